@@ -11,7 +11,7 @@ A tagger, called `params` in all pages, is one pytree. Functions of it take toke
 strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
 
     train, evaluate              a tagger from examples or files; its scores
-    load, save                   taggers from and to folders
+    load, save, export_onnx      taggers from and to folders; for other languages
     tag, encode                  labels of tokens; tokens as arrays
     entities, entity_types       entities of texts or tokens
     marginals, n_best            probabilities of labels; the best labellings
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from jaxner.examples import train as train
     from jaxner.models import apply as apply
     from jaxner.models import init as init
+    from jaxner.onnx import export_onnx as export_onnx
     from jaxner.tagger import Ensemble as Ensemble
     from jaxner.tagger import Tagger as Tagger
     from jaxner.tagger import build as build
@@ -68,6 +69,7 @@ _NAMES = {
     "data.batching": "Batches",
     "data.vocabulary": "Vocabulary build_vocabulary",
     "models": "apply init",
+    "onnx": "export_onnx",
     "tagger": "Ensemble Tagger build load save",
     "tagging": "encode tag",
     "examples": "evaluate train",

@@ -14,7 +14,7 @@ ORDER = (
     *("devices", "arguments", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "stream", "training", "configuration", "families", "examples"),
-    *("analysis", "serving", "commands", "cli", "__main__", "__init__"),
+    *("onnx", "analysis", "serving", "commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "disk"}
 HOST |= {"terminal", "arguments", "wording"}

@@ -116,7 +116,7 @@ def pages_with(language, is_slow):
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_have_only_blocks_that_are_run(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    known = {"sh", "python", "diff", "text", "bibtex"}
+    known = {"sh", "python", "diff", "text", "bibtex", "js"}  # js: see test_onnx
     blocks = blocks_of(page)
     assert {block.language for block in blocks} <= known
     assert len(re.findall(r"^\s*```", text, re.MULTILINE)) == 2 * len(blocks)

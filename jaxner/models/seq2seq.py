@@ -61,7 +61,7 @@ class Seq2seqHead(nn.Module):
         """Returns the potentials of the sentence."""
         x = layers.dropout(self.dropout, x, train)
         words, from_state, kernel, bias = self._scores(x)
-        beam = jnp.full(self.beam_size, FORBIDDEN, x.dtype).at[0].set(0.0)
+        beam = jnp.where(jnp.arange(self.beam_size) == 0, 0.0, FORBIDDEN)
         gates = self._gates(x)
         return Autoregressive(words, *gates, from_state, kernel, bias, beam)
 

@@ -1,0 +1,210 @@
+"""ONNX models answer as their taggers do, in onnxruntime and in a browser."""
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+import threading
+import urllib.parse
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import cli, inference, models
+from jaxner import onnx as writer
+from jaxner.errors import InputError
+from jaxner.tagger import ensemble
+from jaxner.types import Potentials
+from tests import fence
+from tests.golden import make_encoders
+from tests.marks import slow
+from tests.models.test_bert import CASE_OF, opened
+
+LENGTHS = 1, 2, 7, 60
+EXAMPLE = Path(__file__).parents[1] / "examples" / "browser"
+
+
+def texts():
+    """Tokens of the test split, in sentences of several lengths."""
+    tokens = [token for tokens, _ in fence.sentences("test") for token in tokens]
+    return [
+        tokens[place : place + n]
+        for place, n in zip((0, 40, 5, 99), LENGTHS, strict=True)
+    ]
+
+
+def run(model, feed):
+    """What a model gives, by output."""
+    session = pytest.importorskip("onnxruntime").InferenceSession(model)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, feed), strict=True))
+
+
+def feed_of(sentence):
+    """The inputs that are one encoded sentence."""
+    feed = {"words": sentence.words, "caps": sentence.caps, "vectors": sentence.vectors}
+    feed["chars"] = sentence.chars[sentence.char_index]
+    if sentence.pieces is not None:
+        names = ("windows", "window_mask", "positions")
+        feed |= dict(zip(names, sentence.pieces, strict=True))
+    kinds = {"vectors": np.float32, "window_mask": bool}
+    arrays = {name: array for name, array in feed.items() if array is not None}
+    return {n: np.asarray(a, kinds.get(n, np.int64)) for n, a in arrays.items()}
+
+
+def viterbi(scores):
+    """The best labelling, as a host finds it."""
+    if "labels" in scores:
+        return scores["labels"]
+    emissions = scores["emissions"]
+    if "transitions" not in scores:
+        return np.argmax(emissions, axis=1)
+    best, back = scores["start"] + emissions[0], []
+    for row in emissions[1:]:
+        totals = best[:, None] + scores["transitions"]
+        back.append(totals.argmax(axis=0))
+        best = totals.max(axis=0) + row
+    labels = [np.argmax(best + scores["end"])]
+    for places in reversed(back):
+        labels.append(places[labels[-1]])
+    return labels[::-1]
+
+
+def check(tagger, path):
+    """Compares scores and labels of an ONNX model with its tagger's."""
+    sentences = texts()
+    vectors = fence.vectors(tagger, sentences)
+    options = {} if vectors is None else {"vectors": vectors}
+    labels = jaxner.tag(tagger, sentences, **options)
+    batch = jaxner.encode(tagger, sentences, **options)
+    predict = functools.partial(models.predict, tagger.model, tagger.weights)
+    potentials = jax.jit(jax.vmap(predict))(batch)
+    for i, tokens in enumerate(sentences):
+        alone = {} if vectors is None else {"vectors": vectors[i]}
+        scores = run(path, feed_of(jaxner.encode(tagger, tokens, **alone)))
+        best = tagger.vocabulary.decode(viterbi(scores))
+        assert [label for label in best if label != "<sep>"] == labels[i]
+        for name in {*scores} - {"labels"}:
+            expected = np.asarray(getattr(potentials, name))[i]
+            expected = expected[: len(best)] if name == "emissions" else expected
+            np.testing.assert_allclose(scores[name], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", ["grn", *slow(*(n for n in fence.STORED if n != "grn"))]
+)
+def test_an_onnx_model_answers_as_the_stored_run(name, tmp_path):
+    tagger = jaxner.load(fence.unpack(name, tmp_path / name))
+    path = tmp_path / "tagger.onnx"
+    cli.run(["export", f"--workdir={tmp_path / name}", f"--onnx={path}"])
+    check(tagger, path)
+    about = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert about["label_names"] == list(tagger.labels)
+    assert about["max_characters"] == 128
+
+
+def spec(shape, dtype):
+    return jax.ShapeDtypeStruct(jax.export.symbolic_shape(shape), dtype)
+
+
+@pytest.mark.parametrize("kind", CASE_OF)
+def test_pretrained_encoders_have_their_golden_states(kind, tmp_path):
+    _, _, encode = opened(kind, tmp_path)
+
+    def states(inputs):
+        return {"states": encode(inputs["ids"], inputs["mask"])}
+
+    (length,) = jax.export.symbolic_shape("S")
+    kinds = {"ids": np.int32, "mask": bool}
+    specs = {n: jax.ShapeDtypeStruct((length,), kind) for n, kind in kinds.items()}
+    model = writer.model_of(states, specs).SerializeToString()
+    ids, mask = make_encoders.IDS, make_encoders.MASK
+    rows = zip(ids.astype(np.int64), mask, strict=True)
+    results = [run(model, {"ids": i, "mask": m})["states"][m] for i, m in rows]
+    golden = CASE_OF[kind]["states"]
+    np.testing.assert_allclose(np.concatenate(results), golden, rtol=0, atol=1e-5)
+
+
+def test_a_loop_without_steps():
+    """A sentence of one token has no transition."""
+
+    def chances(inputs):
+        emissions = inputs["emissions"]
+        table = jax.numpy.arange(9.0).reshape(3, 3)
+        potentials = Potentials(emissions, table, table[0], table[1])
+        mask = jax.numpy.ones(emissions.shape[0], bool)
+        return {"chances": inference.marginals(potentials, mask)}
+
+    model = writer.model_of(chances, {"emissions": spec("T, 3", np.float32)})
+    for length in (1, 2, 5):
+        emissions = np.random.default_rng(0).normal(size=(length, 3)).astype(np.float32)
+        feed = {"emissions": emissions}
+        result = run(model.SerializeToString(), feed)["chances"]
+        np.testing.assert_allclose(result, chances(feed)["chances"], atol=1e-6)
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    inputs = {"x": spec("T", np.float32)}
+    with pytest.raises(InputError, match="which has 'sort'"):
+        writer.model_of(lambda inputs: {"y": jax.numpy.sort(inputs["x"])}, inputs)
+    tagger = jaxner.load(fence.unpack("grn", tmp_path / "grn"))
+    with pytest.raises(InputError, match="of a file that ends in"):
+        jaxner.export_onnx(tagger, tmp_path / "tagger.bin")
+    with pytest.raises(InputError, match="is several models"):
+        jaxner.export_onnx(ensemble([tagger, tagger]), tmp_path / "tagger.onnx")
+
+
+FLAGS = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync"
+FLAGS += " disable-background-networking disable-component-update dump-dom"
+FLAGS += " virtual-time-budget=30000"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["grn", "uanet", "seq2seq"])
+def test_the_page_of_the_example_tags(name, tmp_path_factory, site):
+    """Text in, labels out, without a network but this machine's own."""
+    tagger = jaxner.load(fence.unpack(name, tmp_path_factory.mktemp("run") / name))
+    folder, url = site
+    jaxner.export_onnx(tagger, folder / f"{name}.onnx")
+    text = "Ms. Preston left ÉTAT-2 for eBay, 3M of Milan and U.N.-Habitat."
+    query = urllib.parse.urlencode({"model": f"{name}.onnx", "text": text})
+    flags = [f"--{flag}" for flag in FLAGS.split()]
+    flags += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    flags += [f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]
+    command = ["chromium", *flags, f"{url}/?{query}"]
+    page = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    parts = re.findall(r'<(?:mark|span) title="([^"]+)"[^>]*>([^<]+)<', page)
+    labels = [label for labels, _ in parts for label in labels.split()]
+    tokens = [token for _, tokens in parts for token in tokens.split()]
+    assert "".join(tokens) == text.replace(" ", "")
+    assert labels == jaxner.tag(tagger, tokens)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The example's folder with onnxruntime-web in it, and where it is served."""
+    if not (shutil.which("npm") and shutil.which("chromium")):
+        pytest.skip("needs npm and chromium")
+    folder = tmp_path_factory.mktemp("browser") / "site"
+    shutil.copytree(EXAMPLE, folder)
+    install = ["npm", "install", "--no-audit", "--no-fund", "onnxruntime-web@1.30.0"]
+    done = subprocess.run(install, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"npm reaches no registry: {done.stderr[-200:]}")
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    handler = functools.partial(quiet, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_page_of_the_docs_shows_the_function_of_the_example():
+    page = (EXAMPLE.parents[1] / "docs" / "deploy.md").read_text("utf-8")
+    _, text = (EXAMPLE / "tagger.js").read_text("utf-8").split("const argmax")
+    assert f"```js\nconst argmax{text}```\n" in page
