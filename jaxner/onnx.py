@@ -291,16 +291,6 @@ class _Graph:
             result = result & _WORD
         return result if isinstance(result, list) else [result]
 
-    def keep(self, x: Any) -> _Value:
-        """Adds a value's copy, so that a node inside gives it."""
-        return self.add("Identity", x)
-
-    def body(self, nodes: Any, gives: Any, kinds: Any, reads: Any = (), read: Any = ()):
-        """Returns nodes as the inside of another, with its outputs and inputs."""
-        ends = zip(reads, read, strict=True), zip(gives, kinds, strict=True)
-        ends = [[self.info(x.name, kind) for x, kind in end] for end in ends]
-        return self.helper.make_graph(nodes, "body", *ends)
-
     def model(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
         """Returns the model."""
         ends = ([self.info(n, end[n]) for n in end] for end in (inputs, outputs))
@@ -408,8 +398,7 @@ def _slice(graph, equation, x):
     return graph.add("Slice", x, graph.shape(starts), graph.shape(ends), axes, steps)
 
 
-def _reverse(graph, equation, x):
-    axes = _ints(equation.params["dimensions"])
+def _flip(graph, x, axes):
     start, end = [-1] * len(axes), [np.iinfo(np.int64).min] * len(axes)
     return graph.add("Slice", x, start, end, axes, start)
 
@@ -480,34 +469,24 @@ def _cond(graph, equation, index, *inputs):
 
 
 def _scan(graph, equation, *inputs):
-    options, avals = equation.params, [end.aval for end in equation.outvars]
-    first, carries, program = (options[n] for n in ("num_consts", "num_carry", "jaxpr"))
-    reads = [graph.new() for _ in inputs[first:]]
+    options, program = equation.params, equation.params["jaxpr"]
+    first, carries = options["num_consts"], options["num_carry"]
+    start, many = inputs[first : first + carries], len(program.out_avals)
+    length = graph.add("Squeeze", graph.shape([options["length"]]))
+    step, flag, *state = reads = [graph.new() for _ in range(2 + carries)]
     with graph.into([]) as nodes:
-        gives = [graph.keep(x) for x in graph.call(program, [*inputs[:first], *reads])]
-    body = graph.body(nodes, gives, program.out_avals, reads, program.in_avals[first:])
-    attributes = {"body": body, "num_scan_inputs": len(reads) - carries}
-    for name, end in (("input", reads), ("output", gives)):
-        if options["reverse"] and len(end) > carries:
-            attributes[f"scan_{name}_directions"] = [1] * (len(end) - carries)
-    with graph.into([]) as nodes:
-        values = graph.add("Scan", *inputs[first:], many=len(avals), **attributes)
-    length = options["length"]
-    if isinstance(length, int) or str(length) in graph.symbols:  # at least 1
-        graph.nodes += nodes
-        return values
-    # onnxruntime refuses a loop without steps: the results of none stand apart.
-    with graph.into([]) as others:
-        starts = [graph.keep(x) for x in inputs[first:][:carries]]
-        for aval in avals[carries:]:
-            zero = graph.cast(0, aval.dtype)
-            starts.append(graph.add("Expand", zero, graph.shape(aval.shape)))
-    branches = {
-        "then_branch": graph.body(nodes, values, avals),
-        "else_branch": graph.body(others, starts, avals),
-    }
-    is_any = graph.add("Squeeze", graph.add("Greater", graph.shape([length]), 0))
-    return graph.add("If", is_any, many=len(avals), **branches)
+        place = length - step - 1 if options["reverse"] else step
+        rows = [graph.add("Gather", x, place) for x in inputs[first + carries :]]
+        results = graph.call(program, [*inputs[:first], *state, *rows])
+        results = [graph.add("Identity", x) for x in (flag, *results)]
+    number, boolean = (jax.ShapeDtypeStruct((), kind) for kind in (int, bool))
+    kinds = number, boolean, *program.in_avals[first : first + carries]
+    ends = (reads, kinds), (results, (boolean, *program.out_avals))
+    ends = [[graph.info(x.name, n) for x, n in zip(*end, strict=True)] for end in ends]
+    body = graph.helper.make_graph(nodes, "body", *ends)
+    outputs = graph.add("Loop", length, np.array(True), *start, many=many, body=body)
+    count = carries if options["reverse"] else many
+    return outputs[:count] + [_flip(graph, x, [0]) for x in outputs[count:]]
 
 
 def _threefry(key, word):
@@ -532,7 +511,8 @@ def _random_bits(graph, equation, key):
     aval, shape = equation.invars[0].aval, equation.params["shape"]
     is_known = equation.params["bit_width"] == 32 and str(aval.dtype) == "key<fry>"
     _expect(equation, is_known)
-    numbers = np.arange(math.prod(shape)).reshape(shape)
+    count = graph.add("ReduceProd", graph.shape([*shape, 1]), keepdims=0)
+    numbers = graph.add("Reshape", graph.add("Range", 0, count, 1), graph.shape(shape))
     key = graph.along("Unsqueeze", key, len(aval.shape) + np.arange(len(shape)))
     x, y = _threefry(graph.add("Identity", key), numbers)
     return x ^ y
@@ -578,7 +558,7 @@ _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "random_seed": lambda g, e, seed: int(seed),  # the second word of a key
     "rem": lambda g, e, x, y: g.add("Mod", x, y, fmod=1),
     "reshape": lambda g, e, x: g.add("Reshape", x, g.shape(e.params["new_sizes"])),
-    "rev": _reverse,
+    "rev": lambda g, e, x: _flip(g, x, _ints(e.params["dimensions"])),
     "rsqrt": lambda g, e, x: g.add("Reciprocal", g.add("Sqrt", x)),
     "scan": _scan,
     "select_n": _select,

@@ -143,9 +143,9 @@ def test_a_loop_without_steps():
     model = writer.model_of(chances, {"emissions": spec("T, 3", np.float32)})
     for length in (1, 2, 5):
         emissions = np.random.default_rng(0).normal(size=(length, 3)).astype(np.float32)
-        feed = {"emissions": emissions}
-        result = run(model.SerializeToString(), feed)["chances"]
-        np.testing.assert_allclose(result, chances(feed)["chances"], atol=1e-6)
+        result = run(model.SerializeToString(), {"emissions": emissions})["chances"]
+        expected = chances({"emissions": jax.numpy.asarray(emissions)})["chances"]
+        np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
