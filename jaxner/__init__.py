@@ -14,6 +14,7 @@ strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
     load, save, export_onnx      taggers from and to folders; for other languages
     tag, encode                  labels of tokens; tokens as arrays
     entities, entity_types       entities of texts or tokens
+    show                         a text drawn with its entities
     marginals, n_best            probabilities of labels; the best labellings
     sample, uncertainty          passes with dropout
     attention, relations         what a model looks at
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from jaxner.answers.entities import EntityArrays as EntityArrays
     from jaxner.answers.entities import entities as entities
     from jaxner.answers.entities import entity_types as entity_types
+    from jaxner.answers.highlights import show as show
     from jaxner.answers.probabilities import Labelling as Labelling
     from jaxner.answers.probabilities import Uncertainty as Uncertainty
     from jaxner.answers.probabilities import marginals as marginals
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "analysis.inside": "attention relations",
     "answers.entities": "Entity EntityArrays entities entity_types",
+    "answers.highlights": "show",
     "answers.probabilities": "Labelling Uncertainty marginals n_best sample "
     "uncertainty",
     "data.batching": "Batches",

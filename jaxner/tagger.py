@@ -99,6 +99,12 @@ class Tagger:
 
         return jaxner.entities(self, tokens, **options)
 
+    def show(self, text: str, **options: Any) -> Any:
+        """Returns a text drawn with its entities; see `jaxner.show`."""
+        import jaxner
+
+        return jaxner.show(self, text, **options)
+
 
 @_pytree
 @dataclasses.dataclass(frozen=True, repr=False)

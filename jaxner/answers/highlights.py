@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from jaxner.answers.entities import Entity
+from jaxner.answers.entities import Entity, entities, entity_types
+from jaxner.tagger import Tagger
 
 # Black on each of these has a contrast of at least 7 : 1.
 _COLOURS = (
@@ -24,12 +26,14 @@ pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
   font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }}</style>
 <pre>{code}</pre></html>
 """
+_SNIPPET = """<pre style="white-space: pre-wrap; line-height: 1.8;
+  font-family: inherit">{code}</pre>"""
 
 
-def highlighted(text: str, entities: Sequence[Entity], types: Sequence[str]) -> Text:
+def highlighted(text: str, mentions: Sequence[Entity], types: Sequence[str]) -> Text:
     """Returns a text with its entities, from left to right, coloured by their types."""
     shown, end = Text(), 0
-    for entity in entities:
+    for entity in mentions:
         colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
         shown.append(_printable(text[end : entity.start_char]))
         shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
@@ -48,7 +52,38 @@ def _printable(text: str) -> str:
     return re.sub(unsafe, "\ufffd", text)
 
 
-def page(shown: Text) -> str:
+def show(params: Tagger, text: str, **options: Any) -> Shown:
+    """Returns a text that a notebook or a terminal shows with its entities.
+
+    `options` are those of `jaxner.entities`, whose errors it raises.
+
+    Example:
+        >>> import jaxner
+        >>> shown = show(jaxner.load("runs/grn"), "Ms. Preston left Lakeside.")
+        >>> "Preston" in shown._repr_html_()
+        True
+    """
+    found = entities(params, text, **options)
+    return Shown(highlighted(text, found, entity_types(params)))
+
+
+class Shown:
+    """A text with its entities, which notebooks draw and terminals print."""
+
+    def __init__(self, text: Text):
+        self._text = text
+
+    def _repr_html_(self) -> str:
+        return page(self._text, _SNIPPET)
+
+    def __repr__(self) -> str:
+        console = Console(highlight=False, soft_wrap=True)
+        with console.capture() as capture:
+            console.print(self._text)
+        return capture.get().rstrip("\n")
+
+
+def page(shown: Text, template: str = _PAGE) -> str:
     """Returns a page of HTML that needs no network and no scripts."""
     console = Console(
         record=True,
@@ -60,4 +95,4 @@ def page(shown: Text) -> str:
         soft_wrap=True,
     )
     console.print(shown)
-    return console.export_html(code_format=_PAGE, inline_styles=True)
+    return console.export_html(code_format=template, inline_styles=True)

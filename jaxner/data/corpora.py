@@ -245,7 +245,8 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
 
 # Known corpora
 
-_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl", "*_conll")
+_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl", "spacy")
+_ENDINGS += ("*_conll",)
 
 
 def _names(split: str, *stems: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from typing import Annotated, Any, NamedTuple, TextIO, cast
 from jaxner import disk, fields
 from jaxner.data import schemes, tokens
 from jaxner.data.tokens import Tokenizer
-from jaxner.errors import InputError
+from jaxner.errors import InputError, optional
 from jaxner.wording import counted
 
 Target = str | os.PathLike[str] | TextIO | io.TextIOBase
@@ -623,6 +623,29 @@ def brat(file: File) -> Iterator[Example]:
         yield dataclasses.replace(example, path=str(texts))
 
 
+def docbin(file: File) -> Iterator[Example]:
+    """Reads the documents of spaCy's `DocBin`: sentences, if marked, and entities.
+
+    Tokens of white space are left out.
+    """
+    spacy = optional("spacy", "A .spacy file")
+    data = file.path.read_bytes()
+    file._digest.update(data)
+    try:
+        docs = [*spacy.tokens.DocBin().from_bytes(data).get_docs(spacy.Vocab())]
+    except Exception as error:  # of zlib, of msgpack, a missing key
+        message = f"expected a DocBin of spaCy, got {type(error).__name__}: {error}"
+        raise InputError(message, file.path) from None
+    for number, doc in enumerate(docs, 1):
+        for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
+            words = [token for token in part if not token.is_space]
+            types = [
+                f"{w.ent_iob_}-{w.ent_type_}" if w.ent_type_ else "O" for w in words
+            ]
+            if words:
+                yield Example(tuple(w.text for w in words), tuple(types), number)
+
+
 def _fitted(
     file: File,
     text: str,
@@ -811,6 +834,22 @@ def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
         write_text(folder / f"{number:05}.ann", annotations)
 
 
+def _write_docbin(path: Path, examples: Sequence[Example]) -> None:
+    """Writes a document of spaCy for each document, or else for each sentence."""
+    spacy = optional("spacy", "A .spacy file")
+    store, vocab, place = spacy.tokens.DocBin(), spacy.Vocab(), itertools.count()
+    key = lambda example: example.document or -next(place)  # noqa: E731
+    for _, group in itertools.groupby(examples, key):
+        words, starts, labels = [], [], []
+        for example in group:
+            words += example.tokens
+            starts += [True, *[False] * (len(example.tokens) - 1)]
+            labels += schemes.convert(example.labels, "BIO")
+        store.add(spacy.tokens.Doc(vocab, words, sent_starts=starts, ents=labels))
+    with disk.replacing(path) as file:
+        file.write(store.to_bytes())
+
+
 # The formats
 
 
@@ -819,10 +858,11 @@ class Format:
     """How a format is read and written."""
 
     read: Callable[[File], Iterator[Example]]
-    write: Callable[[Sequence[Example], bool], Iterator[str]] | None  # None: a folder
+    write: Callable[[Sequence[Example], bool], Iterator[str]] | None
     options: tuple[str, ...]  # of `Options`, those that only some formats have
     endings: tuple[str, ...]  # of the names of its files
     has_spans: bool = False  # and no tags
+    write_to: Callable[[Path, Sequence[Example]], None] | None = None  # if no lines
 
 
 _PLACES = ("token_column", "label_column")
@@ -836,7 +876,8 @@ FORMATS: dict[str, Format] = {
     "jsonl": Format(json_lines, _to_json, ("label_names",), _JSON),
     "jsonl-spans": Format(json_lines, _to_spans, ("label_names",), (), has_spans=True),
     "tsv": Format(table, _to_table, _PLACES, (".tsv", ".tab")),
-    "brat": Format(brat, None, (), (".ann",), has_spans=True),
+    "brat": Format(brat, None, (), (".ann",), True, _write_brat),
+    "spacy": Format(docbin, None, (), (".spacy",), True, _write_docbin),
 }
 Name = Annotated[str, fields.OneOf(FORMATS)]
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
@@ -982,15 +1023,17 @@ def write(
     is_path = isinstance(target, str | os.PathLike)
     if format is None and is_path:
         format = guess(cast(Any, target))
-    if format is None or (format == "brat" and not is_path):
-        raise InputError(f"Expected a format to write to a file, got {format}")
+    if format is None:
+        raise InputError("Expected a format to write to a file, got None")
     fields.check("format", format, Name)
     kind = FORMATS[format]
+    if kind.write_to and not is_path:
+        raise InputError(f"Expected a path for {format}, got an open file")
     if tags and kind.has_spans:
         known = ", ".join(n for n, form in FORMATS.items() if not form.has_spans)
         message = f"{format} holds spans, and these labels are tags; known for tags: "
         raise InputError(message + known)
-    if kind.write is None:
-        _write_brat(Path(cast(Any, target)), examples)
-    else:
+    if kind.write_to:
+        kind.write_to(Path(cast(Any, target)), examples)
+    elif kind.write:
         write_text(target, "".join(kind.write(examples, tags)))

@@ -64,7 +64,7 @@ def test_standard_output_holds_the_sentences_alone(source, tmp_path, capsys):
             run(source, "-", *options)
     told = capsys.readouterr().err
     assert "give --to" in told
-    assert "brat's format is a folder" in told
+    assert "brat holds no lines" in told
 
 
 def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, capsys):

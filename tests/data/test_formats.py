@@ -423,7 +423,7 @@ def test_formats_convert_into_each_other(tmp_path_factory, examples, data):
         back = read(folder / str(i), format, tokenizer="whitespace")
         examples = back.examples
         assert not back.notes
-        if format not in ("brat", "jsonl-spans"):
+        if not FORMATS[format].has_spans:
             write(folder / "tags", examples, format, tags=True)
             back = read(folder / "tags", format, tags=True).examples
             assert content_of(back) == wanted
