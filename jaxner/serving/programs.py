@@ -113,8 +113,8 @@ class Programs:
             self.counts["late"] += 1
         return self._programs[key]
 
-    def __call__(self, jobs: Sequence[Job]) -> list[Any]:
-        """Returns the arrays of each job's answer, padded; see `_answer`."""
+    def __call__(self, jobs: Sequence[Job]) -> list[tuple[Any, int]]:
+        """Returns the arrays of each job's batch, see `_answer`, and the job's row."""
         answers: list[Any] = [None] * len(jobs)
         for is_deep in (False, True):
             of = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
@@ -124,18 +124,19 @@ class Programs:
                 arrays = self._program(batch, is_deep)(self._tagger, batch)
                 arrays = devices.fetch(arrays)
                 for number, row in enumerate(rows):
-                    answers[of[row]] = jax.tree.map(lambda a, n=number: a[n], arrays)
+                    answers[of[row]] = arrays, number
                 self.counts["batches"] += 1
                 self.counts["tokens"] += sum(len(s.words) for s in here)
                 self.counts["padded"] += size[0] * count
         return answers
 
-    def cut(self, arrays: Any, sentences: Sequence[Any]) -> Iterator[Any]:
+    def cut(self, answer: Any, sentences: Sequence[Any]) -> Iterator[Any]:
         """Yields the arrays of each sentence of a job, without padding."""
         first = int(self.reads_documents)  # after a separator
+        arrays, row = answer
         for sentence in sentences:
             at = slice(first, first + len(sentence))
-            part = jax.tree.map(lambda array, at=at: array[at], arrays)
+            part = jax.tree.map(lambda array, at=at: array[row, at], arrays)
             for name in part.keys() & {"relations", "attention"}:
                 part[name] = part[name][:, at]
             for name in part.keys() & {"best", "n_best"} if self.has_chances else ():

@@ -285,8 +285,7 @@ class Service:
         try:
             async with asyncio.timeout(self._limits.max_seconds):
                 body = await self._body(request)
-                question = await asyncio.to_thread(read, body, self._limits)
-                groups = await asyncio.to_thread(self._jobs, question)
+                question, groups = await asyncio.to_thread(self._read, body)
                 turn, futures = time.monotonic(), [asyncio.Future() for _ in groups]
                 for i, (_, _, job) in enumerate(groups):
                     item = turn + i * _STEP, next(self._numbers), job, futures[i]
@@ -315,9 +314,10 @@ class Service:
                 raise too_long
         return body
 
-    def _jobs(self, question: Question) -> list[tuple[int, Any, Job]]:
-        """Returns the number of the text, the sentences and the job of each job."""
+    def _read(self, body: bytes) -> tuple[Question, list[tuple[int, Any, Job]]]:
+        """Returns a question, and its jobs with the text and sentences of each."""
         model, most = self._model, self._limits.max_tokens
+        question = read(body, self._limits)
         is_deep = question.n_best > 1 or question.uncertainty or question.maps
         if is_deep and not model.has_chances:
             raise Refusal(422, "This tagger has no probabilities: ask for labels only.")
@@ -329,7 +329,7 @@ class Service:
                     unit = "document" if model.reads_documents else "sentence"
                     raise Refusal(422, f"Expected at most {most} tokens in a {unit}.")
                 jobs.append((number, group, Job(encoded, is_deep)))
-        return jobs
+        return question, jobs
 
     def _is_ready(self) -> bool:
         """Returns whether all is compiled; raises what went wrong."""
