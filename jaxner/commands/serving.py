@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -60,6 +61,7 @@ def run(model: Any, limits: Limits, host: str, port: int) -> None:
     # uvicorn raises the signal that ended it again: then the process ends with 0.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    service = Service(model, limits, os.environ.get("JAXNER_API_KEY"))
+    # Each collection of what JAX holds would stop all requests for a second.
+    service = Service(model, limits, os.environ.get("JAXNER_API_KEY"), gc.freeze)
     config: Any = {"log_config": None, "access_log": False, "server_header": False}
     uvicorn.Server(uvicorn.Config(service.app, **config)).run([listening])

@@ -177,10 +177,18 @@ class Service:
         model: Encodes, computes and names; see `jaxner.serving.programs.Programs`.
         limits: What the service accepts.
         key: The key that clients must send; None: no key.
+        prepare: Called once the model has compiled its programs.
     """
 
-    def __init__(self, model: Any, limits: Limits, key: str | None = None):
+    def __init__(
+        self,
+        model: Any,
+        limits: Limits,
+        key: str | None = None,
+        prepare: Callable[[], object] = lambda: None,
+    ):
         self._model, self._limits, self._counts = model, limits, model.counts
+        self._prepare = prepare
         self._counts["open"] = 0
         self._key = None if key is None else f"Bearer {key}".encode()
         self._metrics = prometheus.CollectorRegistry()
@@ -217,11 +225,15 @@ class Service:
         self._waiting: Any = asyncio.PriorityQueue()
         self._numbers = itertools.count()  # of jobs, in the order of arrival
         running = asyncio.ensure_future(self._run())
-        self._compiled = asyncio.ensure_future(asyncio.to_thread(self._model.compile))
+        self._compiled = asyncio.ensure_future(asyncio.to_thread(self._compile))
         yield
         self._model.is_over = True  # compiling a program cannot be cancelled
         await self._compiled
         running.cancel()
+
+    def _compile(self) -> None:
+        self._model.compile()
+        self._prepare()
 
     async def _run(self) -> None:
         """Gives waiting jobs to the model in batches, until cancelled."""
