@@ -35,6 +35,8 @@ from jaxner.types import Pieces, Potentials, Sentence
 
 OPSET = 18
 """Version of the operators: the first with bitwise ones."""
+MOST_BYTES = 1 << 31
+"""Weights of a file are smaller, by the limit of Protocol Buffers."""
 
 
 def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
@@ -68,6 +70,9 @@ def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
         raise InputError("expected the name of a file that ends in .onnx", target)
     if isinstance(params, Ensemble):
         raise InputError("An ensemble is several models: export ensemble.member(i).")
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(params.weights))
+    if size >= MOST_BYTES:
+        raise InputError(f"An ONNX file holds less than 2 GB, got {size:,} bytes.")
     disk.check(target)
     model = model_of(functools.partial(_outputs, params), _inputs(params.vocabulary))
     content = model.SerializeToString()
@@ -281,10 +286,7 @@ class _Graph:
         name, options = equation.primitive.name, equation.params
         if name not in _PRIMITIVES:
             programs = [options[place] for place in _CALLED if place in options]
-            if not programs:
-                raise InputError(
-                    f"ONNX cannot express this tagger, which has {name!r}."
-                )
+            _expect(equation, programs)
             return self.call(programs[0], inputs)
         result = _PRIMITIVES[name](self, equation, *inputs)
         if equation.outvars[0].aval.dtype == jnp.uint32 and name in _WRAPPING:

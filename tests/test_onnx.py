@@ -148,13 +148,16 @@ def test_a_loop_without_steps():
         np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-def test_what_cannot_be_written_is_refused(tmp_path):
+def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
     inputs = {"x": spec("T", np.float32)}
-    with pytest.raises(InputError, match="which has 'sort'"):
+    with pytest.raises(InputError, match="no form for 'sort'"):
         writer.model_of(lambda inputs: {"y": jax.numpy.sort(inputs["x"])}, inputs)
     tagger = jaxner.load(fence.unpack("grn", tmp_path / "grn"))
     with pytest.raises(InputError, match="of a file that ends in"):
         jaxner.export_onnx(tagger, tmp_path / "tagger.bin")
+    monkeypatch.setattr(writer, "MOST_BYTES", 1000)
+    with pytest.raises(InputError, match="less than 2 GB"):
+        jaxner.export_onnx(tagger, tmp_path / "tagger.onnx")
     with pytest.raises(InputError, match="is several models"):
         jaxner.export_onnx(ensemble([tagger, tagger]), tmp_path / "tagger.onnx")
 
