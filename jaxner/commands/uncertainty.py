@@ -46,6 +46,7 @@ def calibrate(
     from jaxner import tagger
     from jaxner.answers import temperature
     from jaxner.checkpoints import Checkpoints
+    from jaxner.evaluation import card
     from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
@@ -82,6 +83,8 @@ def calibrate(
     if curve is None and (precision or recall):
         raise InputError("--precision and --recall are of entities; this run has tags")
     run.write_json(tagger.CALIBRATION, result)
+    if (run.path / "README.md").exists():
+        run.write_text("README.md", card.card(run))
     log(f"Kept in {run.path / tagger.CALIBRATION}", markup=False)
     if n_best > 1:
         curve = temperature.measure(new, dev, n_best=n_best).curve

@@ -16,7 +16,7 @@ import numpy as np
 from jaxner import models, tagger, tagging
 from jaxner.checkpoints import Checkpoints, save_frozen
 from jaxner.errors import DamagedFileError, InputError
-from jaxner.evaluation import predictions, report
+from jaxner.evaluation import card, predictions, report
 from jaxner.evaluation.scoring import Task
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
@@ -487,6 +487,8 @@ def final_scores(
         # Unchanged labels, so that other rules can score them later.
         if folder.writes:
             predictions.write(folder.predictions(name), split, *labels)
+    if folder.writes:
+        folder.write_text("README.md", card.card(folder))
     main = result[names[0]][task.main_figure] or 0.0
     console.print(
         f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {main:.2f}. "

@@ -1,0 +1,73 @@
+"""The card of a run says what its files say."""
+
+import json
+import shutil
+
+import pytest
+
+from jaxner.evaluation import predictions, scoring
+from jaxner.evaluation.card import card
+from jaxner.runs import CALIBRATION, Workdir
+
+
+def head_of(text):
+    """The front matter of a card, whose values are JSON."""
+    _, head, _ = text.split("---\n", 2)
+    pairs = (line.partition(": ") for line in head.splitlines())
+    return {key: json.loads(value) for key, _, value in pairs}
+
+
+def test_a_finished_run_has_a_card(finished):
+    run = Workdir(finished)
+    text = (finished / "README.md").read_text("utf-8")
+    assert text == card(run)
+    result, about = run.read_json("result.json"), run.read_json("environment.json")
+    (model,) = head_of(text)["model-index"]
+    assert model["name"] == finished.name
+    dev, test = model["results"]
+    for split, there in (("dev", dev), ("test", test)):
+        figures = {x["type"]: x["value"] for x in there["metrics"]}
+        assert figures["f1"] == round(result[split]["f1"], 2)
+        assert result[split]["sha256"] in text
+        labels = predictions.read(run.predictions(split))
+        strict = scoring.score(*labels, rule="strict", scheme="BIOES").f1
+        assert f"strict {100 * strict:.2f}" in text
+    assert about["data"]["train"]["sha256"] in text
+    assert "| PER | " in text
+    assert "Chen et al., GRN" in text
+    assert "## Calibration" not in text
+
+
+def test_a_card_shows_the_calibration(finished, tmp_path, monkeypatch):
+    from jaxner import cli
+    from jaxner.commands import uncertainty
+
+    folder = shutil.copytree(finished, tmp_path / "run")
+    cli.call(uncertainty.calibrate, ["--workdir", str(folder)])
+    fitted = Workdir(folder).read_json(CALIBRATION)
+    text = (folder / "README.md").read_text("utf-8")
+    assert f"Temperature {fitted['temperature']:.4g}" in text
+    after = fitted["dev"]["after"]["tokens"]["expected_calibration_error"]
+    assert f"→ {100 * after:.2f}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("model", "papers"),
+    [
+        ({"encoder": {"name": "bilstm", "num_units": 16}}, ["Recurrent Neural"]),
+        ({"encoder": {"name": "bilstm", "num_units": 1}, "refinement": None}, []),
+        (
+            {
+                "encoder": {"first": {"name": "idcnn"}, "then": {"name": "attention"}},
+                "refinement": {"num_heads": 5},
+            },
+            ["Uncertainty-Aware", "Why Attention?", "Iterated Dilated"],
+        ),
+    ],
+)
+def test_papers_of_all_parts_are_cited(model, papers):
+    from jaxner.evaluation.card import _papers
+
+    cited = _papers(model)
+    assert len(cited) == len(papers)
+    assert all(any(paper in line for line in cited) for paper in papers)
