@@ -385,6 +385,12 @@ def _split(graph, equation, x):
     return graph.add("Split", x, sizes, many=len(sizes), axis=axis)
 
 
+def _unstack(graph, equation, x):
+    many, axis = len(equation.outvars), int(equation.params["axis"])
+    parts = graph.add("Split", x, [1] * many, many=many, axis=axis)
+    return [graph.add("Squeeze", part, [axis]) for part in parts]
+
+
 def _pad(graph, equation, x, value):
     low, high, inner = zip(*equation.params["padding_config"], strict=True)
     _expect(equation, not any(inner))
@@ -472,21 +478,32 @@ def _cond(graph, equation, index, *inputs):
 
 def _scan(graph, equation, *inputs):
     options, program = equation.params, equation.params["jaxpr"]
-    first, carries = options["num_consts"], options["num_carry"]
-    start, many = inputs[first : first + carries], len(program.out_avals)
+    inside = getattr(program, "jaxpr", program)
+
+    def number_of_rows(outer, inner):  # versions of JAX name the parts in other ways
+        pairs = zip(outer, inner, strict=True)
+        return sum(len(a.aval.shape) - len(b.aval.shape) for a, b in pairs)
+
+    many, rows = len(inside.outvars), number_of_rows(equation.invars, inside.invars)
+    carries = many - number_of_rows(equation.outvars, inside.outvars)
+    first, last = len(inputs) - rows - carries, len(inputs) - rows
     length = graph.add("Squeeze", graph.shape([options["length"]]))
     step, flag, *state = reads = [graph.new() for _ in range(2 + carries)]
     with graph.into([]) as nodes:
         place = length - step - 1 if options["reverse"] else step
-        rows = [graph.add("Gather", x, place) for x in inputs[first + carries :]]
-        results = graph.call(program, [*inputs[:first], *state, *rows])
+        here = [graph.add("Gather", x, place) for x in inputs[last:]]
+        results = graph.call(program, [*inputs[:first], *state, *here])
         results = [graph.add("Identity", x) for x in (flag, *results)]
     number, boolean = (jax.ShapeDtypeStruct((), kind) for kind in (int, bool))
-    kinds = number, boolean, *program.in_avals[first : first + carries]
-    ends = (reads, kinds), (results, (boolean, *program.out_avals))
+    starts, ends = (
+        [atom.aval for atom in part]
+        for part in (inside.invars[first:last], inside.outvars)
+    )
+    ends = (reads, (number, boolean, *starts)), (results, (boolean, *ends))
     ends = [[graph.info(x.name, n) for x, n in zip(*end, strict=True)] for end in ends]
     body = graph.helper.make_graph(nodes, "body", *ends)
-    outputs = graph.add("Loop", length, np.array(True), *start, many=many, body=body)
+    state = inputs[first:last]
+    outputs = graph.add("Loop", length, np.array(True), *state, many=many, body=body)
     count = carries if options["reverse"] else many
     return outputs[:count] + [_flip(graph, x, [0]) for x in outputs[count:]]
 
@@ -572,4 +589,5 @@ _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "stack": _stack,
     "top_k": lambda g, e, x: g.add("TopK", x, [e.params["k"]], many=2),
     "transpose": lambda g, e, x: g.add("Transpose", x, perm=e.params["permutation"]),
+    "unstack": _unstack,
 }
