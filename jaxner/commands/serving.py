@@ -55,7 +55,8 @@ def run(model: Any, limits: Limits, host: str, port: int) -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", force=True)
     for name in ("jaxner.serve", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
-    listening = socket.create_server((host, port), backlog=1024)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, port), family=family, backlog=1024)
     place = f"http://{host}:{listening.getsockname()[1]}"
     print(f"Serving at {place}, ready once all programs are compiled", flush=True)
     # uvicorn raises the signal that ended it again: then the process ends with 0.
@@ -64,4 +65,5 @@ def run(model: Any, limits: Limits, host: str, port: int) -> None:
     # Each collection of what JAX holds would stop all requests for a second.
     service = Service(model, limits, os.environ.get("JAXNER_API_KEY"), gc.freeze)
     config: Any = {"log_config": None, "access_log": False, "server_header": False}
+    config["limit_concurrency"] = 8 * limits.max_requests  # connections, idle ones, too
     uvicorn.Server(uvicorn.Config(service.app, **config)).run([listening])
