@@ -57,22 +57,13 @@ def feed_of(sentence):
     return {n: np.asarray(a, kinds.get(n, np.int64)) for n, a in arrays.items()}
 
 
-def viterbi(scores):
-    """The best labelling, as a host finds it."""
+def labels_of(scores):
+    """The best labelling; the browser's page finds it by its own function."""
     if "labels" in scores:
         return scores["labels"]
-    emissions = scores["emissions"]
-    if "transitions" not in scores:
-        return np.argmax(emissions, axis=1)
-    best, back = scores["start"] + emissions[0], []
-    for row in emissions[1:]:
-        totals = best[:, None] + scores["transitions"]
-        back.append(totals.argmax(axis=0))
-        best = totals.max(axis=0) + row
-    labels = [np.argmax(best + scores["end"])]
-    for places in reversed(back):
-        labels.append(places[labels[-1]])
-    return labels[::-1]
+    potentials = jax.tree.map(jax.numpy.asarray, Potentials(**scores))
+    mask = jax.numpy.ones(len(potentials.emissions), bool)
+    return np.asarray(inference.viterbi(potentials, mask))
 
 
 def check(tagger, path):
@@ -87,7 +78,7 @@ def check(tagger, path):
     for i, tokens in enumerate(sentences):
         alone = {} if vectors is None else {"vectors": vectors[i]}
         scores = run(path, feed_of(jaxner.encode(tagger, tokens, **alone)))
-        best = tagger.vocabulary.decode(viterbi(scores))
+        best = tagger.vocabulary.decode(labels_of(scores))
         assert [label for label in best if label != "<sep>"] == labels[i]
         for name in {*scores} - {"labels"}:
             expected = np.asarray(getattr(potentials, name))[i]
@@ -146,6 +137,21 @@ def test_a_loop_without_steps():
         result = run(model.SerializeToString(), {"emissions": emissions})["chances"]
         expected = chances({"emissions": jax.numpy.asarray(emissions)})["chances"]
         np.testing.assert_allclose(result, expected, atol=1e-6)
+
+
+def test_primitives_that_no_stored_run_has():
+    def compute(inputs):
+        x, integers = inputs["x"], jax.numpy.arange(inputs["x"].shape[0])
+        rounded = jax.numpy.floor(x) + jax.numpy.ceil(x) + jax.lax.rem(x, 0.7)
+        results = {"smooth": jax.lax.erf(x) + jax.numpy.sqrt(abs(x)) - x**3 + rounded}
+        results |= {"first": jax.numpy.argmax(x, axis=1), "least": jax.numpy.min(x, 0)}
+        return results | {"all": jax.numpy.all(x > -3, axis=1), "odd": integers % 2}
+
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    model = writer.model_of(compute, {"x": spec("T, 4", np.float32)})
+    results, expected = run(model.SerializeToString(), {"x": x}), compute({"x": x})
+    for name, value in expected.items():
+        np.testing.assert_allclose(results[name], value, rtol=1e-5, atol=1e-6)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
