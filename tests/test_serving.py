@@ -86,7 +86,9 @@ def test_entities_are_those_of_the_library(client, params, n_best):
             for entity, record in zip(result["entities"], records, strict=True):
                 chance = pytest.approx(record.probability, abs=1e-5)
                 assert entity == record._replace(probability=chance)._asdict()
-    assert ask(client, "entities", texts=TEXT, min_probability=1) == [{"entities": []}]
+    assert ask(client, "entities", texts=TEXT, min_probability=1.0) == [
+        {"entities": []}
+    ]
 
 
 def test_requests_compile_nothing(client, programs):

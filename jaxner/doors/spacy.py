@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -122,14 +123,13 @@ def _worst(each: Any, entity: jaxner.Entity) -> dict[str, float]:
     }
 
 
-@Language.factory(
-    "jaxner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
-    default_config={"workdir": "", "min_probability": 0.0, "num_samples": 0},
-)
-def create(
-    nlp: Language, name: str, workdir: str, min_probability: float, num_samples: int
-) -> Component:
+_ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]
+_DEFAULTS = {"workdir": "", "min_probability": 0.0, "num_samples": 0}
+
+
+# spaCy looks at the names of the arguments, which no decorator may hide.
+@Language.factory("jaxner", assigns=_ASSIGNS, default_config=_DEFAULTS)
+@typing.no_type_check
+def create(nlp, name, workdir, min_probability, num_samples) -> Component:
     """Returns the component: of a run's folder, or of what `to_disk` saved."""
-    del nlp, name
     return Component(workdir, min_probability, num_samples)
