@@ -212,6 +212,12 @@ class _Graph:
         """Adds a Squeeze or an Unsqueeze, if there are axes."""
         return self.add(kind, x, _ints(axes)) if len(axes) else x
 
+    def row(self, x: Any, place: Any) -> Any:
+        """Returns a row of an array; of a constant, a constant."""
+        if isinstance(x, _Value) or isinstance(place, _Value):
+            return self.add("Gather", x, place)
+        return np.asarray(x)[place]
+
     def constant(self, value: Any) -> _Value:
         """Returns a constant: one for small equal ones, or for an array."""
         array = np.asarray(value, np.float32 if isinstance(value, float) else None)
@@ -456,6 +462,8 @@ def _gather(graph, equation, x, indices):
 def _dot(graph, equation, x, y):
     (left, right), (left_batch, right_batch) = equation.params["dimension_numbers"]
     ranks = [len(atom.aval.shape) for atom in equation.invars]
+    if (*left, *right, *left_batch, ranks[1]) == (ranks[0] - 1, 0, 2):
+        return graph.add("MatMul", x, y)
     first = [chr(97 + axis) for axis in range(ranks[0])]
     second = [chr(65 + axis) for axis in range(ranks[1])]
     for i, j in zip([*left, *left_batch], [*right, *right_batch], strict=True):
@@ -487,11 +495,17 @@ def _scan(graph, equation, *inputs):
     many, rows = len(inside.outvars), number_of_rows(equation.invars, inside.invars)
     carries = many - number_of_rows(equation.outvars, inside.outvars)
     first, last = len(inputs) - rows - carries, len(inputs) - rows
+    if isinstance(options["length"], int) and many == carries:  # a stack of layers
+        state = inputs[first:last]
+        for step in range(options["length"])[:: -1 if options["reverse"] else 1]:
+            here = [graph.row(x, step) for x in inputs[last:]]
+            state = graph.call(program, [*inputs[:first], *state, *here])
+        return state
     length = graph.add("Squeeze", graph.shape([options["length"]]))
     step, flag, *state = reads = [graph.new() for _ in range(2 + carries)]
     with graph.into([]) as nodes:
         place = length - step - 1 if options["reverse"] else step
-        here = [graph.add("Gather", x, place) for x in inputs[last:]]
+        here = [graph.row(x, place) for x in inputs[last:]]
         results = graph.call(program, [*inputs[:first], *state, *here])
         results = [graph.add("Identity", x) for x in (flag, *results)]
     number, boolean = (jax.ShapeDtypeStruct((), kind) for kind in (int, bool))
