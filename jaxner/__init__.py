@@ -12,6 +12,7 @@ strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
 
     train, evaluate              a tagger from examples or files; its scores
     load, save, export_onnx      taggers from and to folders; for other languages
+    export, load_exported        taggers to and from one file
     tag, encode                  labels of tokens; tokens as arrays
     entities, entity_types       entities of texts or tokens
     show                         a text drawn with its entities
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from jaxner.data.vocabulary import build as build_vocabulary  # noqa: F401
     from jaxner.examples import evaluate as evaluate
     from jaxner.examples import train as train
+    from jaxner.exported import load_exported as load_exported
+    from jaxner.exporting import export as export
     from jaxner.models import apply as apply
     from jaxner.models import init as init
     from jaxner.onnx import export_onnx as export_onnx
@@ -71,6 +74,8 @@ _NAMES = {
     "uncertainty",
     "data.batching": "Batches",
     "data.vocabulary": "Vocabulary build_vocabulary",
+    "exported": "load_exported",
+    "exporting": "export",
     "models": "apply init",
     "onnx": "export_onnx",
     "tagger": "Ensemble Tagger build load save",

@@ -33,7 +33,7 @@ COMMANDS = {
     "show": ("tagging", "shows text with its entities"),
     "calibrate": ("uncertainty", "calibrates a run's probabilities"),
     "sweep": ("uncertainty", "measures what a tagger's uncertainty options do"),
-    "export": ("export", "writes a tagger for hosts without this package"),
+    "export": ("export", "writes a tagger to one file, or as ONNX"),
     "serve": ("serving", "serves a tagger, and a page to try it"),
     "check": ("corpora", "checks labelled text"),
     "convert": ("corpora", "rewrites labelled text in another format or scheme"),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxner import devices
@@ -50,6 +51,16 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
                     "texts, call jaxner.entities; or split them into tokens."
                 )
     return sentences, is_one
+
+
+def check_key(key: Any) -> None:
+    """Raises TypeError unless a value is a PRNG key, of the new or the old form."""
+    dtype = getattr(key, "dtype", None)
+    is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (is_new or (dtype == jnp.uint32 and jnp.ndim(key) > 0)):
+        raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
+    if several := jnp.shape(key)[: None if is_new else -1]:
+        raise TypeError(f"Expected one PRNG key, got an array of keys {list(several)}")
 
 
 def of_each(vectors: Any, is_one: bool) -> Any:

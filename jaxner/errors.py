@@ -6,8 +6,11 @@ function is called. Commands print the message in one line and end with status 1
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 
@@ -50,6 +53,19 @@ class MissingFileError(DamagedFileError, FileNotFoundError):
     """A file or folder of a run is missing."""
 
     __str__ = InputError.__str__
+
+
+@contextlib.contextmanager
+def using(path: Path) -> Iterator[None]:
+    """Raises DamagedFileError for a file if anything goes wrong inside."""
+    try:
+        yield
+    except DamagedFileError:
+        raise
+    except Exception as error:  # damaged content fails in any way
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        text = f"it has no {text}" if isinstance(error, KeyError) else text
+        raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 
 def optional(module: str, feature: str) -> Any:

@@ -32,6 +32,7 @@ import filelock
 from jaxner import disk
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, MissingFileError
+from jaxner.errors import using as using
 
 CALIBRATION = "calibration.json"
 CHECKSUM = "checksum"
@@ -298,19 +299,6 @@ def _change(then: Any, now: Any, name: str) -> str:
         changes = (_change(then[k], now.get(k), f"{name}.{k}") for k in sorted(then))
         return next(filter(None, changes), "")
     return "" if then == now else f"{name} was {then!r}, and is {now!r}"
-
-
-@contextlib.contextmanager
-def using(path: Path) -> Iterator[None]:
-    """Raises DamagedFileError for a file if anything goes wrong inside."""
-    try:
-        yield
-    except DamagedFileError:
-        raise
-    except Exception as error:  # damaged content fails in any way
-        text = " ".join(str(error).split())[:300] or type(error).__name__
-        text = f"it has no {text}" if isinstance(error, KeyError) else text
-        raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 
 def names_of(folders: Sequence[str]) -> list[str]:

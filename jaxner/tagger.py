@@ -105,6 +105,18 @@ class Tagger:
 
         return jaxner.show(self, text, **options)
 
+    def marginals(self, tokens: Any, **options: Any) -> Any:
+        """Returns the probability of each label; see `jaxner.marginals`."""
+        import jaxner
+
+        return jaxner.marginals(self, tokens, **options)
+
+    def uncertainty(self, tokens: Any, key: Any, *number: int, **options: Any) -> Any:
+        """Returns the uncertainty of labels; see `jaxner.uncertainty`."""
+        import jaxner
+
+        return jaxner.uncertainty(self, tokens, key, *number, **options)
+
 
 @_pytree
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -129,6 +129,27 @@ class Potentials(NamedTuple):
     end: Float[Array, " L"] | None = None
 
 
+class Uncertainty(NamedTuple):
+    """A summary of several passes for each token; zero under padding.
+
+    Attributes:
+        labels: The label with the highest mean probability.
+        probabilities: Mean label probabilities over the passes.
+        entropy: Entropy of these means: total uncertainty, in nats, 0 to log L.
+        expected_entropy: Mean entropy of a pass: the data's uncertainty (aleatoric).
+        mutual_information: Difference of the two: uncertainty in the weights
+            (epistemic), in nats; 0 if all passes agree.
+        vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
+    """
+
+    labels: Int[Any, " T"]
+    probabilities: Float[Any, "T L"]
+    entropy: Float[Any, " T"]
+    expected_entropy: Float[Any, " T"]
+    mutual_information: Float[Any, " T"]
+    vote_share: Float[Any, " T"]
+
+
 class Autoregressive(NamedTuple):
     """The probability of each label given the words and all labels before it.
 

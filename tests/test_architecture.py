@@ -11,22 +11,14 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
     *("types", "errors", "fields", "wording", "disk", "cache", "terminal"),
-    *("devices", "arguments", "data", "driver", "inference"),
+    *("devices", "arguments", "archive", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
-    *("answers", "stream", "training", "configuration", "families", "examples"),
-    *(
-        "onnx",
-        "analysis",
-        "serving",
-        "doors",
-        "commands",
-        "cli",
-        "__main__",
-        "__init__",
-    ),
+    *("answers", "exporting", "exported", "stream", "training"),
+    *("configuration", "families", "examples", "onnx", "analysis", "serving"),
+    *("doors", "commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "disk"}
-HOST |= {"terminal", "arguments", "wording"}
+HOST |= {"terminal", "arguments", "wording", "archive"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 

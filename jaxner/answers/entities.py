@@ -17,7 +17,7 @@ from jaxtyping import Array
 from jaxner import fields, inference, tagging
 from jaxner.answers.mentions import Entity as Entity
 from jaxner.answers.mentions import EntityArrays as EntityArrays
-from jaxner.answers.mentions import in_texts, with_ends
+from jaxner.answers.mentions import check_spans, in_texts, with_ends
 from jaxner.answers.mentions import joined as joined
 from jaxner.answers.mentions import read_spans as read_spans
 from jaxner.answers.mentions import types_of as types_of
@@ -45,11 +45,7 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
         True
     """
     check_tagger(params)
-    if params.vocabulary.scheme == schemes.TAGS:
-        raise InputError(
-            "This tagger gives each token a tag, such as a part of speech: there are "
-            "no entities. See jaxner.tag and jaxner.marginals."
-        )
+    check_spans(params.vocabulary)
     return types_of(params).names
 
 
@@ -162,7 +158,7 @@ def arrays(
     """
     tagging.check_draws(decoding, key)
     answer = tagging.over(
-        _entities,
+        compute,
         params,
         tokens,
         key,
@@ -179,7 +175,7 @@ def arrays(
     return with_ends(answer, axis)
 
 
-def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
+def compute(params, sentence, *, key, num_samples, decoding, constrained, n_best):
     """Computes `EntityArrays`, `[T]` or `[T, N]`; `end` is a width so far."""
     mask = sentence.mask
     types = types_of(params)

@@ -15,7 +15,9 @@ from jaxner.data import schemes, tokens
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import LabelTypes, label_types
 from jaxner.data.tokens import Token, Tokenizer
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.driver import SEVERAL_WORDS, sentences_of
+from jaxner.errors import InputError
 
 if TYPE_CHECKING:
     from jax import Array
@@ -81,6 +83,15 @@ class EntityArrays(NamedTuple):
             end=jnp.where(where, self.end, 0),
             type=jnp.where(where, self.type, -1),
             probability=jnp.where(where, self.probability, 0.0),
+        )
+
+
+def check_spans(vocabulary: Vocabulary) -> None:
+    """Raises InputError if a tagger returns tags, which are not spans."""
+    if vocabulary.scheme == schemes.TAGS:
+        raise InputError(
+            "This tagger gives each token a tag, such as a part of speech: there are "
+            "no entities. See jaxner.tag and jaxner.marginals."
         )
 
 

@@ -99,7 +99,7 @@ def marginals(
         (2, [1.0, 1.0])
     """
     return tagging.over(
-        _marginals,
+        compute_marginals,
         params,
         tokens,
         key,
@@ -111,7 +111,8 @@ def marginals(
     )
 
 
-def _marginals(params, sentence, *, key, num_samples, constrained):
+def compute_marginals(params, sentence, *, key, num_samples, constrained):
+    """Computes the probability of each label of one sentence, [T, L]."""
     predicted = tagging.predict(
         params, sentence, key, num_samples, constrained=constrained
     )
@@ -297,7 +298,7 @@ def uncertainty(
         (2, (2,))
     """
     context = {"documents": documents, "vectors": vectors}
-    answer = _passes(_summary, params, tokens, key, num_samples, context)
+    answer = _passes(compute_summary, params, tokens, key, num_samples, context)
     if isinstance(tokens, Sentence):
         return answer
 
@@ -332,5 +333,6 @@ def _samples(params, sentence, key, num_samples):
     return jnp.moveaxis(_probabilities(params, sentence, key, num_samples), 0, 1)
 
 
-def _summary(params, sentence, key, num_samples):
+def compute_summary(params, sentence, key, num_samples):
+    """Computes the `Uncertainty` of one sentence."""
     return inference.summarise(_probabilities(params, sentence, key, num_samples))

@@ -8,13 +8,14 @@ the means over the passes. Shape letters: `M` passes, `T` tokens, `L` labels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from jaxner.types import Potentials
+from jaxner.types import Uncertainty as Uncertainty
 
 _RANKS = (2, 2, 1, 1)  # ranks of the potentials of one pass
 
@@ -57,27 +58,6 @@ def _axes(potentials: Potentials) -> Any:
         for array, rank in zip(potentials, _RANKS, strict=True)
     )
     return Potentials(*axes)
-
-
-class Uncertainty(NamedTuple):
-    """A summary of several passes for each token; zero under padding.
-
-    Attributes:
-        labels: The label with the highest mean probability.
-        probabilities: Mean label probabilities over the passes.
-        entropy: Entropy of these means: total uncertainty, in nats, 0 to log L.
-        expected_entropy: Mean entropy of a pass: the data's uncertainty (aleatoric).
-        mutual_information: Difference of the two: uncertainty in the weights
-            (epistemic), in nats; 0 if all passes agree.
-        vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
-    """
-
-    labels: Int[Any, " T"]
-    probabilities: Float[Any, "T L"]
-    entropy: Float[Any, " T"]
-    expected_entropy: Float[Any, " T"]
-    mutual_information: Float[Any, " T"]
-    vote_share: Float[Any, " T"]
 
 
 def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:

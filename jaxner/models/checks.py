@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_args
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 from jax.core import Tracer
 
+from jaxner.driver import check_key as check_key
 from jaxner.errors import InputError
 from jaxner.types import AnyPotentials, Sentence
 from jaxner.wording import shown
@@ -25,16 +25,6 @@ CONTRACTS = {
     "head": "a head maps (x [T, H], *, train) to jaxner.types.Potentials",
 }
 """What modules of one's own take and return."""
-
-
-def check_key(key: Any) -> None:
-    """Raises TypeError unless a value is a PRNG key, of the new or the old form."""
-    dtype = getattr(key, "dtype", None)
-    is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    if not (is_new or (dtype == jnp.uint32 and jnp.ndim(key) > 0)):
-        raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
-    if several := jnp.shape(key)[: None if is_new else -1]:
-        raise TypeError(f"Expected one PRNG key, got an array of keys {list(several)}")
 
 
 def check_model(model: Any) -> None:

@@ -1,0 +1,207 @@
+"""Taggers from one file, by its programs: with JAX and NumPy, without models."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export as programs
+
+from jaxner import archive, cache, disk, driver, fields
+from jaxner.answers.mentions import EntityArrays, check_spans, in_texts, with_ends
+from jaxner.data.vocabulary import Vocabulary
+from jaxner.driver import check_key
+from jaxner.errors import InputError, optional, using
+from jaxner.types import Sentence, Uncertainty
+
+_HARMLESS = re.compile(r"custom_call @(shape_assertion|stablehlo\.dynamic_\w+)\(")
+
+
+class Exported:
+    """A tagger that computes by the programs of a file; see `load_exported`.
+
+    Its methods are those of a `Tagger` and return the same; tokens are strings.
+
+    Attributes:
+        manifest: Versions, dates, encoder and head, by name.
+        vocabulary: Maps tokens to ids, and ids to labels.
+        weights: The arrays, by name.
+        temperature: Divides scores before they become probabilities.
+    """
+
+    def __init__(
+        self, path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]
+    ):
+        with using(path):
+            self.vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
+            fit = json.loads(files[archive.CALIBRATION])
+            self.temperature = np.float32(fit["temperature"])
+            self.reads_characters = bool(manifest["reads_characters"])
+            self._passes = int(manifest["passes"])
+        self.manifest = dict(manifest)
+        self.weights = jax.device_put(archive.unpack(files[archive.WEIGHTS], path))
+        self._programs = {
+            name: self._read(program)
+            for name, program in archive.programs(files).items()
+        }
+
+    def _read(self, program: bytes) -> Callable[..., Any]:
+        """Returns a program that fits the weights; an error if JAX refuses it."""
+        exported = programs.deserialize(bytearray(program))
+        # A custom call could be anything that JAX has registered.
+        text = exported.mlir_module()
+        if len(_HARMLESS.findall(text)) != text.count("custom_call"):
+            raise ValueError("it calls code outside of itself")
+        (arrays, *_), _ = jax.tree.unflatten(exported.in_tree, exported.in_avals)
+        expected = {name: (a.shape, a.dtype) for name, a in arrays.items()}
+        if expected != {name: (a.shape, a.dtype) for name, a in self.weights.items()}:
+            raise ValueError("it is of other weights")
+        return jax.jit(exported.call)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that the tagger gives; the index is the id."""
+        return tuple(self.vocabulary.label_names)
+
+    def tag(self, tokens: Any, **context: Any) -> Any:
+        """Returns the labels of tokens; `context`: `documents`, `vectors`."""
+        ids, decode = self._over("labels", tokens, **context), self.vocabulary.decode
+        return [*map(decode, ids)] if isinstance(ids, list) else decode(ids)
+
+    def marginals(self, tokens: Any, **context: Any) -> Any:
+        """Returns the probability of each label at each token; see `tag`."""
+        return self._over("marginals", tokens, passes=self._passes, **context)
+
+    def entities(
+        self, text_or_tokens: Any, *, min_probability: float = 0.0, **options: Any
+    ) -> Any:
+        """Returns the entities in tokens or texts, as `jaxner.entities`.
+
+        The other `options` are raw, tokenizer, split_sentences, documents and vectors.
+        """
+        check_spans(self.vocabulary)
+        fields.check("min_probability", min_probability, fields.Share)
+
+        def find(tokens: Any, **context: Any) -> Any:
+            answer = self._over("entities", tokens, passes=self._passes, **context)
+            if isinstance(answer, list):
+                return [with_ends(EntityArrays(*each), -1) for each in answer]
+            return with_ends(EntityArrays(*answer), -1)
+
+        return in_texts(
+            find, self, text_or_tokens, min_probability=min_probability, **options
+        )
+
+    def uncertainty(
+        self, tokens: Any, key: Any, num_samples: int = 8, **context: Any
+    ) -> Any:
+        """Returns the uncertainty over passes with dropout, as `jaxner.uncertainty`."""
+        check_key(key)
+        fields.check("num_samples", num_samples, fields.Size)
+        is_typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        inputs = jax.random.key_data(key) if is_typed else key, jnp.arange(num_samples)
+        options = {"passes": num_samples, **context}
+        answer = self._over("uncertainty", tokens, *inputs, **options)
+
+        def named(arrays: Any) -> Uncertainty:
+            summary = Uncertainty(*arrays)
+            labels = self.vocabulary.decode(summary.labels.tolist())
+            return summary._replace(labels=labels)
+
+        return [*map(named, answer)] if isinstance(answer, list) else named(answer)
+
+    def _over(
+        self,
+        name: str,
+        tokens: Any,
+        *more: Any,
+        passes: int = 0,
+        documents: Sequence[Hashable] | None = None,
+        vectors: Any = None,
+    ) -> Any:
+        """Returns the results of a program for one sentence, or a list of them."""
+        if name not in self._programs:
+            raise InputError(
+                f"This tagger has no {name}: probabilities of an autoregressive head "
+                "(head 'seq2seq') have no closed form."
+            )
+        program = self._programs[name]
+
+        def compute(batch: Sentence) -> Any:
+            leaves = jax.tree.leaves(_with_long_words(batch))
+            return program(self.weights, self.temperature, leaves, *more)
+
+        return driver.over_batches(
+            compute, self, tokens, documents=documents, vectors=vectors, passes=passes
+        )
+
+
+def _with_long_words(batch: Sentence) -> Sentence:
+    """Returns a batch whose long words are among the others, as programs read them."""
+    if batch.long is None:
+        return batch
+    width = batch.long.chars.shape[1] - batch.chars.shape[1]
+    chars = np.pad(batch.chars, ((0, 0), (0, width)))
+    is_word = batch.long.rows < len(chars)
+    chars[batch.long.rows[is_word]] = batch.long.chars[is_word]
+    return batch._replace(chars=chars, long=None)
+
+
+def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
+    """Returns the tagger in a file of `jaxner.export`: an `Exported`.
+
+    It needs JAX, NumPy and `flatbuffers`, by which JAX reads programs. Labels are those
+    of the tagger that was exported. A program is code: load files that you trust.
+
+    Args:
+        path: The file; "~" is your home.
+        program: False for a `Tagger` with the weights, built from the config; this
+            needs an installed jaxner with all that it depends on.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        DamagedFileError: It is damaged, of a later format, or no such file.
+        ImportError: A package is missing.
+
+    Warns:
+        UserWarning: The programs expired (with another JAX than they were written by),
+            or this JAX refuses them: the result is a `Tagger`.
+    """
+    cache.use()
+    path = disk.expanded(path)
+    manifest, files = archive.read(path)
+    if program:
+        optional("flatbuffers", "jaxner.load_exported")
+        try:
+            if reason := _expired(manifest):
+                raise ValueError(reason)
+            return Exported(path, manifest, files)
+        except InputError:
+            raise
+        except Exception as error:  # JAX has errors of several kinds
+            reason = " ".join(str(error).split())[:300]
+        warnings.warn(
+            f"{path}: cannot use the programs: {reason}. Building the model from "
+            f"weights and config; `jaxner export --refresh {path}` renews them.",
+            stacklevel=2,
+        )
+    from jaxner import exporting  # which needs the models' libraries
+
+    return exporting.rebuild(path, files)
+
+
+def _expired(manifest: Mapping[str, Any]) -> str:
+    """Returns why programs are too old; empty if they are not."""
+    expires, by = manifest["expires"], manifest["jax"]
+    if by == jax.__version__ or str(datetime.date.today()) <= expires:
+        return ""
+    return f"they expired on {expires} for JAX {jax.__version__}, written by {by}"

@@ -1,0 +1,205 @@
+"""Writes taggers to one file that needs none of their code; see `archive`."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export as programs
+
+from jaxner import archive, disk, models, tagging
+from jaxner.answers import entities, probabilities
+from jaxner.arguments import check_tagger
+from jaxner.data.vocabulary import Vocabulary
+from jaxner.errors import DamagedFileError, InputError, optional, using
+from jaxner.evaluation.scoring import jaxner_version
+from jaxner.fields import OneOf, checked
+from jaxner.models.model import map_named, named
+from jaxner.tagger import Ensemble, Tagger
+from jaxner.types import Pieces, Sentence, batch_axes
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+PROMISE = datetime.timedelta(days=180)
+"""How long JAX promises that later versions run a program."""
+
+Kind = Annotated[str, OneOf(archive.KINDS)]
+
+
+@checked
+def export(
+    tagger: Tagger,
+    path: str | os.PathLike[str],
+    *,
+    weights: Kind = "float32",
+    card: str | None = None,
+) -> None:
+    """Writes a tagger to one file, for `jaxner.load_exported`.
+
+    The weights (as safetensors), the config and the vocabulary (as JSON) last; the
+    programs, for CPUs, CUDA and TPUs, run with other versions of JAX for six months.
+    Taggers of documents or with precomputed vectors export like others.
+
+    Args:
+        tagger: What `load` returned.
+        path: File to write; "~" is your home.
+        weights: How to store the weights: "float32"; "bfloat16", half as large; or
+            "int8", a quarter, with a scale for each row.
+        card: What its README.md says; None: the facts of the manifest.
+
+    Raises:
+        InputError: The tagger is an ensemble, or its model has modules of your own.
+        ImportError: `flatbuffers`, by which JAX writes programs, is missing.
+
+    Example:
+        >>> import tempfile, jaxner
+        >>> file = tempfile.mkdtemp() + "/grn.zip"
+        >>> tagger = jaxner.load("runs/grn")
+        >>> jaxner.export(tagger, file)
+        >>> tokens = ["Rome", "fell"]
+        >>> jaxner.load_exported(file).tag(tokens) == tagger.tag(tokens)
+        True
+    """
+    check_tagger(tagger)
+    if isinstance(tagger, Ensemble):
+        raise InputError("Export each member, ensemble.member(i), to its own file.")
+    try:
+        description = models.describe(tagger.model, models.MODULES)
+    except TypeError as error:
+        raise InputError(f"A file holds no code, and {error}") from None
+    arrays = {name: np.asarray(leaf) for name, leaf in named(tagger.weights).items()}
+    temperature = float(str(np.float32(tagger.temperature)))
+    files = {
+        archive.WEIGHTS: archive.pack(arrays, weights),
+        archive.MODEL: json.dumps(description, indent=2).encode(),
+        archive.VOCABULARY: tagger.vocabulary.to_json().encode(),
+        archive.CALIBRATION: json.dumps({"temperature": temperature}).encode(),
+    }
+    files |= {} if card is None else {archive.CARD: card.encode()}
+    _write(disk.expanded(path), tagger, files, weights)
+
+
+def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
+    """Writes a file anew, with programs by this JAX and the same weights."""
+    manifest, files = archive.read(path)
+    tagger = rebuild(disk.expanded(path), files)
+    lasting = {n: data for n, data in files.items() if not n.startswith("programs/")}
+    _write(disk.expanded(output), tagger, lasting, manifest["weights"])
+
+
+def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
+    """Returns the tagger of the weights, the config and the vocabulary of a file."""
+    stored = archive.unpack(files[archive.WEIGHTS], path)
+    with using(path):
+        vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
+        model = models.restore(json.loads(files[archive.MODEL]), models.MODULES)
+        temperature = json.loads(files[archive.CALIBRATION])["temperature"]
+        init = functools.partial(models.init, model)
+        like = jax.eval_shape(init, jax.random.key(0))
+
+        def take(name: str, leaf: Any) -> Any:
+            if stored[name].shape != leaf.shape:
+                raise DamagedFileError(path, f"has another size of {name}")
+            return jnp.asarray(stored[name], leaf.dtype)
+
+        weights = map_named(take, like)
+        return Tagger(weights, model, vocabulary, jnp.float32(temperature))
+
+
+def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) -> None:
+    """Writes what lasts, the programs, and the manifest."""
+    optional("flatbuffers", "jaxner.export")
+    today = datetime.date.today()
+    facts = {
+        "jaxner": jaxner_version(),
+        "jax": jax.__version__,
+        "exported": str(today),
+        "expires": str(today + PROMISE),
+        "encoder": type(tagger.model.encoder).__name__,
+        "head": type(tagger.model.head).__name__,
+        "weights": kind,
+        "reads_characters": tagger.reads_characters,
+        "passes": tagger.model.mc_dropout.num_samples,
+    }
+    card = {archive.CARD: _card(tagger, facts).encode()}
+    archive.write(path, facts, {**card, **files, **_programs(tagger)})
+
+
+def _card(tagger: Tagger, facts: Mapping[str, Any]) -> str:
+    lines = [f"- {name}: {value}" for name, value in facts.items()]
+    types = ", ".join(tagger.vocabulary.types)
+    use = "Use: `jaxner.load_exported(FILE).entities(TEXT)`, in Python."
+    return "\n".join(["# Tagger", "", use, "", f"- labels: {types}", *lines, ""])
+
+
+# --- Programs -------------------------------------------------------------------------
+
+
+def _programs(tagger: Tagger) -> dict[str, bytes]:
+    """Returns the files of all programs.
+
+    Arguments: the arrays by name, the temperature, more of the function, and the fields
+    of a batch, of any size; results: arrays `[B, T, …]`.
+    """
+    batch = _any_batch(tagger.vocabulary)
+    fields, structure = jax.tree.flatten(batch)
+
+    def shape(_: str, leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf))
+
+    weights = map_named(shape, tagger.weights)
+    passes = programs.symbolic_shape("m", scope=batch.words.shape[0].scope)
+    key = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct(passes, "int32")
+
+    def write(function: Callable[..., Any], *more: Any) -> bytes:
+        def compute(arrays, temperature, fields, *more):
+            of = map_named(lambda name, _: arrays[name], weights)
+            params = Tagger(of, tagger.model, tagger.vocabulary, temperature)
+            batch = jax.tree.unflatten(structure, fields)
+            run = jax.vmap(lambda s: function(params, s, *more), (batch_axes(batch),))
+            answer = run(batch)
+            return tuple(answer) if isinstance(answer, tuple) else answer
+
+        inputs = named(weights), jax.ShapeDtypeStruct((), jnp.float32), fields
+        exported = programs.export(jax.jit(compute), platforms=PLATFORMS)
+        return bytes(exported(*inputs, *more).serialize())
+
+    made = {"labels": write(tagging.choose)}
+    if not isinstance(tagger.model.head, models.Seq2seqHead):
+        made["marginals"] = write(_marginals)
+        made["entities"] = write(_entities)
+        made["uncertainty"] = write(_uncertainty, *key)
+    return {f"programs/{name}.bin": program for name, program in made.items()}
+
+
+_HOW: Any = {"key": None, "num_samples": None, "constrained": False}
+_marginals = functools.partial(probabilities.compute_marginals, **_HOW)
+_entities = functools.partial(entities.compute, decoding="viterbi", n_best=1, **_HOW)
+
+
+def _uncertainty(params: Tagger, sentence: Sentence, key: Any, passes: Any) -> Any:
+    key = jax.random.wrap_key_data(key, impl="threefry2x32")
+    return probabilities.compute_summary(params, sentence, key, passes.shape[0])
+
+
+def _any_batch(vocabulary: Vocabulary) -> Any:
+    """Returns a batch of symbolic sizes; it shares its distinct words, all of them."""
+    scope = programs.SymbolicScope(("t >= 8",))  # as `driver.round_up`
+
+    def of(sizes: str, kind: Any = jnp.int32) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(programs.symbolic_shape(sizes, scope=scope), kind)
+
+    vectors = pieces = None
+    if sizes := vocabulary.vector_sizes:
+        vectors = of(f"b, t, {sizes[0]}, {sizes[1]}", jnp.float32)
+    if vocabulary.pieces is not None:
+        pieces = Pieces(of("b, w, s"), of("b, w, s", bool), of("b, t, q"))
+    words, flags = of("b, t"), of("b, t", bool)
+    return Sentence(words, of("u, c"), words, flags, words, vectors, pieces)

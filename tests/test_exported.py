@@ -1,0 +1,290 @@
+"""Taggers in one file: equal answers, with JAX and NumPy alone; what is refused."""
+
+import json
+import struct
+import subprocess
+import sys
+import warnings
+import zipfile
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import archive, cli, exported
+from jaxner.commands.export import export as command
+from jaxner.errors import DamagedFileError, InputError
+from jaxner.models.model import named
+from tests import fence
+
+TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
+# What no program needs; `scipy` and `ml_dtypes` come with JAX.
+ABSENT = (
+    "flax optax orbax ml_collections jaxtyping rich absl filelock seqeval safetensors"
+)
+
+
+@pytest.fixture(scope="module")
+def file(params, tmp_path_factory):
+    path = tmp_path_factory.mktemp("exported") / "tagger.zip"
+    jaxner.export(params, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(file):
+    return jaxner.load_exported(file)
+
+
+def changed(file, target, changes=(), facts=(), lies=None):
+    """Writes a file with other contents by name (None: without), and a true manifest.
+
+    `lies` changes the manifest in the end.
+    """
+    manifest, files = archive.read(file)
+    files = {k: v for k, v in {**files, **dict(changes)}.items() if v is not None}
+    facts = {k: v for k, v in manifest.items() if k != "files"} | dict(facts)
+    archive.write(target, facts, files)
+    if lies:
+        with zipfile.ZipFile(target) as zipped:
+            content = {name: zipped.read(name) for name in zipped.namelist()}
+        manifest = json.loads(content[archive.MANIFEST])
+        lies(manifest)
+        content[archive.MANIFEST] = json.dumps(manifest).encode()
+        with zipfile.ZipFile(target, "w") as zipped:
+            for name, data in content.items():
+                zipped.writestr(name, data)
+    return target
+
+
+def check_equal(alone, tagger, texts, **context):
+    """Asserts that both answer alike."""
+    assert alone.labels == tagger.labels
+    assert alone.tag(texts, **context) == tagger.tag(texts, **context)
+    if type(tagger.model.head).__name__ == "Seq2seqHead":
+        with pytest.raises(InputError, match="no marginals"):
+            alone.marginals(texts, **context)
+        return
+    entities = (x.entities(texts, **context) for x in (alone, tagger))
+    for left, right in zip(*entities, strict=True):
+        assert [entity[:6] for entity in left] == [entity[:6] for entity in right]
+        chances = [[entity.probability for entity in side] for side in (left, right)]
+        np.testing.assert_allclose(*chances, atol=1e-5)
+    chances = alone.marginals(texts, **context), tagger.marginals(texts, **context)
+    for left, right in zip(*chances, strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-5)
+    key = jax.random.key(3)
+    sides = (x.uncertainty(texts, key, 3, **context) for x in (alone, tagger))
+    for left, right in zip(*sides, strict=True):
+        assert left.labels == right.labels
+        np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
+
+
+def test_it_answers_as_the_tagger(alone, params):
+    assert isinstance(alone, exported.Exported)
+    check_equal(alone, params, [TOKENS, [], ["Rome"] * 70])
+    assert alone.tag(TOKENS) == params.tag(TOKENS)
+    assert alone.tag([["a" * 200, "b"]] * 40) == params.tag([["a" * 200, "b"]] * 40)
+    text = "Rome beat Milan. Rain fell."
+    answer = alone.entities(text, min_probability=0.1)
+    assert [e[:6] for e in answer] == [
+        e[:6] for e in params.entities(text, min_probability=0.1)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in fence.STORED if n != "grn"])
+def test_every_system_answers_as_its_run(name, tmp_path):
+    tagger = jaxner.load(fence.unpack(name, tmp_path / "run"))
+    texts = fence.texts()[:2]
+    jaxner.export(tagger, tmp_path / "tagger.zip")
+    alone = jaxner.load_exported(tmp_path / "tagger.zip")
+    assert isinstance(alone, exported.Exported)
+    vectors = fence.vectors(tagger, texts)
+    check_equal(alone, tagger, texts, **({"vectors": vectors} if vectors else {}))
+
+
+def test_it_needs_jax_and_numpy_alone(file, params):
+    program = f"""
+import sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {ABSENT.split()!r}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import jax, jaxner
+tagger = jaxner.load_exported({str(file)!r})
+print(tagger.tag({TOKENS}))
+print(len(tagger.entities("Rome beat Milan.")))
+tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    count = len(params.entities("Rome beat Milan."))
+    assert done.stdout.splitlines() == [str(params.tag(TOKENS)), str(count)]
+
+
+# --- Old and small files --------------------------------------------------------------
+
+
+def test_old_programs_give_way_to_the_weights_until_they_are_refreshed(
+    file, params, tmp_path
+):
+    facts = {"jax": "0.1", "expires": "2020-01-31"}
+    old = changed(file, tmp_path / "old.zip", facts=facts)
+    with pytest.warns(UserWarning, match="expired on 2020-01-31 for JAX"):
+        tagger = jaxner.load_exported(old)
+    assert isinstance(tagger, jaxner.Tagger)
+    assert tagger.tag(TOKENS) == params.tag(TOKENS)
+    cli.call(command, ["--refresh", str(old)])
+    assert isinstance(jaxner.load_exported(old), exported.Exported)
+    for name in (archive.WEIGHTS, archive.VOCABULARY, archive.MODEL):
+        assert archive.read(old)[1][name] == archive.read(file)[1][name]
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (b"no program" * 9, "cannot use"),
+        ("call", "code outside"),
+        ("sizes", "other weights"),
+    ],
+)
+def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
+    def compute(arrays, temperature, fields):
+        if program == "call":
+            like = jax.ShapeDtypeStruct((), np.float32)
+            return jax.ffi.ffi_call("x", like)(temperature)
+        return temperature
+
+    if isinstance(program, str):
+        how = {"disabled_checks": [jax.export.DisabledSafetyCheck.custom_call("x")]}
+        inputs = {"a": np.zeros(1, np.float32)}, np.float32(1), [np.zeros(1, np.int32)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = jax.export.export(jax.jit(compute), **how)(*inputs).serialize()
+    target = changed(file, tmp_path / "x.zip", {"programs/labels.bin": bytes(program)})
+    with pytest.warns(UserWarning, match=reason):
+        assert isinstance(jaxner.load_exported(target), jaxner.Tagger)
+
+
+@pytest.mark.parametrize(("kind", "share"), [("bfloat16", 0.55), ("int8", 0.35)])
+def test_weights_are_stored_in_less(kind, share, finished, params, tmp_path, capsys):
+    load = pytest.importorskip("safetensors.numpy").load
+    path = tmp_path / "small.zip"
+    options = ["--workdir", str(finished), "--output", str(path), "--weights", kind]
+    cli.call(command, options)
+    assert "f1 on dev" in capsys.readouterr().out
+    packed = archive.read(path)[1][archive.WEIGHTS]
+    whole = {k: np.asarray(v) for k, v in named(params.weights).items()}
+    full = archive.pack(whole)
+    assert len(packed) < share * len(full)
+    loaded = load(full)
+    for name, array in archive.unpack(packed, path).items():
+        np.testing.assert_array_equal(loaded[name], whole[name])
+        step = np.abs(whole[name]).max(initial=0) / (250 if kind == "int8" else 256)
+        np.testing.assert_allclose(array, whole[name], atol=step + 1e-30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(jaxner.load_exported(path).tag(TOKENS)) == len(TOKENS)
+
+
+def test_what_cannot_be_exported_is_refused(params, tmp_path):
+    pair = jaxner.tagger.ensemble([params, params])
+    with pytest.raises(InputError, match="each member"):
+        jaxner.export(pair, tmp_path / "x.zip")
+    with pytest.raises(InputError, match="weights"):
+        jaxner.export(params, tmp_path / "x.zip", weights="int4")
+    with pytest.raises(
+        InputError, match="--workdir and --output or --onnx, or --refresh"
+    ):
+        cli.call(command, ["--output", str(tmp_path / "x.zip")])
+    assert not [*tmp_path.iterdir()]
+
+
+# --- Bad files ------------------------------------------------------------------------
+
+
+def lying(data, change):
+    """Returns weights with another header."""
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    change(next(iter(header.values())), header)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data[8 + size :]
+
+
+HEADERS = {
+    "a shape": lambda first, _: first.update(shape=[10**12, 10**6]),
+    "a negative shape": lambda first, _: first.update(shape=[-1, -1]),
+    "a place": lambda first, _: first.update(data_offsets=[0, 1 << 60]),
+    "a type": lambda first, _: first.update(dtype="U8"),
+    "a second array at a place": lambda first, header: header.update(again=first),
+    "no array": lambda _, header: header.clear(),
+}
+
+
+@pytest.mark.parametrize("lie", HEADERS)
+def test_weights_whose_header_lies_are_refused(file, tmp_path, lie):
+    weights = lying(archive.read(file)[1][archive.WEIGHTS], HEADERS[lie])
+    target = changed(file, tmp_path / "x.zip", {archive.WEIGHTS: weights})
+    with pytest.raises(DamagedFileError, match=r"x\.zip"):
+        jaxner.load_exported(target)
+
+
+@pytest.mark.parametrize("size", [b"", b"\xff" * 8, struct.pack("<Q", 1 << 62)])
+def test_weights_without_a_header_are_refused(size):
+    with pytest.raises(DamagedFileError):
+        archive.unpack(size, "x.zip")
+
+
+BAD = {
+    "has a foreign file: '../x'": {"changes": {"../x": b""}},
+    "has a foreign file: '/etc/x'": {"changes": {"/etc/x": b""}},
+    "has a foreign file: 'programs/../x.bin'": {"changes": {"programs/../x.bin": b""}},
+    "would unpack to": {"changes": {archive.CARD: bytes(1 << 26)}},
+    "has no vocabulary.json": {"changes": {archive.VOCABULARY: None}},
+    "cannot be used": {"changes": {archive.VOCABULARY: b"{}"}},
+    "has the format 2": {"lies": lambda manifest: manifest.update(format=2)},
+    "has no format": {"lies": lambda manifest: manifest.pop("format")},
+    "the checksum of README.md": {
+        "lies": lambda manifest: manifest["files"][archive.CARD].update(bytes=1 << 40)
+    },
+    "differs from its manifest: README.md": {
+        "lies": lambda manifest: manifest["files"].pop(archive.CARD)
+    },
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_files_are_refused(file, tmp_path, message):
+    target = changed(file, tmp_path / "x.zip", **BAD[message])
+    with pytest.raises(DamagedFileError, match=message):
+        jaxner.load_exported(target)
+
+
+def test_damage_is_found(file, tmp_path):
+    whole, target = file.read_bytes(), tmp_path / "x.zip"
+    for place in range(0, len(whole), len(whole) // 60):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x40
+        target.write_bytes(damaged)
+        try:
+            _, files = archive.read(target)
+        except DamagedFileError:
+            continue
+        assert files == archive.read(file)[1]  # dates of the zip, which nobody reads
+    target.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DamagedFileError):
+        archive.read(target)
+    with zipfile.ZipFile(target, "w") as zipped, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zipped.writestr("README.md", b"")
+        zipped.writestr("README.md", b"")
+    with pytest.raises(DamagedFileError, match="two files"):
+        archive.read(target)
+    with pytest.raises(FileNotFoundError):
+        jaxner.load_exported(tmp_path / "absent.zip")
