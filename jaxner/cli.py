@@ -35,6 +35,7 @@ COMMANDS = {
     "sweep": ("uncertainty", "measures what a tagger's uncertainty options do"),
     "export": ("export", "writes a tagger to one file, or as ONNX"),
     "serve": ("serving", "serves a tagger, and a page to try it"),
+    "select": ("tagging", "chooses sentences worth annotating"),
     "check": ("corpora", "checks labelled text"),
     "convert": ("corpora", "rewrites labelled text in another format or scheme"),
     "score": ("scores", "scores a file of predictions of any tagger"),

@@ -1,4 +1,4 @@
-"""`jaxner tag` and `jaxner show`."""
+"""`jaxner tag`, `jaxner show` and `jaxner select`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from jaxner import disk, fields
 from jaxner.commands import Folder, Output
@@ -208,3 +208,52 @@ def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
             sentences.append([(t.start + start, t.end + start) for t in sentence])
         start += len(line)
     return sentences
+
+
+def select(
+    *,
+    workdir: Folder,
+    input: Path,
+    output: Path,
+    budget: fields.Size = 200,
+    from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
+    reading: Reading,
+    to: Literal["label-studio", "doccano", "brat"] | None = None,
+) -> None:
+    r"""Chooses the sentences worth annotating, for Label Studio, doccano or brat.
+
+        jaxner select --workdir runs/grn --input news.txt --output tasks.json
+        jaxner select --workdir runs/grn --input news.txt --output tasks.jsonl \
+            --budget 50
+
+    The sentences are those of which the tagger is unsure, and unlike each other;
+    the most useful come first. They have the entities that the tagger predicts,
+    to be corrected. What is annotated in doccano or brat trains taggers as it is.
+
+    Args:
+        workdir: Folder of the run.
+        input: File to choose from, as for jaxner tag.
+        output: File to write; for brat, a new folder.
+        budget: Number of sentences.
+        from_: Format of the input; default: by its name.
+        reading: How to read the input.
+        to: Tool; default: .json for label-studio, .jsonl for doccano, else brat.
+    """
+    from jaxner import stream, tagger
+    from jaxner.analysis import selection
+
+    tool = to or selection.tool_of(output)
+    if tool != "brat":
+        disk.check(output, input)
+    source = from_ or formats.guess_raw(str(input))
+    options = formats.Options(**{"split_sentences": True, **reading})
+    sentences: list[formats.Piece] = []
+    with stream.opened(str(input)) as file:
+        for record in stream.records(file, source, options):
+            if record.problem:
+                raise InputError(record.problem, input, record.line)
+            sentences += record.pieces
+    chosen = selection.select(tagger.load(str(workdir)), sentences, budget)
+    selection.write(output, chosen, tool)
+    count = counted(len(chosen), "sentence")
+    print(f"{count} of {len(sentences):,}, for {tool}: {output}")

@@ -468,7 +468,7 @@ def json_lines(file: File) -> Iterator[Example]:
     - `{"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}`;
     - `{"text": "Rome wins", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}`, where
       a span may also be `[0, 4, "LOC"]`; offsets count characters, ends are exclusive;
-      `tokens` may say what the tokens of the text are.
+      `tokens` may say what the tokens of the text are; doccano's `label` is `spans`.
 
     A new value of `document` starts a document. Labels (or `ner_tags`) may be numbers,
     as in exports of Hugging Face's data sets, if `label_names` says what they stand
@@ -489,13 +489,14 @@ def json_lines(file: File) -> Iterator[Example]:
                 document, last = document + 1, name
             sentences = json_pieces(record, file.options)
             kinds = record.get("labels", record.get("ner_tags"))
+            items = record.get("spans", record.get("label"))
             if "tokens" in record and kinds is not None:
                 ((words, _, text, offsets),) = sentences
                 labels = _json_labels(kinds, len(words), names)
                 numbers = (number,) * len(words)
                 examples = [Example(words, labels, document, numbers, text, offsets)]
-            elif "text" in record and isinstance(record.get("spans"), list):
-                spans = [_json_span(item, number) for item in record["spans"]]
+            elif "text" in record and isinstance(items, list):
+                spans = [_json_span(item, number) for item in items]
                 text = record["text"]
                 examples = _fitted(file, text, spans, sentences, document, number)
             else:
@@ -693,7 +694,7 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
     return zip(example.tokens, example.labels, strict=True)
 
 
-def _texts(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
+def text_and_spans(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
     """Returns a sentence's text, or its joined tokens, and its entities in it."""
     text, offsets = example.text, example.offsets
     if text is None or offsets is None:
@@ -803,7 +804,7 @@ def _to_json(
     for example in examples:
         record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
         if has_spans:
-            text, spans = _texts(example)
+            text, spans = text_and_spans(example)
             items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
             record = {"text": text, "tokens": example.tokens, "spans": items}
         record |= {"document": example.document} if example.document else {}
@@ -820,7 +821,7 @@ def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
     pairs |= dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
     for example in examples:
         text, annotations = pairs[example.document]
-        line, spans = _texts(example)
+        line, spans = text_and_spans(example)
         line = re.sub(r"[\r\n]", " ", line)
         for i, (start, end, kind) in enumerate(spans, annotations.count("\n") + 1):
             if set(kind) & set(" \t\r\n;"):

@@ -1,0 +1,167 @@
+"""Which sentences to annotate next: uncertain ones, unlike each other.
+
+A sentence's uncertainty is the mean of −ln p over its tokens, where p is the marginal
+probability of the predicted label. The most uncertain sentences are a pool, from which
+a greedy search chooses those that maximise Σᵢ uᵢ maxⱼ sim(i, j), over all i of the pool
+and the chosen j: facility location on a filtered pool (Wei, Iyer and Bilmes,
+"Submodularity in Data Subset Selection and Active Learning", ICML 2015), here weighted
+by the uncertainty u. The similarity is the cosine of words, weighted by tf-idf.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxner import disk
+from jaxner.answers.entities import arrays, entity_types, read_spans, types_of
+from jaxner.data import formats, schemes
+from jaxner.data.formats import Example, Piece
+from jaxner.errors import InputError
+from jaxner.tagger import Tagger
+
+Tool = Literal["label-studio", "doccano", "brat"]
+_POOL, _MOST = 10, 4000  # sentences for each one that is chosen; in all
+
+
+class Choice(NamedTuple):
+    """A sentence worth annotating.
+
+    Attributes:
+        example: The sentence, with the predicted labels.
+        uncertainty: Mean of −ln p of a token's label, in nats.
+        probabilities: Probability of each predicted entity, from left to right.
+    """
+
+    example: Example
+    uncertainty: float
+    probabilities: list[float]
+
+
+def select(params: Tagger, pieces: Iterable[Piece], budget: int) -> list[Choice]:
+    """Returns the sentences to annotate, the most useful first; equal ones once.
+
+    `InputError`: there are no sentences, the tagger returns tags, or its head has no
+    probabilities.
+
+    Example:
+        >>> import jaxner
+        >>> texts = [("Rome", "fell"), ("Rome", "fell"), ("Ann", "saw", "Rome")]
+        >>> len(select(jaxner.load("runs/grn"), map(Piece, texts), 3))
+        2
+    """
+    entity_types(params)
+    distinct = list({piece.tokens: piece for piece in pieces}.values())
+    if not distinct:
+        raise InputError("There are no sentences to choose from")
+    choices, types = [], types_of(params)
+    answers = arrays(params, [list(piece.tokens) for piece in distinct])
+    for piece, answer in zip(distinct, answers, strict=True):
+        chances = dict(sorted(read_spans(types, answer).items()))
+        labels = schemes.to_labels(chances, len(piece.tokens), "BIO")
+        sure = np.clip(np.asarray(answer.label_probability, float), 1e-12, 1.0)
+        where = {"text": piece.text, "offsets": piece.offsets}
+        example = Example(piece.tokens, tuple(labels), **where)
+        choices.append(Choice(example, -np.log(sure).mean(), [*chances.values()]))
+    choices.sort(key=lambda choice: -choice.uncertainty)
+    pool = choices[: max(budget, min(_POOL * budget, _MOST))]
+    if len(pool) <= budget:
+        return pool
+    weights = np.array([choice.uncertainty for choice in pool])
+    words = [choice.example.tokens for choice in pool]
+    return [pool[i] for i in spread(words, weights, budget)]
+
+
+def spread(
+    sentences: Sequence[Sequence[str]], weights: np.ndarray, budget: int
+) -> list[int]:
+    """Returns the sentences that stand for most of the weight of all, greedily.
+
+    Example:
+        >>> sentences = [["a", "b"], ["a", "b", "c"], ["d"]]
+        >>> spread(sentences, np.array([3.0, 2.9, 1.0]), 2)
+        [0, 2]
+    """
+    near = _similarities(sentences)
+    covered = np.zeros((len(near), 1), np.float32)
+    chosen: list[int] = []
+    for _ in range(budget):
+        gains = weights.astype(np.float32) @ np.maximum(near - covered, 0)
+        gains[chosen] = -1.0
+        chosen.append(int(gains.argmax()))
+        covered = np.maximum(covered, near[:, chosen[-1:]])
+    return chosen
+
+
+def _similarities(sentences: Sequence[Sequence[str]]) -> np.ndarray:
+    """Returns the cosine of each two sentences, as bags of words."""
+    from scipy import sparse  # which takes a while to import
+
+    bags = [collections.Counter(map(str.lower, words)) for words in sentences]
+    spread_of = collections.Counter(word for bag in bags for word in bag)
+    column = {word: i for i, word in enumerate(spread_of)}
+    rarity = {w: math.log1p(len(bags) / count) for w, count in spread_of.items()}
+    cells = [
+        (i, column[w], n * rarity[w]) for i, b in enumerate(bags) for w, n in b.items()
+    ]
+    rows, columns, values = map(np.array, zip(*cells, strict=True))
+    matrix = sparse.csr_array((values.astype(np.float32), (rows, columns)))
+    norms = np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel())
+    return (matrix @ matrix.T).toarray() / np.outer(norms, norms)
+
+
+def tool_of(path: Path) -> Tool:
+    """Returns the tool that the name of a file tells; a folder is for brat."""
+    known: dict[str, Tool] = {".json": "label-studio", ".jsonl": "doccano"}
+    return known.get(path.suffix, "brat")
+
+
+def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:
+    """Writes sentences, with the predicted entities to correct, for a tool.
+
+    Label Studio: a JSON array of tasks with predictions; doccano: JSON lines; brat: a
+    new folder with one document, a sentence a line.
+    """
+    if tool == "brat":
+        formats.write(path, [choice.example for choice in choices], "brat")
+    elif tool == "doccano":
+        disk.write_text(path, "".join(_lines(choices)))
+    else:
+        tasks = [_task(choice) for choice in choices]
+        disk.write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
+
+
+def _lines(choices: Iterable[Choice]) -> Iterator[str]:
+    for choice in choices:
+        text, spans = formats.text_and_spans(choice.example)
+        record = {"text": text, "label": spans, "uncertainty": choice.uncertainty}
+        yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _task(choice: Choice) -> dict[str, Any]:
+    """Returns a task of Label Studio; its labelling config names `label` and `text`."""
+    text, spans = formats.text_and_spans(choice.example)
+    result = [
+        {
+            **{"id": str(i), "from_name": "label", "to_name": "text", "type": "labels"},
+            "value": {
+                "start": start,
+                "end": end,
+                "text": text[start:end],
+                "labels": [kind],
+            },
+            "score": chance,
+        }
+        for i, ((start, end, kind), chance) in enumerate(
+            zip(spans, choice.probabilities, strict=True)
+        )
+    ]
+    score = math.exp(-choice.uncertainty)
+    predictions = [{"model_version": "jaxner", "score": score, "result": result}]
+    return {"data": {"text": text}, "predictions": predictions}

@@ -1,0 +1,96 @@
+"""Sentences to annotate: the uncertain and the different ones, as tools read them."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import __main__
+from jaxner.analysis import selection
+from jaxner.data import corpora, formats
+from jaxner.errors import InputError
+from tests.test_decoding import tiny
+
+
+@pytest.fixture(scope="module")
+def choices(params, corpus):
+    """All sentences of the tiny dev split, the first one twice."""
+    examples = corpora.load(None, "dev", directory=corpus).examples
+    pieces = [formats.Piece(e.tokens) for e in [*examples, examples[0]]]
+    return selection.select(params, pieces, len(pieces))
+
+
+def test_uncertainty_is_the_mean_surprise_of_labels(params, choices):
+    uncertainties = [choice.uncertainty for choice in choices]
+    assert uncertainties == sorted(uncertainties, reverse=True)
+    texts = [choice.example.tokens for choice in choices]
+    assert len({*texts}) == len(texts) > 3
+    tokens = list(texts[0])
+    chances = jaxner.marginals(params, tokens)
+    ids = params.vocabulary.label_ids(params.tag(tokens))
+    expected = -np.log(chances[range(len(ids)), ids]).mean()
+    assert uncertainties[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_greedy_choice_is_near_the_best_one():
+    rng = np.random.default_rng(0)
+    sentences = [[*map(str, rng.integers(0, 9, 4))] for _ in range(9)]
+    weights = rng.uniform(0.1, 1, 9)
+    near = selection._similarities(sentences)
+    np.testing.assert_allclose(np.diag(near), 1, rtol=1e-5)
+
+    def value(chosen):
+        return weights @ near[:, list(chosen)].max(axis=1)
+
+    best = max(map(value, itertools.combinations(range(9), 3)))
+    chosen = selection.spread(sentences, weights, 3)
+    assert len({*chosen}) == 3
+    assert (1 - 1 / np.e) * best <= value(chosen) <= best + 1e-6
+    first = max(range(9), key=lambda i: value([i]))
+    assert chosen[0] == first
+
+
+def test_few_of_many_are_different_ones(params):
+    alike = [("Rome", "fell", "again", *["x"] * n) for n in range(1, 9)]
+    pieces = [formats.Piece(words) for words in [*alike, ("Milan", "beat", "Ajax")]]
+    chosen = selection.select(params, pieces, 2)
+    assert sum(choice.example.tokens[0] == "Rome" for choice in chosen) == 1
+
+
+def test_tools_read_what_is_written(params, finished, corpus, tmp_path, capsys):
+    examples = corpora.load(None, "dev", directory=corpus).examples[:9]
+    texts = [" ".join(example.tokens) for example in examples]
+    (tmp_path / "a.txt").write_text("\n".join(texts), "utf-8")
+    options = ["--no-sentences", "--tokenizer=whitespace", "--budget=4"]
+    files = ["--workdir", str(finished), "--input", str(tmp_path / "a.txt")]
+    for name in ("a.json", "a.jsonl", "brat"):
+        output = ["--output", str(tmp_path / name)]
+        __main__.main(["select", *files, *options, *output])
+    assert "4 sentences of 9, for brat" in capsys.readouterr().out
+    tasks = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    expected = []
+    for task in tasks:
+        text, (prediction,) = task["data"]["text"], task["predictions"]
+        entities = jaxner.entities(params, text.split())
+        for item, entity in zip(prediction["result"], entities, strict=True):
+            value = item["value"]
+            place = entity.start_char, entity.end_char, entity.text
+            assert (value["start"], value["end"], value["text"]) == place
+            assert value["labels"] == [entity.type]
+            assert item["score"] == pytest.approx(entity.probability, abs=1e-5)
+        expected.append((text.split(), [(e.start, e.end, e.type) for e in entities]))
+    assert any(spans for _, spans in expected)
+    for name in ("a.jsonl", "brat"):
+        read = corpora.read(tmp_path / name, tokenizer="whitespace")
+        spans = [formats.schemes.to_spans(e.labels) for e in read.examples]
+        words = [list(e.tokens) for e in read.examples]
+        assert [*zip(words, spans, strict=True)] == expected
+
+
+def test_taggers_of_tags_and_empty_texts_are_refused(params):
+    with pytest.raises(InputError, match="no sentences"):
+        selection.select(params, [], 3)
+    with pytest.raises(InputError, match="no entities"):
+        selection.select(tiny("crf", ("A",), scheme="tags"), [], 3)
