@@ -17,7 +17,14 @@ import numpy as np
 from jax import export as programs
 
 from jaxner import archive, cache, disk, driver, fields
-from jaxner.answers.mentions import EntityArrays, check_spans, in_texts, with_ends
+from jaxner.answers.mentions import (
+    EntityArrays,
+    check_least,
+    check_spans,
+    in_texts,
+    types_of,
+    with_ends,
+)
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.driver import check_key
 from jaxner.errors import InputError, optional, using
@@ -82,14 +89,14 @@ class Exported:
         return self._over("marginals", tokens, passes=self._passes, **context)
 
     def entities(
-        self, text_or_tokens: Any, *, min_probability: float = 0.0, **options: Any
+        self, text_or_tokens: Any, *, min_probability: Any = 0.0, **options: Any
     ) -> Any:
         """Returns the entities in tokens or texts, as `jaxner.entities`.
 
         The other `options` are raw, tokenizer, split_sentences, documents and vectors.
         """
         check_spans(self.vocabulary)
-        fields.check("min_probability", min_probability, fields.Share)
+        check_least(types_of(self).names, min_probability)
 
         def find(tokens: Any, **context: Any) -> Any:
             answer = self._over("entities", tokens, passes=self._passes, **context)

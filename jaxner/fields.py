@@ -102,6 +102,7 @@ Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
 _DROPPED = "it is the share that is dropped, not the one that is kept"
 Rate = Annotated[float, Range(least=0, below=1, note=_DROPPED)]
 Share = Annotated[float, Range(least=0, most=1)]
+Chance = Annotated[float, Range(above=0, below=1)]
 Momentum = Annotated[float, Range(least=0, below=1)]
 Weight = Annotated[float, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]

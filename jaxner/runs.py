@@ -7,7 +7,7 @@ metrics.jsonl      one JSON object for each epoch
 checkpoints/       frozen (vectors that no step changes), latest (to resume), best,
                    each with checksums.json: of its files, and whose vocabulary and
                    model they are for
-calibration.json   the temperature that `jaxner calibrate` fitted
+calibration.json   what `jaxner calibrate` fitted: the temperature, thresholds
 result.json        the scores of the best checkpoint, when the run is done
 predictions-*.conll  token, gold and predicted label of dev and test, by the same
 model.json         instead of config.json, in a folder that `jaxner.save` wrote

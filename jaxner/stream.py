@@ -20,7 +20,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +28,9 @@ import filelock
 import jax
 import numpy as np
 
-from jaxner import fields, models, tagging
-from jaxner.answers.entities import arrays, read_spans, types_of
+from jaxner import models, tagging
+from jaxner.answers.entities import arrays
+from jaxner.answers.mentions import check_least, least_of, read_spans, types_of
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, Options, Piece
 from jaxner.errors import InputError
@@ -446,7 +447,7 @@ def tag_file(
     *,
     path: str | None = None,
     constrained: bool = False,
-    min_probability: float = 0.0,
+    min_probability: float | Mapping[str, float] = 0.0,
     shard: tuple[int, int] = (0, 1),
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
@@ -462,7 +463,7 @@ def tag_file(
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
     """
-    fields.check("min_probability", min_probability, fields.Share)
+    check_least(types_of(params).names, min_probability)
     has_chances = not sink.has_tags and not isinstance(
         getattr(params.model, "head", None), models.Seq2seqHead
     )
@@ -497,7 +498,7 @@ def tag_file(
 
 
 def _labelled(
-    params: Tagger, chunk: _Chunk, constrained: bool, least: float | None
+    params: Tagger, chunk: _Chunk, constrained: bool, least: Any
 ) -> Iterator[Labelled]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
     # A record without a document is one itself.
@@ -512,9 +513,10 @@ def _labelled(
     for answer in arrays(params, encoded, **options):
         labels = params.vocabulary.decode(answer.labels)
         chances = read_spans(types, answer)
-        for start, end, _ in [s for s, p in chances.items() if p < least]:
+        kept = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
+        for start, end, _ in chances.keys() - kept:
             labels[start:end] = ["O"] * (end - start)
-        yield labels, {s: p for s, p in chances.items() if p >= least}
+        yield labels, kept
 
 
 def _chunks(

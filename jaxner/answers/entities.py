@@ -6,7 +6,7 @@ Shape letters: `T` tokens, `N` labellings.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import fields, inference, tagging
+from jaxner import inference, tagging
 from jaxner.answers.mentions import Entity as Entity
 from jaxner.answers.mentions import EntityArrays as EntityArrays
-from jaxner.answers.mentions import check_spans, in_texts, with_ends
+from jaxner.answers.mentions import check_least, check_spans, in_texts, least_of
 from jaxner.answers.mentions import joined as joined
 from jaxner.answers.mentions import read_spans as read_spans
 from jaxner.answers.mentions import types_of as types_of
+from jaxner.answers.mentions import with_ends as with_ends
 from jaxner.answers.probabilities import check_static, count_passes
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
@@ -54,7 +55,7 @@ def entities(
     params: Tagger,
     text_or_tokens: str | Tokens,
     *,
-    min_probability: float | Array = 0.0,
+    min_probability: float | Array | Mapping[str, float] = 0.0,
     n_best: int | Any = 1,
     raw: bool = False,
     tokenizer: str | Tokenizer | None = None,
@@ -78,7 +79,8 @@ def entities(
         params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
         text_or_tokens: A raw text (a string) or a list of texts; or tokens as in `tag`.
             A list of strings has texts if any has white space inside.
-        min_probability: Minimum probability of the entities, from 0 to 1.
+        min_probability: Minimum probability of the entities, from 0 to 1; or that of
+            each type, as `jaxner.answers.temperature.guaranteed` says.
         n_best: Number of labellings to take entities from; static. Above 1, each entity
             appears once, some may overlap, and later labellings may have likelier ones.
         raw: Whether the strings of a list are texts, even if none has white space.
@@ -110,9 +112,7 @@ def entities(
     check_static("n_best", n_best, Labellings)
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
-    if not isinstance(min_probability, (jax.Array, np.ndarray)):
-        fields.check("min_probability", min_probability, fields.Share)
-    entity_types(params)
+    check_least(entity_types(params), min_probability)
     find = functools.partial(
         arrays,
         params,
@@ -126,6 +126,10 @@ def entities(
         answer = find(text_or_tokens, documents=documents, vectors=vectors)
         if n_best > 1:
             answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
+        if isinstance(min_probability, Mapping):
+            names = entity_types(params)
+            least = jnp.array([least_of(min_probability, name) for name in names])
+            min_probability = least[answer.type]
         return answer.only(answer.start & (answer.probability >= min_probability))
     return in_texts(
         find,

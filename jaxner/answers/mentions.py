@@ -5,12 +5,13 @@ Shape letters: `T` tokens, `N` labellings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxner import fields
 from jaxner.data import schemes, tokens
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import LabelTypes, label_types
@@ -146,13 +147,29 @@ def in_texts(
         for part in parts:
             spans = sorted(read_spans(types, next(rest)).items())
             for (start, end, kind), chance in spans:
-                if chance >= min_probability:
+                if chance >= least_of(min_probability, kind):
                     first, last = part[start].start, part[end - 1].end
                     place = (start + before, end + before, first, last)
                     mentions.append(Entity(text[first:last], *place, kind, chance))
             before += len(part)
         lists.append(mentions)
     return lists[0] if is_one else lists
+
+
+def check_least(types: Sequence[str], min_probability: Any) -> None:
+    """Raises an error unless a minimum is a probability, or one for each of types."""
+    is_each = isinstance(min_probability, Mapping)
+    for kind, least in min_probability.items() if is_each else ():
+        fields.check_word("type in min_probability", kind, types)
+        fields.check(f"min_probability of {kind}", least, fields.Share)
+    if not is_each and not isinstance(min_probability, (jnp.ndarray, np.ndarray)):
+        fields.check("min_probability", min_probability, fields.Share)
+
+
+def least_of(min_probability: Any, kind: str) -> Any:
+    """Returns the minimum probability of a type; 0 if a mapping does not name it."""
+    is_each = isinstance(min_probability, Mapping)
+    return min_probability.get(kind, 0.0) if is_each else min_probability
 
 
 def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""The temperature that calibrates a tagger's probabilities, fitted on dev.
+"""The temperature that calibrates probabilities, and thresholds with guarantees.
 
 Shape letters: `B` sentences, `T` tokens.
 """
@@ -8,20 +8,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import inference, tagging
+from jaxner import fields, inference, tagging
 from jaxner.answers.entities import predict
+from jaxner.checkpoints import Checkpoints
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import report
 from jaxner.evaluation.calibration import Calibration, ThresholdCurve, threshold_curve
+from jaxner.evaluation.guarantees import Guarantee, bounded, rows_of
+from jaxner.evaluation.report import Prediction
+from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
@@ -158,6 +163,38 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     count = sum(len(schemes.to_spans(labels)) for labels in prediction.gold)
     curve = threshold_curve(*prediction.outcomes(), count)
     return Measured(**measured, curve=curve)
+
+
+def guarantees(
+    prediction: Prediction, types: Sequence[str], risk: float, **how: Any
+) -> list[Guarantee]:
+    """Returns a threshold for each type; `how` is as in `guarantees.bounded`."""
+    known = schemes.types_of(label for row in prediction.gold for label in row)
+    for kind in types:
+        fields.check_word("type", kind, known)
+    return [
+        bounded(rows_of(prediction, kind), kind, risk, **how) for kind in types or known
+    ]
+
+
+def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the options of `jaxner.entities` that `calibrate --risk` has stored.
+
+    They are the threshold of each type, and the number of labellings. `InputError`:
+    the run has none for its best checkpoint.
+    """
+    run = Workdir(workdir)
+    file = run.path / CALIBRATION
+    fit = run.read_json(CALIBRATION) if file.is_file() else {}
+    kept = fit.get("guarantees")
+    with Checkpoints(run.part("best"), read_only=True) as best:
+        if not kept or fit["step"] != best.step:
+            raise InputError(
+                f"{run.path} has no thresholds for its best checkpoint: run jaxner "
+                "calibrate --risk"
+            )
+    least = {row["type"]: row["threshold"] for row in kept["types"]}
+    return {"min_probability": least, "n_best": kept["n_best"]}
 
 
 def table(

@@ -28,7 +28,7 @@ def tag(
     reading: Reading,
     to: Annotated[str, fields.OneOf(formats.OUTPUTS)] | None = None,
     constrained: bool = False,
-    min_probability: fields.Share = 0.0,
+    min_probability: str = "0",
     rejects: str | None = None,
     shard: str | None = None,
     overwrite: bool = False,
@@ -56,7 +56,9 @@ def tag(
         reading: How to read the input.
         to: Format of the output; default: by its name; for -, that of the input.
         constrained: Return only well-formed labels, such as no I-PER after O.
-        min_probability: Leave out less probable entities; from 0 to 1, default: 0.
+        min_probability: Leave out less probable entities: from 0 to 1, PER=0.9,LOC=0.5
+            for each type, or calibrated for what jaxner calibrate --risk stored;
+            default: 0.
         rejects: File for records that cannot be read; default: stop at one.
         shard: I/N: tag part I of N, counted from 0; default: all.
         overwrite: Start over, even if the output exists.
@@ -80,6 +82,7 @@ def tag(
             flag = name.removeprefix("split_").replace("_", "-")
             raise InputError(f"--{flag} has no use for an input in {source}")
     to = to or formats.guess_output(target, source)
+    least = _least(min_probability, workdir)
     params = tagging.load(str(workdir))
     like_run = corpus.reading_of(str(workdir))
     like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
@@ -88,7 +91,7 @@ def tag(
     identity = {
         "tagger": stream.identity(params),
         **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
-        **{"constrained": constrained, "min_probability": min_probability},
+        **{"constrained": constrained, "min_probability": least},
         **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = _Progress()
@@ -106,11 +109,34 @@ def tag(
             out,
             path=str(input),
             constrained=constrained,
-            min_probability=min_probability,
+            min_probability=least,
             shard=(index, count),
             log=show,
         )
     show.line(f"Done: {done.summary()}", is_last=True)
+
+
+def _least(text: str, workdir: Path) -> Any:
+    """Returns the minimum probability of entities, or that of each type."""
+    from jaxner.answers import temperature
+
+    if text == "calibrated":
+        options = temperature.guaranteed(workdir)
+        if options["n_best"] > 1:
+            raise InputError(
+                "The thresholds are of entities of several labellings, which overlap; "
+                "jaxner tag writes one: calibrate without --n-best"
+            )
+        return options["min_probability"]
+    pairs = [pair.rpartition("=") for pair in text.split(",")]
+    try:
+        least = {kind: float(value) for kind, _, value in pairs}
+    except ValueError:
+        raise InputError(
+            "--min-probability must be a number, PER=0.9,LOC=0.5 or calibrated, got "
+            f"{text!r}"
+        ) from None
+    return least[""] if [*least] == [""] else least
 
 
 def _target(path: str, shard: int, source: Path) -> str:

@@ -20,6 +20,11 @@ def calibrate(
     test: bool = False,
     precision: fields.Share | None = None,
     recall: fields.Share | None = None,
+    keep_temperature: bool = False,
+    risk: fields.Chance | None = None,
+    of: Literal["misses", "errors"] = "misses",
+    type_: list[str] | None = None,
+    confidence: fields.Chance = 0.9,
     n_best: fields.Size = 1,
     json: Output | None = None,
 ) -> dict[str, Any]:
@@ -27,19 +32,27 @@ def calibrate(
 
         jaxner calibrate --workdir runs/grn
         jaxner calibrate --workdir runs/grn --test --precision 0.98
+        jaxner calibrate --workdir runs/grn --risk 0.1 --of errors --type PER
 
     The command stores the temperature in the run's folder (calibration.json);
-    from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi
-    do not change. The table shows the expected calibration error and the
-    Brier score before and after, for predicted labels and predicted entities.
-    `--precision` and `--recall` print the threshold that reaches them on dev,
-    for `jaxner.entities(…, min_probability=…)`.
+    from then on, `jaxner.load` uses it for probabilities, unless entities are
+    worse calibrated with it: then it stays 1. Labels by Viterbi do not change.
+    The table shows the expected calibration error and the Brier score before and
+    after, for predicted labels and predicted entities. `--precision` and
+    `--recall` print the threshold that reaches them on dev, for
+    `jaxner.entities(…, min_probability=…)`. `--risk` stores a threshold for each
+    type that bounds the share of missed or of wrong entities on new text.
 
     Args:
         workdir: Folder of the run.
         test: Measure on the test split, too.
         precision: Print the threshold that reaches this precision on dev, from 0 to 1.
         recall: Print the threshold that reaches this recall on dev, from 0 to 1.
+        keep_temperature: Keep the temperature even if entities are worse calibrated.
+        risk: Store thresholds that bound this risk, between 0 and 1.
+        of: The share of gold entities that are missed, or of kept ones that are wrong.
+        type_: A type to store a threshold for; may repeat; default: each type.
+        confidence: Probability with which the risk of errors is at most the bound.
         n_best: For the thresholds, take entities from N labellings.
         json: File to write all figures to, as JSON.
     """
@@ -74,14 +87,28 @@ def calibrate(
         for name, split in splits.items()
     }
     log(temperature.table(measured, fit.temperature))
+    sides = [_figures(side)["entities"] for side in measured["dev"]]
+    errors = [side["expected_calibration_error"] for side in sides if side]
+    rises = bool(errors) and None not in errors and errors[1] > errors[0]
+    kept = {"temperature": fit.temperature, "fitted": fit.temperature}
+    if rises and not keep_temperature:
+        log(
+            f"The calibration error of entities on dev rises from {errors[0]:.4f} to "
+            f"{errors[1]:.4f}: the temperature stays 1 (--keep-temperature keeps it)"
+        )
+        new, kept["temperature"] = raw, 1.0
     with Checkpoints(run.part("best"), read_only=True) as best:
-        result: dict[str, Any] = {**fit._asdict(), "step": best.step}
+        result: dict[str, Any] = {**fit._asdict(), **kept, "step": best.step}
     for name, (before, after) in measured.items():
         sides = {"before": _figures(before), "after": _figures(after)}
         result[name] = {**sides, "sha256": splits[name].sha256}
-    curve = measured["dev"][1].curve
-    if curve is None and (precision or recall):
-        raise InputError("--precision and --recall are of entities; this run has tags")
+    curve = measured["dev"][new is not raw].curve
+    if curve is None and (precision or recall or risk):
+        message = "--precision, --recall and --risk are of entities; this run has tags"
+        raise InputError(message)
+    if risk:
+        rows = _guarantees(new, splits, n_best, risk, type_, of, confidence, log)
+        result["guarantees"] = {"n_best": n_best, "types": rows}
     run.write_json(tagger.CALIBRATION, result)
     if (run.path / "README.md").exists():
         run.write_text("README.md", card.card(run))
@@ -101,6 +128,35 @@ def calibrate(
 def _figures(measured: Measured) -> dict[str, Any]:
     entities = measured.entities.to_dict() if measured.entities else None
     return {"tokens": measured.tokens.to_dict(), "entities": entities}
+
+
+def _guarantees(
+    params: Any, splits: Any, n_best: int, risk: float, types: Any, *how: Any
+) -> list[dict[str, Any]]:
+    """Returns the threshold of each type, with its risk on each split; logs them."""
+    from jaxner.answers import temperature
+    from jaxner.answers.entities import predict
+    from jaxner.evaluation import guarantees
+
+    of, confidence, log = how
+    answers = {x: predict(params, split, n_best=n_best) for x, split in splits.items()}
+    options: Any = {"of": of, "confidence": confidence}
+    result = []
+    for found in temperature.guarantees(answers["dev"], types or (), risk, **options):
+        row = found._asdict()
+        for name, answer in answers.items():
+            rows = guarantees.rows_of(answer, found.type)
+            shares = guarantees.losses(rows, found.threshold, of)
+            row[name] = float(shares.mean()) if len(shares) else None
+            # As improbable as this, if the split were drawn as dev was.
+            is_far = guarantees.p_value(1 - shares, 1 - risk) < 0.01
+            log(
+                f"{found.type}: min_probability={found.threshold:.4f}, {of} on {name} "
+                f"{100 * (row[name] or 0):.2f} % ({counted(len(shares), 'sentence')})"
+                + (f"; far above {100 * risk:g} %: unlike dev" if is_far else "")
+            )
+        result.append(row)
+    return result
 
 
 def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:

@@ -11,7 +11,8 @@ import pytest
 
 import jaxner
 from jaxner import __main__, inference, models
-from jaxner.answers.temperature import fit, measure
+from jaxner.answers import temperature
+from jaxner.answers.temperature import Fit, fit, measure
 from jaxner.data import batching, corpora, formats
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
@@ -134,3 +135,16 @@ def test_the_command_keeps_the_temperature(finished, tmp_path, capsys):
     assert jaxner.tag(after, text) == jaxner.tag(before, text)
     chances = [jaxner.marginals(p, text) for p in (before, after)]
     assert np.abs(chances[0] - chances[1]).max() > 1e-4
+
+
+def test_a_temperature_that_makes_entities_worse_is_not_kept(
+    finished, tmp_path, capsys, monkeypatch
+):
+    run = shutil.copytree(finished, tmp_path / "run")
+    monkeypatch.setattr(temperature, "fit", lambda *_: Fit(0.05, 2.0, 1.9, 48, 0))
+    for flags, kept in (([], 1.0), (["--keep-temperature"], 0.05)):
+        __main__.main(["calibrate", "--workdir", str(run), *flags])
+        assert ("the temperature stays 1" in capsys.readouterr().out) == (kept == 1)
+        stored = Workdir(run).read_json("calibration.json")
+        assert (stored["temperature"], stored["fitted"]) == (kept, 0.05)
+        assert float(jaxner.load(run).temperature) == pytest.approx(kept)

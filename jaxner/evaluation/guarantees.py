@@ -1,0 +1,175 @@
+"""Thresholds on probabilities whose risk on new text has a bound, from few sentences.
+
+The unit is the sentence, since the entities of one sentence depend on each other. A
+risk is a mean over sentences: of the share of gold entities that are missed (over
+sentences that have any), or of the share of wrong entities among those that are kept
+(over sentences that keep any). The bounds hold if the sentences that are measured and
+those to come are drawn alike, whatever the tagger and its probabilities.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from jaxner.data import schemes
+from jaxner.errors import InputError
+from jaxner.evaluation.report import Prediction
+from jaxner.wording import counted
+
+Of = Literal["misses", "errors"]
+"""What a risk is of; see `bounded`."""
+_STARTS = (0.99, 0.9, 0.75, 0.5)  # of the sequences of tests, fixed before any data
+_UNFOUND = -1.0  # the probability of a gold entity that is no candidate
+
+Row = Sequence[tuple[float, bool]]
+"""The entities of one type in a sentence: probability, and whether it is gold."""
+
+
+class Guarantee(NamedTuple):
+    """A threshold for entities of a type, and the bound that it keeps.
+
+    Attributes:
+        confidence: Share of draws of the sentences for which the risk is kept; None if
+            the mean over all draws is.
+        sentences: Sentences that the measured risk is a mean of.
+        measured: Risk at the threshold on the sentences that chose it.
+    """
+
+    type: str
+    of: str
+    risk: float
+    confidence: float | None
+    threshold: float
+    sentences: int
+    measured: float
+
+
+def rows_of(prediction: Prediction, kind: str) -> list[Row]:
+    """Returns the candidates of a type, and the gold entities among none of them."""
+    gold = [
+        {span for span in schemes.to_spans(labels) if span[2] == kind}
+        for labels in prediction.gold
+    ]
+    rows: list[list[tuple[float, bool]]] = [[] for _ in gold]
+    candidates = prediction.entity_certainty or {}
+    for (i, *place, type_), chance in candidates.items():
+        if type_ == kind:
+            rows[i].append((chance, (*place, kind) in gold[i]))
+    for row, spans in zip(rows, gold, strict=True):
+        unfound = len(spans) - sum(is_gold for _, is_gold in row)
+        row += [(_UNFOUND, True)] * unfound
+    return [tuple(row) for row in rows]
+
+
+def losses(rows: Sequence[Row], threshold: float, of: Of) -> np.ndarray:
+    """Returns the share of misses or errors of each sentence that has any to share.
+
+    Example:
+        >>> rows = [[(0.9, True), (0.4, True), (0.6, False)], [(0.3, False)]]
+        >>> losses(rows, 0.5, "misses").tolist(), losses(rows, 0.2, "errors").tolist()
+        ([0.5], [0.3333333333333333, 1.0])
+    """
+
+    def outcomes() -> Iterator[list[bool]]:
+        for row in rows:
+            if of == "misses":
+                yield [chance < threshold for chance, is_gold in row if is_gold]
+            else:
+                yield [not is_gold for chance, is_gold in row if chance >= threshold]
+
+    return np.array([sum(x) / len(x) for x in outcomes() if x])
+
+
+def bounded(
+    rows: Sequence[Row], kind: str, risk: float, of: Of, confidence: float = 0.9
+) -> Guarantee:
+    """Returns the threshold of a type whose risk is at most `risk`.
+
+    For misses, the highest one by conformal risk control (Angelopoulos, Bates, Fisch,
+    Lei and Schuster, ICLR 2024): the mean risk, over draws of these sentences and of a
+    new one, is at most `risk`; an error here counts as no risk. For errors, whose share
+    need not fall with the threshold, the lowest one by Learn then Test (Angelopoulos,
+    Bates, Candès, Jordan and Lei, 2021): from each of four starts, thresholds are
+    tested downwards in steps of 0.01 until one fails, by the p-value of Hoeffding and
+    Bentkus (Bates et al., JACM 2021); for a share `confidence` of draws, the risk is at
+    most `risk`.
+
+    `InputError`: the sentences are too few, or no threshold reaches the risk.
+    """
+    find = _for_misses if of == "misses" else _for_errors
+    threshold = find(rows, kind, risk, 1 - confidence)
+    kept = losses(rows, threshold, of)
+    level = None if of == "misses" else confidence
+    measured = float(kept.mean())
+    return Guarantee(kind, of, risk, level, threshold, len(kept), measured)
+
+
+def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
+    def bound(threshold: float) -> float:
+        shares = losses(rows, threshold, "misses")
+        return (shares.sum() + 1) / (len(shares) + 1)
+
+    _check_count(len(losses(rows, 0, "misses")), math.ceil(1 / risk - 1), kind, risk)
+    if (least := bound(0)) > risk:
+        raise InputError(
+            f"No threshold misses at most {risk:g} of {kind}: the least risk within "
+            f"reach is {least:.4f}. More labellings (n_best) find more entities."
+        )
+    chances = sorted({p for row in rows for p, is_gold in row if is_gold and p >= 0})
+    # Rounded down, since a text in another batch may lose the last digit.
+    steps = [0.0, *(math.floor(p * 1e6) / 1e6 for p in chances)]
+    return steps[bisect.bisect_right(steps, risk, key=bound) - 1]
+
+
+def _for_errors(rows: Sequence[Row], kind: str, risk: float, level: float) -> float:
+    level /= len(_STARTS)
+    least = math.ceil(math.log(level) / math.log1p(-risk))
+    _check_count(len(losses(rows, 0, "errors")), least, kind, risk)
+
+    def passed(risk: float) -> Iterator[float]:
+        for start in _STARTS:
+            for step in range(round(100 * start), -1, -1):
+                if p_value(losses(rows, step / 100, "errors"), risk) > level:
+                    break
+                yield step / 100
+
+    lowest = min(passed(risk), default=None)
+    if lowest is None:
+        reached = (x / 100 for x in range(1, 100) if any(passed(x / 100)))
+        raise InputError(
+            f"No threshold keeps at most {risk:g} wrong entities among those of {kind} "
+            f"with this confidence: the least risk within reach is {next(reached, 1)}."
+        )
+    return lowest
+
+
+def _check_count(count: int, least: int, kind: str, risk: float) -> None:
+    if count < least:
+        raise InputError(
+            f"A risk of {risk:g} for {kind} needs at least "
+            f"{counted(least, 'sentence')} with such entities, got {count}."
+        )
+
+
+def p_value(shares: np.ndarray, risk: float) -> float:
+    """Returns a p-value of a mean above `risk`, of shares from 0 to 1.
+
+    Example:
+        >>> round(p_value(np.zeros(45), 0.05), 3)  # as exact as the binomial test
+        0.099
+    """
+    from scipy import stats  # which takes long to import
+
+    if not len(shares):
+        return 1.0
+    count, mean = len(shares), min(float(shares.mean()), risk)
+    parts = (mean, risk), (1 - mean, 1 - risk)
+    distance = sum(a * math.log(a / b) for a, b in parts if a)
+    errors = math.ceil(round(float(shares.sum()), 9))
+    bentkus = math.e * float(stats.binom.cdf(errors, count, risk))
+    return min(math.exp(-count * distance), bentkus, 1.0)

@@ -1,0 +1,144 @@
+"""Thresholds keep their bounds on new sentences, or are refused with a reason."""
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxner
+from jaxner import __main__
+from jaxner.answers import temperature
+from jaxner.errors import InputError
+from jaxner.evaluation.guarantees import bounded, losses, p_value, rows_of
+from jaxner.evaluation.report import Prediction
+from jaxner.runs import Workdir
+from tests.test_decoding import tiny
+
+
+def drawn(rng, count):
+    """Sentences with up to four entities, which are right with their probability.
+
+    Probabilities within a sentence are alike, and one of ten gold entities is unfound.
+    """
+    rows = []
+    for easy in rng.uniform(size=count):
+        chances = np.clip(easy + rng.normal(0, 0.1, rng.integers(5)), 0.01, 0.99)
+        row = [(p, bool(rng.uniform() < p**0.3)) for p in chances]
+        rows.append([*row, *[(-1.0, True)] * (rng.uniform() < 0.05)])
+    return rows
+
+
+def risks(of, risk, draws=150):
+    """The risk on many new sentences, for thresholds of many draws of a few."""
+    rng = np.random.default_rng(0)
+    new, found = drawn(rng, 10_000), []
+    for _ in range(draws):
+        chosen = bounded(drawn(rng, 200), "PER", risk, of, confidence=0.8)
+        found.append(losses(new, chosen.threshold, of).mean())
+    return np.array(found)
+
+
+@pytest.mark.slow
+def test_the_mean_share_of_misses_is_below_the_risk_and_near_it():
+    found = risks("misses", 0.2)
+    assert 0.18 < found.mean() <= 0.2 + 2 * found.std() / np.sqrt(len(found))
+
+
+@pytest.mark.slow
+def test_the_share_of_errors_is_below_the_risk_as_often_as_promised():
+    found = risks("errors", 0.3)
+    assert np.mean(found <= 0.3) >= 0.8
+    assert found.mean() > 0.15
+
+
+def test_thresholds_by_hand():
+    """Of 19 sentences, one of three misses may be allowed: (1 + 1) / 20."""
+    rows = [[(p, True)] for p in np.linspace(0.1, 0.9, 19).round(6)]
+    assert bounded(rows, "PER", 0.1, "misses").threshold == rows[1][0][0]
+    assert bounded(rows, "PER", 0.05, "misses").threshold == rows[0][0][0]
+    chosen = bounded(rows * 5, "PER", 0.1, "errors")
+    assert (chosen.threshold, chosen.measured, chosen.sentences) == (0.0, 0.0, 95)
+    # Below 0.5, all are wrong: the tests stop where so many errors are improbable.
+    rows = [[(p, p > 0.5)] for p in np.linspace(0.01, 0.99, 400)]
+    chosen = bounded(rows, "PER", 0.1, "errors")
+    assert 0.45 < chosen.threshold <= 0.5
+
+
+def test_a_promise_that_cannot_be_kept_is_refused():
+    rows = [[(0.5, True)]] * 18
+    with pytest.raises(InputError, match=r"at least 19 sentences with such.*got 18"):
+        bounded(rows, "PER", 0.05, "misses")
+    with pytest.raises(InputError, match=r"at least 72 sentences with such.*got 18"):
+        bounded(rows, "PER", 0.05, "errors")
+    with pytest.raises(InputError, match=r"reach is 0\.2692.*n_best"):  # 7 of 26
+        bounded([[(-1.0, True)]] * 6 + rows + [[(0.5, True)]], "PER", 0.1, "misses")
+    with pytest.raises(InputError, match=r"least risk within reach is 0\.[56]"):
+        bounded([[(0.995, i % 2 == 0)] for i in range(200)], "PER", 0.1, "errors")
+
+
+@pytest.mark.parametrize("errors", [0, 3, 11])
+def test_the_p_value_is_never_below_the_exact_one(errors):
+    shares = np.arange(120) < errors
+    exact = stats.binom.cdf(errors, 120, 0.1)
+    assert exact * (1 - 1e-9) <= p_value(shares, 0.1) <= min(1, 3 * exact)
+
+
+def test_candidates_and_unfound_gold_are_rows():
+    gold = [["B-PER", "I-PER", "O", "B-LOC"], ["B-PER"]]
+    certainty = {(0, 0, 2, "PER"): 0.9, (0, 0, 1, "PER"): 0.1, (0, 3, 4, "LOC"): 0.8}
+    prediction = Prediction(None, gold, gold, "BIO", entity_certainty=certainty)
+    rows = rows_of(prediction, "PER")
+    assert [*map(list, rows)] == [[(0.9, True), (0.1, False)], [(-1.0, True)]]
+
+
+def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
+    with pytest.raises(InputError, match="--risk"):
+        temperature.guaranteed(run)
+    how = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
+    __main__.main(["calibrate", "--workdir", str(run), *how])
+    shown = capsys.readouterr().out
+    kept = Workdir(run).read_json("calibration.json")["guarantees"]
+    (row,) = kept["types"]
+    assert row["measured"] == row["dev"] <= 0.99
+    assert f"min_probability={row['threshold']:.4f}, misses on dev" in shown
+    assert "misses on test" in shown
+    options = temperature.guaranteed(run)
+    assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
+    (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
+    lines = []
+    for least in ("calibrated", f"PER={row['threshold']}"):
+        files = ["--input", str(tmp_path / "a.txt"), "--output", str(tmp_path / "b")]
+        more = ["--to=jsonl", "--overwrite", f"--min-probability={least}"]
+        __main__.main(["tag", "--workdir", str(run), *files, *more])
+        lines.append((tmp_path / "b").read_text())
+    assert lines[0] == lines[1]
+    assert [json.loads(line)["text"][:2] for line in lines[0].splitlines()]
+    Workdir(run).write_json("calibration.json", {"temperature": 1.0, "step": -1})
+    with pytest.raises(InputError, match="best checkpoint"):
+        temperature.guaranteed(run)
+
+
+def test_each_type_has_its_minimum():
+    params = tiny("crf", ("LOC", "PER"), scheme="BIO")
+    text = "Rome beat Milan x Preston x Ms Preston beat Rome x Milan"
+    everything = jaxner.entities(params, text)
+    kinds = {entity.type for entity in everything}
+    chances = {k: [e.probability for e in everything if e.type == k] for k in kinds}
+    least = {"LOC": max(chances["LOC"])}
+    expected = [e for e in everything if e.probability >= least.get(e.type, 0)]
+    assert 0 < len(expected) < len(everything)
+    assert jaxner.entities(params, text, min_probability=least) == expected
+    batch = jaxner.encode(params, text.split())
+    whole = jaxner.entities(params, batch)
+    names = jaxner.entity_types(params)
+    arrays = jax.jit(lambda b: jaxner.entities(params, b, min_probability=least))(batch)
+    rows = zip(whole.start, whole.type, whole.probability, strict=True)
+    starts = [bool(s) and p >= least.get(names[t], 0) for s, t, p in rows]
+    assert arrays.start.tolist() == starts
+    for wrong in ({"PERSON": 0.5}, {"PER": 2.0}, {"PER": "x"}):
+        with pytest.raises(InputError, match="PER"):
+            jaxner.entities(params, text, min_probability=wrong)
