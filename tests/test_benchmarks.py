@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import (
@@ -159,3 +160,13 @@ def test_each_command_runs(module, options, tmp_path, monkeypatch):
     module.main(["--quick", "--json", str(file), *options])
     tables = json.loads(file.read_text())
     assert all(rows for rows in tables.values())
+
+
+def test_promises_over_random_splits_hold_in_the_mean():
+    from benchmarks.guarantees import coverage
+
+    rng = np.random.default_rng(0)
+    rows = [[(chance, True)] for chance in rng.uniform(size=300)]
+    risks = coverage((rows[:150], rows[150:]), "PER", 0.2, "misses", draws=40)
+    assert len(risks) == 40
+    assert 0.15 < risks.mean() <= 0.2 + 2 * risks.std() / 40**0.5
