@@ -86,9 +86,12 @@ def test_entities_are_those_of_the_library(client, params, n_best):
             for entity, record in zip(result["entities"], records, strict=True):
                 chance = pytest.approx(record.probability, abs=1e-5)
                 assert entity == record._replace(probability=chance)._asdict()
-    assert ask(client, "entities", texts=TEXT, min_probability=1.0) == [
-        {"entities": []}
-    ]
+    for least in (1.0, dict.fromkeys(jaxner.entity_types(params), 1.0)):
+        (result,) = ask(client, "entities", texts=TEXT, min_probability=least)
+        assert result == {"entities": []}
+    content = {"texts": TEXT, "min_probability": {"DRAGON": 0.5}}
+    answer = client.post("/v1/entities", json=content)
+    assert (answer.status_code, "DRAGON" in answer.text) == (422, True)
 
 
 def test_requests_compile_nothing(client, programs):
@@ -143,6 +146,7 @@ REFUSED = {
         *('{"tokens": "Rome"}', '{"tokens": [["a"], "b"]}', '{"tokens": ["a b"]}'),
         *('{"texts": "a", "n_best": 11}', '{"texts": "a", "min_probability": NaN}'),
         *('{"texts": "a", "truncate": true}', '{"texts": "a", "maps": 1}'),
+        '{"texts": "a", "min_probability": {"PER": 2}}',
         *(json.dumps({"texts": text}) for text in (["a"] * 9, "a " * 17)),
     ],
 }

@@ -64,6 +64,8 @@ def calibrate(
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 
+    if type_ and not risk:
+        raise InputError("--type is of the thresholds that --risk stores")
     log = LineConsole().print
     run = Workdir(workdir)
     raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)

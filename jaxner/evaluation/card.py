@@ -112,7 +112,13 @@ def _scores(run: Workdir, split: str, tags: bool) -> str:
 
 
 def _calibration(fitted: Any) -> str:
-    lines = [f"Temperature {fitted['temperature']:.4g}, fitted on dev.\n"]
+    kept, best = fitted["temperature"], fitted.get("fitted", fitted["temperature"])
+    lines = [f"Temperature {best:.4g}, fitted on dev.\n"]
+    if kept != best:
+        lines = [f"Temperature {kept:.4g}; {best:.4g} made entities worse on dev.\n"]
+    for row in fitted.get("guarantees", {"types": ()})["types"]:
+        promise = f"{row['of']} of {row['type']} at most {100 * row['risk']:g} percent"
+        lines.append(f"- {promise} on text like dev, from {row['threshold']:.4f}\n")
     for split in ("dev", "test"):
         for side in ("tokens", "entities") if split in fitted else ():
             both = [fitted[split][x][side] for x in ("before", "after")]

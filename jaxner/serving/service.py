@@ -29,9 +29,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jaxner import driver, fields
-from jaxner.answers.mentions import joined, read_spans
+from jaxner.answers.mentions import check_least, joined, least_of, read_spans
 from jaxner.data import tokens
 from jaxner.data.tokens import Token
+from jaxner.errors import InputError
 from jaxner.serving import Limits
 from jaxner.serving.programs import LABELLINGS, Job
 
@@ -55,7 +56,7 @@ class Question:
 
     texts: list[str]
     sentences: list[list[list[Token]]]
-    min_probability: fields.Share = 0.0
+    min_probability: fields.Share = 0.0  # or a dictionary of it by type
     n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
     uncertainty: bool = False
     maps: bool = False
@@ -74,7 +75,9 @@ def read(body: bytes, limits: Limits) -> Question:
     try:
         for name, value in options.items():
             fields.check_word("field", name, known)
-            fields.check(name, value, known[name].hint)
+            is_each = name == "min_probability" and isinstance(value, dict)
+            for each in value.values() if is_each else [value]:
+                fields.check(name, each, known[name].hint)
         if "tokens" in content:
             words, _ = driver.sentences_of(content["tokens"])
             texts = [" ".join(sentence) for sentence in words]
@@ -133,13 +136,18 @@ def entities(
     """Returns the result of `/v1/entities` for a text, as `jaxner.entities` does."""
     if not (model.types.names and model.has_chances):
         raise Refusal(422, "This tagger has no entities with probabilities.")
+    least = question.min_probability
+    try:
+        check_least(model.types.names, least)
+    except InputError as error:
+        raise Refusal(422, str(error)) from None
     found, before, n = [], 0, question.n_best
     for words, arrays in zip(sentences, answers, strict=True):
         best = arrays["best"]
         if n > 1:
             best = type(best)(*(array[:, :n] for array in arrays["n_best"]))
         for (start, end, kind), chance in sorted(read_spans(model.types, best).items()):
-            if chance < question.min_probability:
+            if chance < least_of(least, kind):
                 continue
             first, last = words[start].start, words[end - 1].end
             entity: dict[str, Any] = {"text": text[first:last], "type": kind}
