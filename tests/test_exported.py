@@ -312,3 +312,20 @@ def test_damage_is_found(file, tmp_path):
         archive.read(target)
     with pytest.raises(FileNotFoundError):
         jaxner.load_exported(tmp_path / "absent.zip")
+
+
+def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
+    pytest.importorskip("starlette")
+    from jaxner.commands import serving
+    from jaxner.serving.programs import Job
+
+    served = []
+    monkeypatch.setattr(serving, "run", lambda model, *_: served.append(model))
+    for wrong in ([], ["--model", str(file), "--workdir", "runs/grn"]):
+        with pytest.raises(SystemExit):
+            cli.run(["serve", *wrong])
+    cli.run(["serve", "--model", str(file)])
+    (model,) = served
+    (arrays,) = model.cut(model([Job(model.encode([TOKENS]))])[0], [TOKENS])
+    labels = [model.labels[i] for i in arrays["best"].labels]
+    assert labels == jaxner.tag(params, TOKENS)

@@ -7,17 +7,19 @@ import logging
 import os
 import signal
 import socket
+from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields
 from jaxner.commands import Folder
-from jaxner.errors import optional
+from jaxner.errors import InputError, optional
 from jaxner.serving import Limits
 
 
 def serve(
     *,
-    workdir: Folder,
+    workdir: Folder | None = None,
+    model: Path | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, fields.Range(least=0, most=65535)] = 8000,
     limits: Limits,
@@ -25,6 +27,7 @@ def serve(
     """Serves a tagger over HTTP, with a page to try it at /.
 
         jaxner serve --workdir runs/grn --port 8000
+        jaxner serve --model grn.zip
         curl localhost:8000/v1/entities -d '{"texts": "Ms Preston left Lakeside."}'
 
     The programs of all shapes are compiled first: minutes once, then they
@@ -33,17 +36,23 @@ def serve(
 
     Args:
         workdir: Folder of the run.
+        model: File of `jaxner export`, instead of a run.
         host: Address to listen at; 0.0.0.0 for other machines.
         port: Port to listen at; 0 for a free one.
         limits: What the service accepts.
     """
     for module in ("starlette", "uvicorn", "prometheus_client"):
         optional(module, "jaxner serve")
-    from jaxner import tagger
+    if (workdir is None) == (model is None):
+        raise InputError("Expected either --workdir or --model.")
+    from jaxner import exported, tagger
     from jaxner.serving.programs import Programs
 
-    model = Programs(tagger.load(workdir), limits.max_tokens, limits.batch_tokens)
-    run(model, limits, host, port)
+    if model is None:
+        chosen = tagger.load(str(workdir))
+    else:  # the service has programs of its own, for its shapes
+        chosen = exported.load_exported(model, program=False)
+    run(Programs(chosen, limits.max_tokens, limits.batch_tokens), limits, host, port)
 
 
 def run(model: Any, limits: Limits, host: str, port: int) -> None:
