@@ -123,7 +123,7 @@ def _calibration(fitted: Any) -> str:
         for side in ("tokens", "entities") if split in fitted else ():
             both = [fitted[split][x][side] for x in ("before", "after")]
             if all(both):
-                errors = [f"{100 * x['expected_calibration_error']:.2f}" for x in both]
+                errors = [_percent(x["expected_calibration_error"]) for x in both]
                 what = f"expected calibration error of {side} on {split}, percent"
                 lines.append(f"- {what}: {' → '.join(errors)}\n")
     return "".join(lines)
