@@ -182,6 +182,13 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
     Warns:
         UserWarning: The programs expired (with another JAX than they were written by),
             or this JAX refuses them: the result is a `Tagger`.
+
+    Example:
+        >>> import tempfile, jaxner
+        >>> file = tempfile.mkdtemp() + "/grn.zip"
+        >>> jaxner.export(jaxner.load("runs/grn"), file)
+        >>> "B-PER" in load_exported(file, program=False).labels
+        True
     """
     cache.use()
     path = disk.expanded(path)
