@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import gc
 import os
-import shutil
 import signal
 import threading
 from importlib.metadata import version
@@ -138,21 +137,12 @@ def corpus(tmp_path_factory):
 
 
 def _trained(name, make_config, corpus, factory):
-    """Returns the folder of a finished run, which one of the test processes trains."""
-    import filelock
-
+    """Returns the folder of a finished run."""
     import train
 
     folder = factory.mktemp("runs") / name
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        train.main_run(make_config(corpus), folder)
-        return folder
-    shared = factory.getbasetemp().parent / "trained" / name
-    shared.parent.mkdir(exist_ok=True)
-    with filelock.FileLock(shared.with_suffix(".lock")):
-        if not (shared / "result.json").exists():
-            train.main_run(make_config(corpus), shared)
-    return shutil.copytree(shared, folder)  # tests may write into their own
+    train.main_run(make_config(corpus), folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

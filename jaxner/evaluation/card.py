@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxner.data import schemes
+from jaxner.data.vocabulary import SEPARATOR
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import CALIBRATION, Workdir
 
@@ -35,7 +36,8 @@ it, above all to remove personal data.
 def card(run: Workdir) -> str:
     """Returns the card of a finished run: data, scores, settings, limits, citation."""
     config, result = run.read_json("config.json"), run.read_json("result.json")
-    about, labels = run.read_json("environment.json"), run.vocabulary().label_names
+    about = run.read_json("environment.json")
+    labels = [x for x in run.vocabulary().label_names if x != SEPARATOR]
     tags, data = run.vocabulary().scheme == schemes.TAGS, config["data"]
     main, name = "accuracy" if tags else "f1", run.path.resolve().name
     splits = [split for split in ("dev", "test") if split in result]
