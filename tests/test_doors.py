@@ -43,9 +43,9 @@ def test_a_document_has_the_entities_of_its_text(nlp, params):
     docs = [*nlp.pipe(TEXTS, batch_size=3)]
     assert [doc.text for doc in docs] == TEXTS
     for doc in docs:
-        found = jaxner.entities(params, doc.text, tokenizer=tokens_of)
+        mentions = jaxner.entities(params, doc.text, tokenizer=tokens_of)
         assert spans(doc) == [
-            (e.text, e.type, e.start_char, e.probability) for e in found
+            (e.text, e.type, e.start_char, e.probability) for e in mentions
         ]
     assert docs[0].ents
     assert spans(docs[0]) == spans(nlp(TEXTS[0]))
@@ -84,9 +84,9 @@ def test_presidio_gets_exact_probabilities(params):
     engine.nlp = {"en": spacy.blank("en")}
     registry = presidio.RecognizerRegistry([recognizer], supported_languages=["en"])
     analyzer = presidio.AnalyzerEngine(registry, engine, supported_languages=["en"])
-    found = jaxner.entities(params, TEXTS[0], n_best=5)
+    mentions = jaxner.entities(params, TEXTS[0], n_best=5)
     wanted = {
-        (e.start_char, e.end_char): e.probability for e in found if e.type == "PER"
+        (e.start_char, e.end_char): e.probability for e in mentions if e.type == "PER"
     }
     results = recognizer.analyze(TEXTS[0], ["PERSON"])
     assert {(r.start, r.end): r.score for r in results} == wanted
@@ -97,13 +97,15 @@ def test_presidio_gets_exact_probabilities(params):
 
 def test_show_draws_entities_in_notebooks_and_terminals(params):
     text = f"{TEXTS[0]} <b>"
-    shown, found = params.show(text), jaxner.entities(params, text)
-    assert found
+    shown, mentions = params.show(text), jaxner.entities(params, text)
+    assert mentions
     html = shown._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<html" not in html
     for text in (html, repr(shown)):
-        assert all(f"{e.type}\u00a0{int(100 * e.probability)}%" in text for e in found)
+        assert all(
+            f"{e.type}\u00a0{int(100 * e.probability)}%" in text for e in mentions
+        )
 
 
 @pytest.mark.parametrize("documents", [True, False])

@@ -366,8 +366,8 @@ def test_the_page_works_by_keyboard_and_by_mouse(url, browser):
     assert "Uncertainty" in shown
     assert "labellings" in shown
     for place in ("#examples button", ".word"):
-        found = browser("/element", using="css selector", value=place)
-        (element,) = found.values()
+        reply = browser("/element", using="css selector", value=place)
+        (element,) = reply.values()
         browser(f"/element/{element}/click")
         seen("#words", "Preston")
     assert seen("#detail", "relates to").startswith("Ms.")

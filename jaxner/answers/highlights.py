@@ -63,8 +63,8 @@ def show(params: Tagger, text: str, **options: Any) -> Shown:
         >>> "Preston" in shown._repr_html_()
         True
     """
-    found = entities(params, text, **options)
-    return Shown(highlighted(text, found, entity_types(params)))
+    mentions = entities(params, text, **options)
+    return Shown(highlighted(text, mentions, entity_types(params)))
 
 
 class Shown:

@@ -144,16 +144,17 @@ def _guarantees(
     answers = {x: predict(params, split, n_best=n_best) for x, split in splits.items()}
     options: Any = {"of": of, "confidence": confidence}
     result = []
-    for found in temperature.guarantees(answers["dev"], types or (), risk, **options):
-        row = found._asdict()
+    for promise in temperature.guarantees(answers["dev"], types or (), risk, **options):
+        row = promise._asdict()
         for name, answer in answers.items():
-            rows = guarantees.rows_of(answer, found.type)
-            shares = guarantees.losses(rows, found.threshold, of)
+            rows = guarantees.rows_of(answer, promise.type)
+            shares = guarantees.losses(rows, promise.threshold, of)
             row[name] = float(shares.mean()) if len(shares) else None
             # As improbable as this, if the split were drawn as dev was.
             is_far = guarantees.p_value(1 - shares, 1 - risk) < 0.01
             log(
-                f"{found.type}: min_probability={found.threshold:.4f}, {of} on {name} "
+                f"{promise.type}: min_probability={promise.threshold:.4f}, "
+                f"{of} on {name} "
                 f"{100 * (row[name] or 0):.2f} % ({counted(len(shares), 'sentence')})"
                 + (f"; far above {100 * risk:g} %: unlike dev" if is_far else "")
             )

@@ -70,14 +70,14 @@ class Component:
         # Documents count from 0, and those without sentences have none.
         groups = itertools.groupby(doc for doc, _ in parts)
         numbers = [i for i, (_, group) in enumerate(groups) for _ in group]
-        found = jaxner.entities(
+        mentions = jaxner.entities(
             self.tagger, texts, documents=numbers or None, **self._options
         )
         sure = itertools.repeat(None)
         if self._num_samples and texts:
             key, count = jax.random.key(0), self._num_samples
             sure = jaxner.uncertainty(self.tagger, texts, key, count, documents=numbers)
-        for (doc, part), entities, each in zip(parts, found, sure, strict=False):
+        for (doc, part), entities, each in zip(parts, mentions, sure, strict=False):
             taken = {token.i for span in doc.ents for token in span}
             spans = list(doc.ents)
             for entity in entities:

@@ -133,15 +133,15 @@ def _calibration(fitted: Any) -> str:
 
 def _papers(model: Any) -> list[str]:
     """Returns the papers of the parts of a model."""
-    found = []
+    papers = []
     for key, value in model.items():
         is_part = key == "name" and value in _PAPERS
         is_part |= key == "num_units" and value > 1
         if is_part or (key == "refinement" and value):
-            found.append(_PAPERS[value if key == "name" else key])
+            papers.append(_PAPERS[value if key == "name" else key])
         if isinstance(value, dict):
-            found += _papers(value)
-    return sorted({*found})
+            papers += _papers(value)
+    return sorted({*papers})
 
 
 def _percent(share: float | None) -> str:

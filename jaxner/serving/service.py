@@ -141,7 +141,7 @@ def entities(
         check_least(model.types.names, least)
     except InputError as error:
         raise Refusal(422, str(error)) from None
-    found, before, n = [], 0, question.n_best
+    records, before, n = [], 0, question.n_best
     for words, arrays in zip(sentences, answers, strict=True):
         best = arrays["best"]
         if n > 1:
@@ -162,9 +162,9 @@ def entities(
                     name: _rounded(worst.get(name, np.max)(each[start:end]))
                     for name, each in values
                 }
-            found.append(entity)
+            records.append(entity)
         before += len(words)
-    return {"entities": found}
+    return {"entities": records}
 
 
 def _rounded(values: Any) -> Any:

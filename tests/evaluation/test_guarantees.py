@@ -34,24 +34,24 @@ def drawn(rng, count):
 def risks(of, risk, draws=150):
     """The risk on many new sentences, for thresholds of many draws of a few."""
     rng = np.random.default_rng(0)
-    new, found = drawn(rng, 10_000), []
+    new, promises = drawn(rng, 10_000), []
     for _ in range(draws):
         chosen = bounded(drawn(rng, 200), "PER", risk, of, confidence=0.8)
-        found.append(losses(new, chosen.threshold, of).mean())
-    return np.array(found)
+        promises.append(losses(new, chosen.threshold, of).mean())
+    return np.array(promises)
 
 
 @pytest.mark.slow
 def test_the_mean_share_of_misses_is_below_the_risk_and_near_it():
-    found = risks("misses", 0.2)
-    assert 0.18 < found.mean() <= 0.2 + 2 * found.std() / np.sqrt(len(found))
+    promises = risks("misses", 0.2)
+    assert 0.18 < promises.mean() <= 0.2 + 2 * promises.std() / np.sqrt(len(promises))
 
 
 @pytest.mark.slow
 def test_the_share_of_errors_is_below_the_risk_as_often_as_promised():
-    found = risks("errors", 0.3)
-    assert np.mean(found <= 0.3) >= 0.8
-    assert found.mean() > 0.15
+    promises = risks("errors", 0.3)
+    assert np.mean(promises <= 0.3) >= 0.8
+    assert promises.mean() > 0.15
 
 
 def test_thresholds_by_hand():
