@@ -260,9 +260,9 @@ def test_weights_whose_header_lies_are_refused(file, tmp_path, lie):
 
 
 @pytest.mark.parametrize("size", [b"", b"\xff" * 8, struct.pack("<Q", 1 << 62)])
-def test_weights_without_a_header_are_refused(size):
+def test_weights_without_a_header_are_refused(tmp_path, size):
     with pytest.raises(DamagedFileError):
-        archive.unpack(size, "x.zip")
+        archive.unpack(size, tmp_path / "x.zip")
 
 
 BAD = {

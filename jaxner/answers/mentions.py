@@ -5,6 +5,7 @@ Shape letters: `T` tokens, `N` labellings.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,17 +144,28 @@ def in_texts(
         placed = [[joined(words)] for words in sentences]
     lists, rest, types = [], iter(answers), types_of(params)
     for text, parts in zip(texts, placed, strict=True):
-        mentions, before = [], 0
-        for part in parts:
-            spans = sorted(read_spans(types, next(rest)).items())
-            for (start, end, kind), chance in spans:
-                if chance >= least_of(min_probability, kind):
-                    first, last = part[start].start, part[end - 1].end
-                    place = (start + before, end + before, first, last)
-                    mentions.append(Entity(text[first:last], *place, kind, chance))
-            before += len(part)
-        lists.append(mentions)
+        arrays = list(itertools.islice(rest, len(parts)))
+        lists.append(read_entities(types, text, parts, arrays, min_probability))
     return lists[0] if is_one else lists
+
+
+def read_entities(
+    types: LabelTypes,
+    text: str,
+    sentences: Sequence[Sequence[Token]],
+    answers: Sequence[EntityArrays],
+    min_probability: Any = 0.0,
+) -> list[Entity]:
+    """Returns the entities of a text from the arrays of each of its sentences."""
+    entities, before = [], 0
+    for words, answer in zip(sentences, answers, strict=True):
+        for (start, end, kind), chance in sorted(read_spans(types, answer).items()):
+            if chance >= least_of(min_probability, kind):
+                first, last = words[start].start, words[end - 1].end
+                place = (start + before, end + before, first, last)
+                entities.append(Entity(text[first:last], *place, kind, chance))
+        before += len(words)
+    return entities
 
 
 def check_least(types: Sequence[str], min_probability: Any) -> None:

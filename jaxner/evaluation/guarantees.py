@@ -114,8 +114,8 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
         shares = losses(rows, threshold, "misses")
         return (shares.sum() + 1) / (len(shares) + 1)
 
-    _check_count(len(losses(rows, 0, "misses")), math.ceil(1 / risk - 1), kind, risk)
-    if (least := bound(0)) > risk:
+    _check_count(len(losses(rows, 0.0, "misses")), math.ceil(1 / risk - 1), kind, risk)
+    if (least := bound(0.0)) > risk:
         raise InputError(
             f"No threshold misses at most {risk:g} of {kind}: the least risk within "
             f"reach is {least:.4f}. More labellings (n_best) find more entities."
@@ -129,7 +129,7 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
 def _for_errors(rows: Sequence[Row], kind: str, risk: float, level: float) -> float:
     level /= len(_STARTS)
     least = math.ceil(math.log(level) / math.log1p(-risk))
-    _check_count(len(losses(rows, 0, "errors")), least, kind, risk)
+    _check_count(len(losses(rows, 0.0, "errors")), least, kind, risk)
 
     def passed(risk: float) -> Iterator[float]:
         for start in _STARTS:

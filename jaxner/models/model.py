@@ -326,7 +326,7 @@ def sentence_key(key: Array, sentence: Sentence) -> Array:
     return jax.random.fold_in(key, number)
 
 
-def pass_keys(key: Array, num_samples: int) -> Array:
+def pass_keys(key: Array, num_samples: int | Any) -> Array:
     """Returns the key of each pass; fewer passes get a prefix of the keys of more."""
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
 

@@ -29,7 +29,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jaxner import driver, fields
-from jaxner.answers.mentions import check_least, joined, least_of, read_spans
+from jaxner.answers.mentions import EntityArrays, check_least, joined, read_entities
 from jaxner.data import tokens
 from jaxner.data.tokens import Token
 from jaxner.errors import InputError
@@ -56,7 +56,7 @@ class Question:
 
     texts: list[str]
     sentences: list[list[list[Token]]]
-    min_probability: fields.Share = 0.0  # or a dictionary of it by type
+    min_probability: Any = 0.0  # or a dictionary of it by type
     n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
     uncertainty: bool = False
     maps: bool = False
@@ -74,10 +74,9 @@ def read(body: bytes, limits: Limits) -> Question:
     known = fields.of(Question)
     try:
         for name, value in options.items():
-            fields.check_word("field", name, known)
-            is_each = name == "min_probability" and isinstance(value, dict)
-            for each in value.values() if is_each else [value]:
-                fields.check(name, each, known[name].hint)
+            fields.check_word("field", name, fields.names(Question)[2:])
+            if name in known:
+                fields.check(name, value, known[name].hint)
         if "tokens" in content:
             words, _ = driver.sentences_of(content["tokens"])
             texts = [" ".join(sentence) for sentence in words]
@@ -136,34 +135,23 @@ def entities(
     """Returns the result of `/v1/entities` for a text, as `jaxner.entities` does."""
     if not (model.types.names and model.has_chances):
         raise Refusal(422, "This tagger has no entities with probabilities.")
+    best = [arrays["best"] for arrays in answers]
+    if (n := question.n_best) > 1:
+        best = [EntityArrays(*(x[:, :n] for x in a["n_best"])) for a in answers]
+    records = []
     least = question.min_probability
-    try:
-        check_least(model.types.names, least)
-    except InputError as error:
-        raise Refusal(422, str(error)) from None
-    records, before, n = [], 0, question.n_best
-    for words, arrays in zip(sentences, answers, strict=True):
-        best = arrays["best"]
-        if n > 1:
-            best = type(best)(*(array[:, :n] for array in arrays["n_best"]))
-        for (start, end, kind), chance in sorted(read_spans(model.types, best).items()):
-            if chance < least_of(least, kind):
-                continue
-            first, last = words[start].start, words[end - 1].end
-            entity: dict[str, Any] = {"text": text[first:last], "type": kind}
-            entity |= {"start": start + before, "end": end + before}
-            entity |= {"start_char": first, "end_char": last}
-            entity["probability"] = _rounded(chance)
-            if question.uncertainty and "uncertainty" in arrays:
-                # That of the least certain token.
-                worst = {"vote_share": np.min}
-                values = arrays["uncertainty"].items()
-                entity["uncertainty"] = {
-                    name: _rounded(worst.get(name, np.max)(each[start:end]))
-                    for name, each in values
-                }
-            records.append(entity)
-        before += len(words)
+    for entity in read_entities(model.types, text, sentences, best, least):
+        record = entity._asdict()
+        record["probability"] = _rounded(entity.probability)
+        if question.uncertainty and "uncertainty" in answers[0]:
+            # That of the least certain token.
+            record["uncertainty"] = {}
+            for name in answers[0]["uncertainty"]:
+                values = np.concatenate([a["uncertainty"][name] for a in answers])
+                worst = np.min if name == "vote_share" else np.max
+                of_tokens = values[entity.start : entity.end]
+                record["uncertainty"][name] = _rounded(worst(of_tokens))
+        records.append(record)
     return {"entities": records}
 
 
@@ -339,6 +327,10 @@ class Service:
         """Returns a question, and its jobs with the text and sentences of each."""
         model, most = self._model, self._limits.max_tokens
         question = read(body, self._limits)
+        try:
+            check_least(model.types.names, question.min_probability)
+        except InputError as error:
+            raise Refusal(422, str(error)) from None
         is_deep = question.n_best > 1 or question.uncertainty or question.maps
         if is_deep and not model.has_chances:
             raise Refusal(422, "This tagger has no probabilities: ask for labels only.")

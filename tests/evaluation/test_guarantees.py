@@ -62,7 +62,7 @@ def test_thresholds_by_hand():
     chosen = bounded(rows * 5, "PER", 0.1, "errors")
     assert (chosen.threshold, chosen.measured, chosen.sentences) == (0.0, 0.0, 95)
     # Below 0.5, all are wrong: the tests stop where so many errors are improbable.
-    rows = [[(p, p > 0.5)] for p in np.linspace(0.01, 0.99, 400)]
+    rows = [[(p, bool(p > 0.5))] for p in np.linspace(0.01, 0.99, 400)]
     chosen = bounded(rows, "PER", 0.1, "errors")
     assert 0.45 < chosen.threshold <= 0.5
 
@@ -139,6 +139,6 @@ def test_each_type_has_its_minimum():
     rows = zip(whole.start, whole.type, whole.probability, strict=True)
     starts = [bool(s) and p >= least.get(names[t], 0) for s, t, p in rows]
     assert arrays.start.tolist() == starts
-    for wrong in ({"PERSON": 0.5}, {"PER": 2.0}, {"PER": "x"}):
+    for wrong in ({"PERSON": 0.5}, {"PER": 2.0}, {"PER": float("nan")}):
         with pytest.raises(InputError, match="PER"):
             jaxner.entities(params, text, min_probability=wrong)
