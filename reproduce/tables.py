@@ -1,6 +1,8 @@
 """Markdown tables of published figures and of our results, with verdicts on claims.
 
-With three runs or more of both systems, Welch's t-test over the runs decides an order.
+With three runs or more of both systems, Welch's t-test over the runs decides an order,
+with Holm's correction for the claims of a paper ("A Simple Sequentially Rejective
+Multiple Test Procedure", Scandinavian Journal of Statistics, 1979).
 With fewer, a paired bootstrap over test sentences and runs decides nothing. It needs
 the counts of each sentence, which the oldest lines lack: their p values are stored.
 """
@@ -33,8 +35,9 @@ By the *strict* rule only well-formed spans count: the difference is what ill-fo
 labels cost. The best epoch is that with the highest dev score, by the strict rule where
 the table names it, else by conlleval's; *epochs* shows it for each run, of the epochs
 trained, and their maximum. Below each table, *runs* shows how many runs the p value
-compares, which may be fewer than there are; *difference* is theirs. No order is decided
-while a system has one run.
+compares, which may be fewer than there are; *difference* is theirs. With three runs of
+both systems, an order is decided at p < {LEVEL} by Welch's test, with Holm's correction
+for the claims of the paper.
 """
 
 
@@ -67,7 +70,7 @@ def inserted(text: str, table: str) -> str:
 
 
 def report(published: Published, lines: Sequence[Line], known: dict[str, float]) -> str:
-    """Returns a table and the verdicts on the claims of each paper; see `verdict`."""
+    """Returns a table and the the verdicts on the claims of each paper."""
     more = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
     claims = ("better", "worse", "source", "difference", "runs", "p", "verdict")
     parts = [_HEAD]
@@ -77,11 +80,8 @@ def report(published: Published, lines: Sequence[Line], known: dict[str, float])
         parts += [f"## {about['paper']}\n", _markdown((*COLUMNS, *more), rows)]
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
-        rows = [
-            verdict(claim, published, lines, known)
-            for claim in published.claims
-            if claim["table"] == table
-        ]
+        mine = [claim for claim in published.claims if claim["table"] == table]
+        rows = verdicts(mine, published, lines, known)
         parts.append("Orders that the paper claims:\n\n" + _markdown(claims, rows))
     return "\n".join(parts)
 
@@ -184,21 +184,44 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
     return notes
 
 
-def verdict(
+def verdicts(
+    claims: Sequence[Mapping[str, str]],
+    published: Published,
+    lines: Sequence[Line],
+    known: dict[str, float],
+) -> list[list[str]]:
+    """Returns a row of each claim of a paper, with the orders that are decided.
+
+    `known` has p values of the bootstrap by the runs compared, and gets new ones.
+    """
+    compared = [_compare(claim, published, lines, known) for claim in claims]
+    level = 0.0  # the largest p that decides, of those of Welch's test
+    values = sorted(p for _, _, p in compared if p is not None)
+    for i, p in enumerate(values):
+        if p >= LEVEL / (len(values) - i):
+            break
+        level = p
+    rows = []
+    for row, gap, p in compared:
+        word = "holds" if gap > 0 else "does not hold"
+        rows.append(
+            [*row, word if p is not None and p <= level else "not yet decidable"]
+        )
+    return rows
+
+
+def _compare(
     claim: Mapping[str, str],
     published: Published,
     lines: Sequence[Line],
     known: dict[str, float],
-) -> list[str]:
-    """Returns a claim's row; an order is decided if Welch's p is below `LEVEL`.
-
-    `known` has p values of the bootstrap by the runs compared, and gets new ones.
-    """
+) -> tuple[list[str], float, float | None]:
+    """Returns a claim's row, the difference of its means, and p of Welch's test."""
     names = claim["better"], claim["worse"]
     cells = [published.cell(name) for name in names]
     rule = cells[0].rule if cells[0].rule == cells[1].rule else CONLLEVAL
     sides = [finished(cell, lines) for cell in cells]
-    p, test, word, gap = None, "Welch", "not yet decidable", ""
+    p, test, gap, shown = None, "Welch", 0.0, ""
     is_decidable = min(map(len, sides)) >= MIN_RUNS
     if is_decidable:
         p = stats.welch(*([x["test"][rule] for x in side] for side in sides))
@@ -208,12 +231,12 @@ def verdict(
         test = "bootstrap, one seed" if is_single else "bootstrap"
     if all(sides):
         means = [statistics.fmean(x["test"][rule] for x in side) for side in sides]
-        gap = f"{means[0] - means[1]:+.2f}".replace("-", "−")
-        if is_decidable and p is not None and p < LEVEL:
-            word = "holds" if means[0] > means[1] else "does not hold"
+        gap = means[0] - means[1]
+        shown = f"{gap:+.2f}".replace("-", "−")
     said = "" if p is None else f"{p:.3f} ({test})"
     runs = f"{len(sides[0])}, {len(sides[1])}"
-    return [*(f"`{name}`" for name in names), claim["where"], gap, runs, said, word]
+    row = [*(f"`{name}`" for name in names), claim["where"], shown, runs, said]
+    return row, gap, p if is_decidable else None
 
 
 def _bootstrap(

@@ -313,14 +313,14 @@ CLAIM = next(
 NAMES = CLAIM["better"], CLAIM["worse"]
 
 
-def judged(better, worse, compared=()):
-    """Returns difference, runs, p and verdict."""
+def judged(better, worse, compared=(), claims=1):
+    """Returns difference, runs, p and verdict, one of several equal claims."""
     lines = [
         line_of(name, seed, test={"conlleval": test})
         for name, side in zip(NAMES, (better, worse), strict=True)
         for seed, test in enumerate(side)
     ]
-    return tables.verdict(CLAIM, KNOWN, lines, dict(compared))[3:]
+    return tables.verdicts([CLAIM] * claims, KNOWN, lines, dict(compared))[0][3:]
 
 
 def test_systems_under_equal_vectors_are_sorted_by_f1():
@@ -342,6 +342,9 @@ def test_verdicts_by_runs():
     assert judged(low, high)[3] == "does not hold"
     assert judged(high, (90.0, 91.5, 92.0))[3] == "not yet decidable"
     assert judged((90.0,), ()) == ["", "1, 0", "", "not yet decidable"]
+    near = (90.75, 90.85, 90.95)
+    assert judged(high, near)[2:] == ["0.038 (Welch)", "holds"]
+    assert judged(high, near, claims=2)[3] == "not yet decidable"  # Holm's correction
     # One or two runs decide nothing.
     name = "conlleval: grn/conll2003 0 91.0 > cnn-bilstm-crf/conll2003 0 90.0"
     row = judged((91.0,), (90.0,), {name: 0.01})
@@ -365,16 +368,15 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
         return lines
 
     lines, known = pair(0), {}
-    row = tables.verdict(CLAIM, KNOWN, lines, known)
+    (row,) = tables.verdicts([CLAIM], KNOWN, lines, known)
     assert len(known) == 1
     assert "one seed" in row[5]
     # What is known is not computed again, and stands for lines without counts.
     for line in lines:
         del line[results.COUNTS]
-    assert tables.verdict(CLAIM, KNOWN, lines, dict.fromkeys(known, 0.5))[5] == (
-        "0.500 (bootstrap, one seed)"
-    )
-    assert tables.verdict(CLAIM, KNOWN, lines, {})[5] == ""
+    (row,) = tables.verdicts([CLAIM], KNOWN, lines, dict.fromkeys(known, 0.5))
+    assert row[5] == "0.500 (bootstrap, one seed)"
+    assert tables.verdicts([CLAIM], KNOWN, lines, {})[0][5] == ""
     # Three runs of each are compared by their figures.
     lines += pair(1) + pair(2)
-    assert "Welch" in tables.verdict(CLAIM, KNOWN, lines, {})[5]
+    assert "Welch" in tables.verdicts([CLAIM], KNOWN, lines, {})[0][5]
