@@ -27,11 +27,8 @@ MODULES = [
 
 
 SLOW = ("runs/uanet", "runs/att")  # take up to half a minute to train
-EXPERIMENTS = (
-    "jaxner.analysis.",
-    "jaxner.answers.temperature",
-    "jaxner.examples",
-)
+EXPERIMENTS = ("jaxner.analysis.", "jaxner.answers.temperature", "jaxner.examples")
+EXPERIMENTS += ("jaxner.training.probing",)
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 
@@ -66,13 +63,7 @@ def with_runs(request, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            name,
-            marks=[pytest.mark.slow] if is_slow(name) else [],
-        )
-        for name in MODULES
-    ],
+    [pytest.param(n, marks=[pytest.mark.slow] * is_slow(n)) for n in MODULES],
 )
 def test_docstring_examples(name, with_runs):
     with_runs(examples_of(name))

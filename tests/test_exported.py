@@ -85,9 +85,9 @@ def check_equal(alone, tagger, texts, is_whole=True, **context):
 
 def test_it_answers_as_the_tagger(alone, params):
     assert isinstance(alone, exported.Exported)
-    check_equal(alone, params, [TOKENS, [], ["Rome"] * 70])
-    assert alone.tag(TOKENS) == params.tag(TOKENS)
-    assert alone.tag([["a" * 200, "b"]] * 40) == params.tag([["a" * 200, "b"]] * 40)
+    check_equal(alone, params, [TOKENS, []])  # one shape
+    for tokens in (TOKENS, ["Rome"] * 70, [["a" * 200, "b"]] * 40):
+        assert alone.tag(tokens) == params.tag(tokens)
     text = "Rome beat Milan. Rain fell."
     answer = alone.entities(text, min_probability=0.1)
     assert [e[:6] for e in answer] == [
