@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
+_WORST = {"entropy": np.max, "mutual_information": np.max, "vote_share": np.min}
+
+
 class Entity(NamedTuple):
     """An entity of a text.
 
@@ -166,6 +169,13 @@ def read_entities(
                 entities.append(Entity(text[first:last], *place, kind, chance))
         before += len(words)
     return entities
+
+
+def least_certain(values: Mapping[str, Any], start: int, end: int) -> dict[str, float]:
+    """Returns the uncertainty of an entity's least certain token, by name."""
+    return {
+        name: float(worst(values[name][start:end])) for name, worst in _WORST.items()
+    }
 
 
 def check_least(types: Sequence[str], min_probability: Any) -> None:

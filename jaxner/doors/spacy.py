@@ -18,6 +18,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
 import jaxner
+from jaxner.answers.mentions import least_certain
 from jaxner.data import tokens
 
 for name in ("probability", "uncertainty"):
@@ -77,7 +78,7 @@ class Component:
         if self._num_samples and texts:
             key, count = jax.random.key(0), self._num_samples
             sure = jaxner.uncertainty(self.tagger, texts, key, count, documents=numbers)
-        for (doc, part), entities, each in zip(parts, mentions, sure, strict=False):
+        for (doc, part), entities, passes in zip(parts, mentions, sure, strict=False):
             taken = {token.i for span in doc.ents for token in span}
             spans = list(doc.ents)
             for entity in entities:
@@ -85,8 +86,9 @@ class Component:
                 span = Span(doc, first, last + 1, label=entity.type)
                 if taken.isdisjoint(range(first, last + 1)):
                     span._.probability = entity.probability
-                    if each is not None:
-                        span._.uncertainty = _worst(each, entity)
+                    if passes is not None:
+                        place = entity.start, entity.end
+                        span._.uncertainty = least_certain(passes._asdict(), *place)
                     spans.append(span)
             doc.set_ents(spans, default="unmodified")
 
@@ -112,15 +114,6 @@ def _sentences(doc: Doc) -> Iterator[list[int]]:
     for part in parts:
         if words := [i for i in part if not doc[i].is_space]:
             yield words
-
-
-def _worst(each: Any, entity: jaxner.Entity) -> dict[str, float]:
-    at = slice(entity.start, entity.end)
-    return {
-        "entropy": float(each.entropy[at].max()),
-        "mutual_information": float(each.mutual_information[at].max()),
-        "vote_share": float(each.vote_share[at].min()),
-    }
 
 
 _ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]

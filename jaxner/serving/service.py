@@ -29,7 +29,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jaxner import driver, fields
-from jaxner.answers.mentions import EntityArrays, check_least, joined, read_entities
+from jaxner.answers.mentions import (
+    EntityArrays,
+    check_least,
+    joined,
+    least_certain,
+    read_entities,
+)
 from jaxner.data import tokens
 from jaxner.data.tokens import Token
 from jaxner.errors import InputError
@@ -138,19 +144,17 @@ def entities(
     best = [arrays["best"] for arrays in answers]
     if (n := question.n_best) > 1:
         best = [EntityArrays(*(x[:, :n] for x in a["n_best"])) for a in answers]
+    parts = [a["uncertainty"] for a in answers if "uncertainty" in a]
+    names = parts[0] if parts else ()
+    passes = {name: np.concatenate([part[name] for part in parts]) for name in names}
     records = []
     least = question.min_probability
     for entity in read_entities(model.types, text, sentences, best, least):
         record = entity._asdict()
         record["probability"] = _rounded(entity.probability)
-        if question.uncertainty and "uncertainty" in answers[0]:
-            # That of the least certain token.
-            record["uncertainty"] = {}
-            for name in answers[0]["uncertainty"]:
-                values = np.concatenate([a["uncertainty"][name] for a in answers])
-                worst = np.min if name == "vote_share" else np.max
-                of_tokens = values[entity.start : entity.end]
-                record["uncertainty"][name] = _rounded(worst(of_tokens))
+        if question.uncertainty and parts:
+            worst = least_certain(passes, entity.start, entity.end).items()
+            record["uncertainty"] = {name: _rounded(value) for name, value in worst}
         records.append(record)
     return {"entities": records}
 
