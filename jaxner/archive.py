@@ -52,9 +52,8 @@ def write(path: Path, facts: Mapping[str, Any], files: Mapping[str, bytes]) -> N
     text = json.dumps({"format": FORMAT, **facts, "files": about}, indent=2)
     with disk.replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in {MANIFEST: text.encode(), **files}.items():
-            entry = zipfile.ZipInfo(
-                name
-            )  # of 1980, so that equal taggers give equal files
+            # Its date is of 1980, so that equal taggers give equal files.
+            entry = zipfile.ZipInfo(name)
             way = zipfile.ZIP_STORED if name == WEIGHTS else zipfile.ZIP_DEFLATED
             archive.writestr(entry, content, way)
 
