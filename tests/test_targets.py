@@ -11,6 +11,7 @@ import pytest
 import jaxner
 import train
 from jaxner import inference
+from jaxner.inference import tree
 from jaxner.training import optimizers
 from jaxner.types import FORBIDDEN, Potentials
 from tests import fence
@@ -41,23 +42,41 @@ def random_chain(length, seed):
     return Potentials(*map(jnp.asarray, rows))
 
 
-def answers_of(p, mask):
-    total, counts = jax.value_and_grad(inference.log_partition)(p, mask)
-    return total, counts, inference.marginals(p, mask), inference.viterbi(p, mask)
+def answers(kernels, potentials, masks):
+    """What the kernels of a module answer about each chain of a batch."""
+
+    def compute(p, mask):
+        total, counts = jax.value_and_grad(kernels.log_partition)(p, mask)
+        return total, counts, kernels.marginals(p, mask), kernels.viterbi(p, mask)
+
+    return jax.jit(jax.vmap(compute))(potentials, masks)
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 9])
-def test_a_chain_has_the_answers_of_the_scan(length, float64, accelerator, monkeypatch):
-    for tokens in range(length + 1):
-        p, mask = random_chain(length, seed=tokens), jnp.arange(length) < tokens
-        by_tree = answers_of(p, mask)
-        with monkeypatch.context() as patched:
-            patched.setattr(
-                jax.lax, "platform_dependent", lambda *args, cpu, **_: cpu(*args)
-            )
-            by_scan = answers_of(p, mask)
-        for ours, theirs in zip(*map(jax.tree.leaves, (by_tree, by_scan)), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
+def stack(chains):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *chains)
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 9])
+def test_a_chain_has_the_answers_of_the_scan(length, float64):
+    chains = stack(random_chain(length, seed) for seed in range(length + 1))
+    masks = jnp.arange(length)[None] < jnp.arange(length + 1)[:, None]
+    by_tree, by_scan = (
+        answers(kernels, chains, masks) for kernels in (tree, inference)
+    )
+    for ours, theirs in zip(*map(jax.tree.leaves, (by_tree, by_scan)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_a_long_chain_stays_exact_in_float32():
+    with jax.enable_x64(True):
+        chain, mask = stack([random_chain(2000, seed=0)]), jnp.ones((1, 2000), bool)
+        exact = answers(inference, chain, mask)
+    total, _, marginals, labels = answers(
+        tree, jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), chain), mask
+    )
+    np.testing.assert_allclose(total, exact[0], rtol=1e-6)
+    np.testing.assert_allclose(marginals, exact[2], rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(labels, exact[3])
 
 
 def test_a_gradient_is_clipped_by_one_sum(accelerator):
@@ -75,18 +94,6 @@ def test_a_gradient_is_clipped_by_one_sum(accelerator):
         "b": 19.0,
         "rest": 0.0,
     }
-
-
-def test_a_long_chain_stays_exact_in_float32(accelerator):
-    p = jax.tree.map(lambda x: x.astype(jnp.float32), random_chain(2000, seed=0))
-    mask = jnp.ones(2000, bool)
-    by_tree = answers_of(p, mask)
-    with jax.enable_x64(True):
-        wide = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, np.float64)), p)
-        exact = answers_of(wide, mask)
-    np.testing.assert_allclose(by_tree[0], exact[0], rtol=1e-6)
-    np.testing.assert_allclose(by_tree[2], exact[2], rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(by_tree[3], exact[3])
 
 
 @pytest.mark.usefixtures("accelerator")

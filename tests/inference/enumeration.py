@@ -12,12 +12,13 @@ from jaxner.data.schemes import label_types
 from jaxner.inference import Constraints, LabelSpans
 from jaxner.types import Potentials
 
-SCHEMES = {  # also labels of types without all prefixes
-    "IO": ("O", "I-A", "I-B"),
-    "IOB1": ("O", "B-A", "I-A", "I-B"),
+# Of five labels each, so that each function is compiled once; a type without all
+# prefixes among them.
+SCHEMES = {
+    "IOB1": ("O", "B-A", "I-A", "I-B", "B-B"),
     "BIO": ("O", "B-A", "I-A", "B-B", "I-B"),
-    "BIOES": ("O", "B-A", "I-A", "E-A", "S-A", "S-B"),
-    "BILOU": ("U-B", "B-A", "I-A", "L-A", "O", "I-B"),
+    "BIOES": ("O", "B-A", "I-A", "E-A", "S-B"),
+    "BILOU": ("U-B", "B-A", "I-A", "L-A", "O"),
 }
 KINDS = ("crf", "constrained", "independent")
 
@@ -36,7 +37,6 @@ def build(kind, scheme, length, seed=0, scale=1.5, dtype=np.float64):
     if kind == "independent":
         return Potentials(potentials.emissions)
     if kind == "constrained":
-        scheme = "IOB1" if scheme == "IO" else scheme
         allowed = map(jnp.asarray, schemes.allowed(names, scheme))
         return inference.constrain(potentials, Constraints(*allowed))
     return potentials

@@ -28,7 +28,8 @@ from tests.inference.enumeration import (
     stack,
 )
 
-SIZE, NUM_DRAWS = 6, 2000  # one shape, so that each function is compiled once
+# One shape each, so that each function is compiled once.
+SIZE, NUM_DRAWS, NUM_ROWS = 5, 2000, 40
 
 value_and_slope = jax.jit(jax.value_and_grad(inference.log_partition))
 marginals = jax.jit(inference.marginals)
@@ -52,14 +53,14 @@ def draw_many(p, mask):
 @pytest.mark.parametrize(
     ("kind", "scheme"),
     [
-        *(("crf", scheme) for scheme in SCHEMES if scheme != "BIO"),
-        *(("constrained", "BIO"), ("constrained", "BILOU"), ("independent", "BIO")),
+        *(("crf", "IOB1"), ("crf", "BIOES"), ("constrained", "BILOU")),
+        ("independent", "BIO"),
     ],
 )
 def test_answers_equal_enumeration(float64, scheme, kind):
     names = SCHEMES[scheme]
     spans, types = spans_of(names)
-    for length in range(6 if len(names) < 5 else 5):
+    for length in range(5):
         p, mask = build(kind, scheme, SIZE, seed=length), jnp.arange(SIZE) < length
         labellings, scores = enumerate_scores(p, length)
         total = log_sum_exp(scores)
@@ -74,7 +75,7 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         for leaf, count in zip(slope, counts, strict=True):
             if leaf is not None:
                 np.testing.assert_allclose(leaf, count, atol=1e-12)
-        few = slice(None, None, max(1, len(rows) // 40))
+        few = np.linspace(0, len(rows) - 1, NUM_ROWS).astype(int)
         np.testing.assert_allclose(scores_of(p, rows[few], mask), scores[few])
         logs = np.asarray(logs_of(p, rows[few], mask))
         np.testing.assert_allclose(np.exp(logs), chances[few], rtol=1e-9, atol=1e-300)
@@ -111,8 +112,8 @@ def test_answers_equal_enumeration(float64, scheme, kind):
             close(part[:, :SIZE], everything[:, :width])
             assert not part[:, SIZE:].any()
         at_first = np.zeros(rows[few].shape)
-        for row, labels in zip(at_first, labellings[few], strict=True):
-            for span in schemes.to_spans([names[label] for label in labels]):
+        for row, number in zip(at_first, few, strict=True):
+            for span in schemes.to_spans([names[y] for y in labellings[number]]):
                 row[span.start] = table[tuple(span)]
         close(chances_of(p, rows[few], mask, spans), at_first)
 
@@ -149,35 +150,35 @@ def test_gradients_equal_finite_differences(float64, kind):
     labels, rows = jnp.array([1, 2, 3, 0]), jnp.array([[0, 2, 0], [1, 3, 1]])
     total = lambda p: inference.log_partition(p, mask)  # noqa: E731
     check_grads(jax.jit(total), (p,), order=2, modes=["rev"])
-    for compute in (
-        lambda p: inference.marginals(p, mask),
-        lambda p: inference.labelling_entropy(p, mask),
-        lambda p: inference.entity_probabilities(p, labels, mask, spans),
-        lambda p: inference.span_probabilities(p, rows, mask, spans),
-        lambda p: inference.span_table(p, mask, spans, len(types), 2),
-        lambda p: inference.log_probability(p, labels, mask),
-    ):
-        check_grads(jax.jit(compute), (p,), order=1, modes=["fwd", "rev"])
+
+    @jax.jit
+    def compute(p):
+        return (
+            inference.marginals(p, mask),
+            inference.labelling_entropy(p, mask),
+            inference.entity_probabilities(p, labels, mask, spans),
+            inference.span_probabilities(p, rows, mask, spans),
+            inference.span_table(p, mask, spans, len(types), 2),
+            inference.log_probability(p, labels, mask),
+        )
+
+    check_grads(compute, (p,), order=1, modes=["fwd", "rev"])
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 10_000),
-    st.sampled_from([(1, 0), (2, 1), (4, 0), (4, 3)]),
+    st.sampled_from([1, 2, 4]),
     st.sampled_from([0.1, 5.0, 60.0, 1000.0]),
     st.sampled_from([0.0, 0.3, 0.7]),
 )
-def test_float32_with_forbidden_entries_anywhere(seed, lengths, scale, forbid):
+def test_float32_with_forbidden_entries_anywhere(seed, length, scale, forbid):
     """Nothing is NaN, even where everything is forbidden."""
-    length, padding = lengths
-    p, rng = (
-        draw(length + padding, 3, seed, scale, np.float32),
-        np.random.default_rng(1),
-    )
+    p, rng = draw(4, 3, seed, scale, np.float32), np.random.default_rng(1)
     p = jax.tree.map(
         lambda x: jnp.where(rng.random(x.shape) < forbid / 2, FORBIDDEN, x), p
     )
-    mask = jnp.arange(length + padding) < length
+    mask = jnp.arange(4) < length
     value, slope = value_and_slope(p, mask)
     uncertain = entropy(p, mask)
     for leaf in jax.tree.leaves((value, slope, uncertain)):
@@ -186,7 +187,7 @@ def test_float32_with_forbidden_entries_anywhere(seed, lengths, scale, forbid):
     total = log_sum_exp(scores)
     if total > FORBIDDEN / 2:
         chances = np.exp(scores - total)
-        counts = expectations(labellings, chances, length + padding, 3)
+        counts = expectations(labellings, chances, 4, 3)
         assert float(value) == pytest.approx(total, rel=1e-5, abs=1e-4)
         for leaf, count in zip(slope, counts, strict=True):
             np.testing.assert_allclose(leaf, count, atol=2e-3)
@@ -197,8 +198,9 @@ def test_float32_with_forbidden_entries_anywhere(seed, lengths, scale, forbid):
         assert (best_scores[count:] == -np.inf).all()
 
 
-@pytest.mark.parametrize(("size", "forbid"), [(9, False), (9, True), (37, False)])
-def test_float32_is_exact_for_thousands_of_tokens(unchecked, size, forbid):
+@pytest.mark.parametrize("forbid", [False, True])
+def test_float32_is_exact_for_thousands_of_tokens(unchecked, forbid):
+    size = 9
     p32, mask = draw(4096, size, 1, dtype=np.float32), np.ones(4096, bool)
     if forbid:
         p32 = p32._replace(transitions=p32.transitions.at[1, 2].set(FORBIDDEN))
@@ -251,7 +253,7 @@ def test_constrained_labellings_are_never_ill_formed(scheme, is_crf):
 
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_the_first_of_equals_is_that_of_viterbi(kind):
-    p = jax.tree.map(jnp.zeros_like, build(kind, "IO", 4, dtype=np.float32))
+    p = jax.tree.map(jnp.zeros_like, build(kind, "BIO", 4, dtype=np.float32))
     mask = jnp.ones(4, bool)
     best, scores = n_best(p, mask, 5)
     assert best[0].tolist() == viterbi(p, mask).tolist() == [0, 0, 0, 0]
@@ -309,15 +311,17 @@ def assert_close(ours, rivals):
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_padding_may_hold_anything(kind):
     p, mask = build(kind, "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
-    compute = jax.jit(answers)
     wrong = p._replace(emissions=p.emissions.at[3:].set(np.nan))
-    for name in ("log_partition", "score", "marginals", "viterbi"):
-        assert_close(compute(wrong, mask)[name], compute(p, mask)[name])
+    labels = jnp.array([1, 2, 0, 3, 4])
+    scores = [inference.score(x, labels, mask) for x in (p, wrong)]
+    assert scores[0] == scores[1]
+    for compute in (value_and_slope, marginals, viterbi):
+        left, right = (jax.tree.leaves(compute(x, mask)) for x in (wrong, p))
+        assert_close(left[0], right[0])
 
 
-@pytest.mark.parametrize("kind", ["crf", "independent"])
-def test_jit_vmap_and_shard_map_change_nothing(kind):
-    shared = build(kind, "BIO", 5, dtype=np.float32)
+def test_jit_vmap_and_shard_map_change_nothing():
+    shared = build("crf", "BIO", 5, dtype=np.float32)
     rows = [draw(5, 5, seed, dtype=np.float32).emissions for seed in range(4)]
     masks = jnp.arange(5)[None] < jnp.array([[5], [2], [0], [1]])
     batch, axes = shared._replace(emissions=jnp.stack(rows)), Potentials(0)
@@ -330,7 +334,6 @@ def test_jit_vmap_and_shard_map_change_nothing(kind):
         compute(shared._replace(emissions=row), mask)
         for row, mask in zip(rows, masks, strict=True)
     ]
-    assert_close(jax.jit(together)(batch, masks), stack(each))
 
     def total(batch, masks):
         answer = together(batch, masks)
@@ -349,7 +352,13 @@ def test_jit_vmap_and_shard_map_change_nothing(kind):
     )
     answer, slope = jax.jit(sharded)(batch, masks)
     assert_close(answer, stack(each))
-    expected = jax.jit(jax.grad(total))(batch, masks)
+
+    @jax.jit
+    def mapped(batch, masks):
+        return together(batch, masks), jax.grad(total)(batch, masks)
+
+    vectors, expected = mapped(batch, masks)
+    assert_close(vectors, stack(each))
     close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-4)
     jax.tree.map(close, slope, expected)
 
