@@ -99,6 +99,8 @@ def test_requests_compile_nothing(client, programs):
     words = ["Rome", "beat"] * 9 + ["A" * 30, "é" * 400]
     texts = [rng.choices(words, k=rng.randint(1, 16)) for _ in range(60)]
     programs([Job(programs.encode([text]), rng.random() < 0.1) for text in texts])
+    for text in (["?"], [""], []):
+        programs([Job(programs.encode([text]))])
     assert programs.counts["late"] == 0
     assert 0 < programs.counts["tokens"] < programs.counts["padded"]
 

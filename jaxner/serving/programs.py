@@ -75,7 +75,15 @@ class Programs:
 
     def cost(self, job: Job) -> int:
         """Returns the padded tokens of a job."""
-        return _size(job)[0]
+        return self._size(job)[0]
+
+    def _size(self, job: Job) -> tuple[int, int]:
+        """Returns padded tokens, and characters of a word; deep jobs have one width."""
+        # Words of one character would share no program with those of several.
+        least = 1 + self._reads_characters
+        chars = max(least, job.encoded.chars.shape[1])
+        chars = MAX_CHARACTERS if job.is_deep else chars
+        return _rounded(len(job.encoded.words), chars)
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
         most = self.budget // (_PASSES if is_deep else 1)
@@ -118,7 +126,8 @@ class Programs:
         answers: list[Any] = [None] * len(jobs)
         for is_deep in (False, True):
             of = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
-            for size, count, rows in self._plan([_size(jobs[i]) for i in of], is_deep):
+            sizes = [self._size(jobs[i]) for i in of]
+            for size, count, rows in self._plan(sizes, is_deep):
                 here = [jobs[of[row]].encoded for row in rows]
                 batch = _padded(here, size, count)
                 arrays = self._program(batch, is_deep)(self._tagger, batch)
@@ -143,12 +152,6 @@ class Programs:
                 part[name] = part[name]._replace(end=part[name].end - first)
             yield part
             first += len(sentence) + 1
-
-
-def _size(job: Job) -> tuple[int, int]:
-    """Returns padded tokens, and characters of a word; deep jobs have one width."""
-    chars = MAX_CHARACTERS if job.is_deep else job.encoded.chars.shape[1]
-    return _rounded(len(job.encoded.words), chars)
 
 
 def _rounded(tokens: int, chars: int) -> tuple[int, int]:
