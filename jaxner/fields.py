@@ -297,7 +297,8 @@ def _unknown(value: Any, rule: OneOf, name: str, owner: str) -> str:
     hint = f". Did you mean {close[0]!r}?" if close else ""
     words = ", ".join(filter(None, rule.known))
     known = "; ".join(filter(None, (words, rule.note)))
-    return f"Unknown {name} {value!r}{owner}; known: {known}{hint}"
+    subject = f"Unknown {name}".rstrip()
+    return f"{subject} {value!r}{owner}; known: {known}{hint}"
 
 
 def _kind(hint: Any) -> type:

@@ -41,7 +41,8 @@ def calibrate(
     after, for predicted labels and predicted entities. `--precision` and
     `--recall` print the threshold that reaches them on dev, for
     `jaxner.entities(…, min_probability=…)`. `--risk` stores a threshold for each
-    type that bounds the share of missed or of wrong entities on new text.
+    type that bounds the share of missed or of wrong entities on new text; each
+    call replaces what earlier ones stored.
 
     Args:
         workdir: Folder of the run.
@@ -64,8 +65,8 @@ def calibrate(
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 
-    if type_ and not risk:
-        raise InputError("--type is of the thresholds that --risk stores")
+    if (type_ or of == "errors") and not risk:
+        raise InputError("--type and --of are of the thresholds that --risk stores")
     log = LineConsole().print
     run = Workdir(workdir)
     raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)

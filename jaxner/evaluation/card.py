@@ -120,7 +120,10 @@ def _calibration(fitted: Any) -> str:
         lines = [f"Temperature {kept:.4g}; {best:.4g} made entities worse on dev.\n"]
     for row in fitted.get("guarantees", {"types": ()})["types"]:
         promise = f"{row['of']} of {row['type']} at most {100 * row['risk']:g} percent"
-        lines.append(f"- {promise} on text like dev, from {row['threshold']:.4f}\n")
+        test = f"; {_percent(row['test'])} percent on test" if "test" in row else ""
+        lines.append(
+            f"- {promise} on text like dev, from {row['threshold']:.4f}{test}\n"
+        )
     for split in ("dev", "test"):
         for side in ("tokens", "entities") if split in fitted else ():
             both = [fitted[split][x][side] for x in ("before", "after")]

@@ -11,6 +11,7 @@ from scipy import stats
 import jaxner
 from jaxner import __main__
 from jaxner.answers import temperature
+from jaxner.commands import uncertainty
 from jaxner.errors import InputError
 from jaxner.evaluation.guarantees import bounded, losses, p_value, rows_of
 from jaxner.evaluation.report import Prediction
@@ -106,6 +107,10 @@ def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, ca
     assert row["measured"] == row["dev"] <= 0.99
     assert f"min_probability={row['threshold']:.4f}, misses on dev" in shown
     assert "misses on test" in shown
+    measured = f"from {row['threshold']:.4f}; {100 * row['test']:.2f} percent on test"
+    assert measured in (run / "README.md").read_text("utf-8")
+    with pytest.raises(InputError, match="--risk"):
+        uncertainty.calibrate(workdir=run, of="errors")
     options = temperature.guaranteed(run)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
