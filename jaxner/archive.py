@@ -27,7 +27,7 @@ import ml_dtypes
 import numpy as np
 
 from jaxner import disk
-from jaxner.errors import DamagedFileError, InputError, using
+from jaxner.errors import DamagedFileError, using
 
 FORMAT = 1
 """The version of the format; a reader refuses later ones."""
@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]
     """Returns the manifest and the other files, after all checks.
 
     `FileNotFoundError`: there is none. `DamagedFileError`: its files differ from the
-    manifest, or are none of such a file. `InputError`: a later jaxner wrote it.
+    manifest, or are none of such a file, or a later jaxner wrote it.
     """
     path = disk.expanded(path)
     with path.open("rb") as file, using(path), zipfile.ZipFile(file) as archive:
@@ -81,11 +81,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]
         if not isinstance(manifest.get("format"), int):
             raise DamagedFileError(path, "has no format in its manifest")
         if manifest["format"] > FORMAT:
-            raise InputError(
-                f"has the format {manifest['format']}, and this jaxner reads up to "
-                f"{FORMAT}: update jaxner",
-                path,
-            )
+            text = f"has the format {manifest['format']}, and this jaxner reads up to "
+            raise DamagedFileError(path, f"{text}{FORMAT}: update jaxner")
         listed, files = manifest["files"], {}
         if odd := sorted(listed.keys() ^ (entries.keys() - {MANIFEST})):
             raise DamagedFileError(path, f"differs from its manifest: {odd[0]}")

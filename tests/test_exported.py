@@ -273,7 +273,7 @@ BAD = {
     "would unpack to": {"changes": {archive.CARD: bytes(1 << 26)}},
     "has no vocabulary.json": {"changes": {archive.VOCABULARY: None}},
     "cannot be used": {"changes": {archive.VOCABULARY: b"{}"}},
-    "has the format 2": {"lies": lambda manifest: manifest.update(format=2)},
+    r"^\S*: has the format 2": {"lies": lambda manifest: manifest.update(format=2)},
     "has no format": {"lies": lambda manifest: manifest.pop("format")},
     "the checksum of README.md": {
         "lies": lambda manifest: manifest["files"][archive.CARD].update(bytes=1 << 40)
