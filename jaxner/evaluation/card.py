@@ -71,7 +71,8 @@ def card(run: Workdir) -> str:
         + "".join(f"{key}: {_json(value)}\n" for key, value in head.items())
         + f"---\n\n# {name}\n\nA tagger of {', '.join(types)}.\n\n"
         + "```python\nimport jaxner\n\n"
-        + f'tagger = jaxner.load("{name}")\nlabels = tagger.tag(["A", "sentence"])\n'
+        + f'tagger = jaxner.load("{name}")  # of its one file: jaxner.load_exported\n'
+        + 'labels = tagger.tag(["A", "sentence"])\n'
         + "```\n\n## Data\n\n"
         + _table(
             ("split", "corpus", "SHA-256"),
