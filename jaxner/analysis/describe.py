@@ -23,10 +23,10 @@ from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
-from jaxner.evaluation import errors, page, report, scoring, stats
+from jaxner.evaluation import errors, guarantees, page, report, scoring, stats
 from jaxner.evaluation.report import Prediction, Training, Value
 from jaxner.evaluation.scoring import Scores, jaxner_version
-from jaxner.runs import Workdir
+from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
 
@@ -293,6 +293,14 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
         value["speed"]["training, tokens a second"] = speed
     value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
     value["about"] = _about(folder, run.split, config, result)
+    if kept := _json(folder, CALIBRATION).get("guarantees"):
+        answer = entities.predict(run.tagger, run.split, n_best=kept["n_best"])
+        for row in kept["types"]:
+            rows = guarantees.rows_of(answer, row["type"])
+            shares = guarantees.losses(rows, row["threshold"], row["of"])
+            row["sentences"] = len(shares)
+            row["measured"] = float(shares.mean()) if len(shares) else None
+        value["guarantees"] = kept["types"]
     return value, prediction
 
 

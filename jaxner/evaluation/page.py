@@ -24,7 +24,7 @@ _DICTS = ("by_rule", "confusion", "calibration", "calibration_before", "groups")
 _LISTS = ("learning", "pictures", "tables", "uncertain_text", "confident_mistakes")
 _OPTIONAL: Value = {
     **{name: {} for name in (*_DICTS, "speed", "about", "examples")},
-    **dict.fromkeys((*_LISTS, "uncertain_hits"), ()),
+    **dict.fromkeys((*_LISTS, "uncertain_hits", "guarantees"), ()),
     **{"span_rule": None, "decoding": None, "inside_note": "", "best_epoch": None},
 }
 _ENOUGH = 10  # predictions that a bin needs to be drawn

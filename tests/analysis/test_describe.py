@@ -74,7 +74,7 @@ def test_report_of_a_run(finished, evaluated, tmp_path):
 def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     warm = tmp_path / "warm"
     shutil.copytree(finished, warm)
-    __main__.main(["calibrate", "--workdir", str(warm)])
+    __main__.main(["calibrate", "--workdir", str(warm), "--risk=0.99", "--type=PER"])
     kept = Workdir(warm).read_json("calibration.json")
     page = tmp_path / "report.html"
     report = evaluated(
@@ -86,6 +86,10 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     figure = sides["figures"]["f1"]
     assert (figure["difference"], figure["permutation"]) == (0.0, 1.0)
     assert "calibration_before" not in cold
+    (promise,), (shown,) = kept["guarantees"]["types"], run["guarantees"]
+    for key in ("type", "threshold", "measured", "sentences"):
+        assert shown[key] == promise[key]
+    assert "<h3>Guarantees</h3>" in page.read_text("utf-8")
     assert run["temperature"] == [pytest.approx(kept["temperature"], rel=1e-6)]
     assert json.loads(page.with_suffix(".json").read_text("utf-8")) == report
     for of in ("tokens", "entities"):
