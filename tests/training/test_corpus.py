@@ -6,14 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 
 from jaxner import models
 from jaxner.data import batching
 from jaxner.training import cluster, objectives, optimizers, step
 from jaxner.training.corpus import Corpus, character_rows
 from jaxner.training.objectives import Objective
-from tests.marks import slow
 from tests.sentences import spelled
 
 LABELS, SEED, SIZE = 5, 3, 4
@@ -41,7 +39,6 @@ CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
 NOISY = {**CNN, "dropout": 0.5}
 PLAIN = Objective()
 SMALL = "projection", "softmax"  # what a step does with its batch is the same with any
-LARGE = "bilstm", "crf"
 
 
 def model_with(chars, dropout=0.3, parts=SMALL):
@@ -147,46 +144,28 @@ def assert_close(state, expected):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("blocks", "chars", "parts"),
-    [(2, CNN, SMALL), *slow((3, CNN, LARGE), (3, None, SMALL))],
-)
-def test_blocks_of_a_batch_update_as_the_whole_batch(blocks, chars, parts):
-    trainer = Trainer(chars, blocks, momentum=0.9, parts=parts)
-    assert_close(trainer.train(), by_definition(trainer))
-    assert trainer.restart(0).step == 2 * trainer.batches.num_batches
-
-
-@pytest.mark.parametrize(
-    "objective",
-    [
-        Objective("token", orthogonality=0.1),
-        *slow(
-            Objective("sum", dropout_penalty=0.1),
-            Objective(dropout_penalty=0.1, dropout_penalty_form="ma"),
-        ),
-    ],
-)
-def test_all_terms_are_added_over_blocks_and_those_of_weights_once(objective):
-    parts = ("bilstm", "softmax") if objective.orthogonality else SMALL
-    trainer = Trainer(None, 4, objective, name="adam", parts=parts)
-    assert_close(trainer.train(1), by_definition(trainer, 1))
-
-
-def test_a_restart_is_not_changed_by_another_one():
-    pair = Trainer(seeds=(7, SEED))
-    pair.train()
-    assert_close(pair.restart(1), Trainer().train())
-    losses = pair.state.sums["loss"]
+def test_blocks_of_restarts_update_as_the_whole_batch_of_each():
+    trainer = Trainer(blocks=2, seeds=(7, SEED), momentum=0.9)
+    trainer.train()
+    assert_close(trainer.restart(1), by_definition(trainer))
+    assert trainer.restart(1).step == 2 * trainer.batches.num_batches
+    losses = trainer.state.sums["loss"]
     assert losses[0] != losses[1]
 
 
 def test_devices_take_the_steps_of_one():
     """Empty sentences fill a last batch of 3, and blocks of 1."""
-    trainer = Trainer(blocks=4, place=cluster.placement(2))
+    trainer = Trainer(blocks=4, place=cluster.placement(2), momentum=0.9)
     devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
     assert devices == {2}
-    assert_close(trainer.train(), Trainer(blocks=4).train())
+    assert_close(trainer.train(), by_definition(trainer))
+
+
+def test_all_terms_are_added_over_blocks_and_those_of_weights_once():
+    objective = Objective("token", dropout_penalty=0.1, orthogonality=0.1)
+    parts = "bilstm", "softmax"
+    trainer = Trainer(None, 4, objective, name="adam", parts=parts)
+    assert_close(trainer.train(1), by_definition(trainer, 1))
 
 
 def test_each_token_has_a_mask_of_characters_of_its_own():
