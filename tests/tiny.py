@@ -41,6 +41,13 @@ def config(folder: Path, num_epochs: int = 3, arg: str = ""):
     return tiny
 
 
+def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
+    """The config of a tagger of single words, whose programs compile in no time."""
+    plain = config(folder, num_epochs, f"sample,encoder=projection{arg}")
+    plain.optimizer.learning_rate = 0.06
+    return plain
+
+
 def attending_config(folder: Path):
     """The config of Att-BiLSTM-CNN, shrunk to one epoch of few steps."""
     tiny = cross_bilstm.get_config("")

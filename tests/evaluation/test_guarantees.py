@@ -32,10 +32,10 @@ def drawn(rng, count):
     return rows
 
 
-def risks(of, risk, draws=150):
+def risks(of, risk, draws=60):
     """The risk on many new sentences, for thresholds of many draws of a few."""
     rng = np.random.default_rng(0)
-    new, promises = drawn(rng, 10_000), []
+    new, promises = drawn(rng, 3_000), []
     for _ in range(draws):
         chosen = bounded(drawn(rng, 200), "PER", risk, of, confidence=0.8)
         promises.append(losses(new, chosen.threshold, of).mean())

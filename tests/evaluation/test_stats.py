@@ -8,7 +8,7 @@ from tests.evaluation.test_scoring import random_corpus
 
 
 def test_figures_are_those_of_the_scorer():
-    gold, predicted = random_corpus("BIOES", sentences=300)
+    gold, predicted = random_corpus("BIOES", sentences=60)
     for rule in scoring.RULES:
         scores = scoring.score(gold, predicted, rule=rule, scheme="BIOES")
         figures = stats.tally(gold, predicted, rule, "BIOES").of_all
@@ -34,10 +34,10 @@ def test_undefined_figures_stay_undefined():
 def test_bounds_are_those_of_a_slow_bootstrap():
     gold, predicted = random_corpus("BIOES", sentences=60)
     tally = stats.tally(gold, predicted, scheme="BIOES")
-    bounds = stats.bootstrap(tally, rounds=200, seed=3)
+    bounds = stats.bootstrap(tally, rounds=100, seed=3)
     generator = np.random.default_rng(3)
     f1, macro = [], []
-    for _ in range(200):
+    for _ in range(100):
         rows = generator.integers(60, size=60)
         sides = [[side[i] for i in rows] for side in (gold, predicted)]
         scores = scoring.score(*sides, scheme="BIOES")
@@ -93,15 +93,15 @@ def test_p_is_uniform_where_nothing_differs():
     """Each test cries wolf in about 10 % of the cases at p below 0.1."""
     cries = np.zeros(2)
     gold, _ = random_corpus("BIO", sentences=80)
-    for k in range(120):
+    for k in range(60):
         pair = [
             [stats.tally(gold, noisy(gold, 0.2, (k, side)), scheme="BIO")]
             for side in range(2)
         ]
         f1 = stats.compare(*pair, rounds=200)["f1"]
         cries += f1.bootstrap < 0.1, f1.permutation < 0.1
-    assert (cries / 120 > 0.02).all()
-    assert (cries / 120 < 0.2).all()
+    assert (cries / 60 > 0.02).all()
+    assert (cries / 60 < 0.2).all()
 
 
 def test_several_seeds_on_a_side():

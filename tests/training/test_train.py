@@ -39,6 +39,14 @@ def copied(corpus, tmp_path):
     return shutil.copytree(corpus, tmp_path / "corpus")
 
 
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """The folder of a run that nothing stopped."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    train.main_run(tiny.plain_config(corpus), folder)
+    return folder
+
+
 # --- What a run writes ----------------------------------------------------------------
 
 
@@ -94,7 +102,7 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     (copied / "test.conll").unlink()
     with (copied / "dev.conll").open("a") as file:
         file.write("\nSmaug S-DRAGON\n")
-    config, strangers = tiny.config(copied, num_epochs=1), [f"w{i}" for i in range(40)]
+    config, strangers = tiny.plain_config(copied, 1), [f"w{i}" for i in range(40)]
     path = write_vectors(tmp_path, ["the", "of", *strangers])
     with open(path, "a", encoding="utf-8") as file:
         file.write("broken 1 2\nw1" + " 1" * 8 + "\n")
@@ -105,7 +113,7 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     result = train.main_run(config, tmp_path / "run", "my_config")
     told = capsys.readouterr().out
     for part in (
-        *("my_config, seed 1", "rate 0.1", str(tmp_path / "run")),
+        *("my_config, seed 1", "rate 0.06", str(tmp_path / "run")),
         *("12 batches of 4", "1 shape to compile", "only dev", "train lacks", "DRAGON"),
         *("42 vectors", "1 malformed row and 1 repeated word", "broken"),
         f"Best: epoch {result['best_epoch']},",
@@ -146,7 +154,7 @@ def test_test_split_is_not_opened_while_training(copied, tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "read", reading)
     monkeypatch.setattr(train.corpora.Corpus, "epoch", epoch)
     with pytest.raises(InputError) as error:
-        train.main_run(tiny.config(copied, num_epochs=1), tmp_path / "run")
+        train.main_run(tiny.plain_config(copied, 1), tmp_path / "run")
     assert (error.value.line, opened[-1]) == (2, "test")
     assert Workdir(tmp_path / "run").read_json("result.json")["dev"]["gold"] > 0
 
@@ -154,11 +162,9 @@ def test_test_split_is_not_opened_while_training(copied, tmp_path, monkeypatch):
 # --- Resuming -------------------------------------------------------------------------
 
 
-def test_stopped_and_resumed_equals_uninterrupted(
-    finished, corpus, tmp_path, monkeypatch
-):
+def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monkeypatch):
     """Within the first epoch, within a later one, and while dev is scored."""
-    config, advance, calls = tiny.config(corpus), monitor.Monitor.advance, []
+    config, advance, calls = tiny.plain_config(corpus), monitor.Monitor.advance, []
     label, scored = train.tagging.label_split, []
 
     def advancing(self, *arguments):
@@ -184,7 +190,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
                 assert latest.step == step
     assert not (tmp_path / "run" / "result.json").exists()
     train.main_run(config, tmp_path / "run")
-    assert_same_run(tmp_path / "run", finished)
+    assert_same_run(tmp_path / "run", whole)
 
 
 _KILLED = """
@@ -199,29 +205,29 @@ def killed_save(self, step, arrays, progress):
     if self.path.name == "best" and progress["epoch"] == 3:  # it is being written
         os.kill(os.getpid(), signal.SIGKILL)
 Checkpoints.save = killed_save
-train.main_run(tiny.config(Path(sys.argv[1])), sys.argv[2])
+train.main_run(tiny.plain_config(Path(sys.argv[1])), sys.argv[2])
 """
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_equals_uninterrupted(finished, corpus, tmp_path):
+def test_killed_and_resumed_equals_uninterrupted(whole, corpus, tmp_path):
     killed = start(["-c", _KILLED, corpus, tmp_path / "run"])
     told, _ = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, told
-    train.main_run(tiny.config(corpus), tmp_path / "run")
-    assert_same_run(tmp_path / "run", finished)
+    train.main_run(tiny.plain_config(corpus), tmp_path / "run")
+    assert_same_run(tmp_path / "run", whole)
 
 
 @pytest.mark.parametrize("moment", ["log", "best", "no best"])
 def test_broken_off_between_saves_equals_uninterrupted(
-    moment, finished, corpus, tmp_path, monkeypatch
+    moment, whole, corpus, tmp_path, monkeypatch
 ):
     """A kill at the end of an epoch may follow metrics, best or latest checkpoint.
 
     Both checkpoints are written in the background: the latest one may be done first.
     """
-    config = tiny.config(corpus)
-    assert Workdir(finished).read_json("result.json")["best_epoch"] == 3
+    config = tiny.plain_config(corpus)
+    assert Workdir(whole).read_json("result.json")["best_epoch"] == 3
     original_log, original_save = Workdir.log, Checkpoints.save
 
     class Killed(BaseException):
@@ -246,22 +252,22 @@ def test_broken_off_between_saves_equals_uninterrupted(
             train.main_run(config, tmp_path / "run")
     assert [m["epoch"] for m in Workdir(tmp_path / "run").metrics()] == [1, 2, 3]
     train.main_run(config, tmp_path / "run")
-    assert_same_run(tmp_path / "run", finished)
+    assert_same_run(tmp_path / "run", whole)
 
 
-def test_prolonged_run_equals_a_long_one(finished, corpus, tmp_path, monkeypatch):
+def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
     folder = tmp_path / "run"
-    train.main_run(tiny.config(corpus, num_epochs=1), folder)
+    train.main_run(tiny.plain_config(corpus, 1), folder)
     assert len(metrics_of(folder)) == 1
-    train.main_run(tiny.config(corpus, num_epochs=3), folder)
-    assert_same_run(folder, finished)
+    train.main_run(tiny.plain_config(corpus, 3), folder)
+    assert_same_run(folder, whole)
     config = (folder / "config.json").read_bytes()
     with pytest.raises(InputError, match="3 epochs"):
-        train.main_run(tiny.config(corpus, num_epochs=2), folder)
+        train.main_run(tiny.plain_config(corpus, 2), folder)
     assert (folder / "config.json").read_bytes() == config
     monkeypatch.setattr(train.corpora.Corpus, "epoch", None)  # it trains no more
-    train.main_run(tiny.config(corpus), folder)
-    assert_same_run(folder, finished)
+    train.main_run(tiny.plain_config(corpus), folder)
+    assert_same_run(folder, whole)
 
 
 def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monkeypatch):
@@ -284,7 +290,7 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
 
 
 def test_early_stopping(corpus, tmp_path):
-    config = tiny.config(corpus, num_epochs=20)
+    config = tiny.plain_config(corpus, 20)
     config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
     config.patience = 1
     result = train.main_run(config, tmp_path / "run")
@@ -299,7 +305,7 @@ def test_a_training_split_without_entities_is_refused(tmp_path):
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.conll").write_text("Nothing O\n\n")
     with pytest.raises(InputError, match="no entities"):
-        train.main_run(tiny.config(tmp_path), tmp_path / "run")
+        train.main_run(tiny.plain_config(tmp_path), tmp_path / "run")
 
 
 def test_another_config_is_refused(finished, corpus):
@@ -327,8 +333,7 @@ def test_changed_data_are_refused(copied, finished, tmp_path):
 def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     corpus, tmp_path, evaluated
 ):
-    config = tiny.config(corpus, num_epochs=9)
-    config.model.head = {"name": "softmax", "dropout": 0.0}  # ill-formed labels occur
+    config = tiny.plain_config(corpus, 9, ",head=softmax")  # ill-formed labels occur
     config.evaluation.rule = "strict"
     train.main_run(config, tmp_path / "run")
     folder = Workdir(tmp_path / "run")
@@ -369,7 +374,7 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     rates = {"optimizer.clip_norm": 1e30, "optimizer.learning_rate": 1e30}
     options = flags(corpus, tmp_path / "run", num_epochs=2, **rates)
     with pytest.raises(SystemExit) as end:
-        cli.run(["train", "--config=grn", *options])
+        cli.run(["train", "--config=grn:sample,encoder=projection", *options])
     told = capsys.readouterr().err
     assert (end.value.code, told.count("\n")) == (1, 1)
     assert "learning_rate" in told

@@ -45,7 +45,6 @@ def builder(head="crf", encoder=ENCODER, **parts):
 
 PAIRS = {
     "crf": {},
-    "softmax": {"head": "softmax"},
     "seq2seq": {"head": "seq2seq"},
     "lan": {"head": "scores", "encoder": {"name": "lan", "num_layers": 1}},
     "uanet": {
@@ -75,7 +74,7 @@ def test_rows_follow_words_characters_and_labels(system):
     # The old tagger's answers to old words, but for the labels that are new.
     tokens, names = ["so", "Rome", "fell"], old.vocabulary.label_names
     moved = Tagger(new, model, vocabulary)
-    if system in ("crf", "softmax"):
+    if system == "crf":
         columns = np.array([vocabulary.label_names.index(name) for name in names])
         scores = [
             models.apply(t.model, t.weights, t.vocabulary.encode(tokens))
@@ -83,8 +82,7 @@ def test_rows_follow_words_characters_and_labels(system):
         ]
         cut = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
         for before, after, index in zip(*scores, cut, strict=True):
-            if before is not None:
-                draws.close(after[index], before)
+            draws.close(after[index], before)
     before, after, fresh = map(named, (old.weights, new, weights))
     for name, leaf in after.items():
         assert leaf.shape == fresh[name].shape
@@ -227,10 +225,15 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
         counts = jaxner.evaluate(jaxner.load(folder), examples).by_type
         return {name: counts[name].f1 or 0 for name in ("PER", "LOC", "ORG")}
 
-    first = tiny.config(only(tmp_path / "first", corpus, {"PER", "LOC"}), 30)
+    def config_of(name, kinds):
+        config = tiny.plain_config(only(tmp_path / name, corpus, kinds), 10)
+        config.optimizer.learning_rate = 0.03
+        return config
+
+    first = config_of("first", {"PER", "LOC"})
     train.main_run(first, tmp_path / "old")
     files = {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")}
-    second = tiny.config(only(tmp_path / "second", corpus, {"ORG"}), 30)
+    second = config_of("second", {"ORG"})
     second.init_from = str(tmp_path / "old")
     ends = {}
     for name, weight in {"kept": 1.0, "lost": 0.0}.items():
@@ -244,10 +247,10 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     assert before["ORG"] == 0
     for kind in ("PER", "LOC"):
         assert ends["lost"][kind] < 0.5 * before[kind]
-        assert ends["kept"][kind] > 0.5 * before[kind]
-    assert ends["kept"]["ORG"] > 0.15  # of 21 entities
+        assert ends["kept"][kind] > 0.8 * before[kind] > 0.5
+    assert ends["kept"]["ORG"] > 0.5
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")} == files
-    second.num_epochs = 31
+    second.num_epochs = 11
     train.main_run(second, tmp_path / "lost")
 
 
