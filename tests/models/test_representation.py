@@ -96,7 +96,7 @@ READINGS = {
     ],
     numpy_fixed: [FIXED.clone(types=TYPES), FIXED],
     numpy_lstm: [CharacterLSTM(NUM_CHARS, 3, 4, pool=pool) for pool in ("max", "last")],
-    numpy_intnet: [IntNet(NUM_CHARS, 3, 4, 2, num_blocks) for num_blocks in (2, 0)],
+    numpy_intnet: [IntNet(NUM_CHARS, 3, 4, 2, num_blocks=2)],
 }
 
 
@@ -257,7 +257,7 @@ def test_parts_stand_side_by_side():
 
 
 def test_contextual_parts_do_not_see_padding():
-    module = represented(vectors={"layer": "mix"}, bert={"pool": "first"})
+    module = represented(vectors={"layer": "average"}, bert={"pool": "first"})
 
     def sentence(size):
         words = jnp.where(jnp.arange(size) < 3, jnp.arange(size) + 2, 0)
@@ -267,7 +267,7 @@ def test_contextual_parts_do_not_see_padding():
         inputs = vectors, Pieces(ids, ids > 0, positions)
         return spelled(words, jnp.zeros((size, 1), int), words > 0, None, *inputs)
 
-    weights = module.init(jax.random.key(0), sentence(3), train=False)
+    weights = weights_of(module, sentence(3))
     alone, padded = (apply(module, weights, sentence(size)) for size in (3, 5))
     close(alone[:, 3:8], VECTORS[:3].mean(axis=1))
     assert alone[:, 8:].any(axis=1).all()
