@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import jaxner
 from jaxner.data import schemes, tokens
 from jaxner.tagger import ensemble
-from tests.marks import slow
 from tests.test_decoding import SENTENCES, enumerated, tiny
 
 TEXT = "Rome beat  Milan. Ms Preston — of Rome, too — left!\n\nMilan"
@@ -66,7 +65,7 @@ def same(left, right):
 def test_probabilities_are_those_of_enumeration(members, pair, count):
     tagger, members = (members[0], members[:1]) if count == 1 else (pair, members)
     total = 0
-    for sentence in (SENTENCES[0], SENTENCES[2], ["Rome"]):
+    for sentence in (SENTENCES[0], ["Rome"]):
         expected = {}
         for labels, chance in mixture(members, sentence).items():
             for span in schemes.to_spans(labels):
@@ -120,7 +119,7 @@ def test_raw_text_keeps_its_offsets(params):
 
 
 @settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -151,9 +150,7 @@ def test_several_texts_and_sentences(params):
     assert jaxner.entities(params, []) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "n_best"), [("params", 4), ("pair", 1), *slow(("params", 1))]
-)
+@pytest.mark.parametrize(("name", "n_best"), [("params", 4), ("pair", 1)])
 def test_arrays_under_jit_and_vmap(request, name, n_best):
     tagger = request.getfixturevalue(name)
     batch = jaxner.encode(tagger, SENTENCES)
@@ -176,7 +173,7 @@ def test_arrays_under_jit_and_vmap(request, name, n_best):
             chances = arrays.label_probability[i]
             np.testing.assert_allclose(chances[: len(sentence)], chosen, rtol=1e-4)
             assert not chances[len(sentence) :].any()
-    few = jaxner.entities(tagger, batch, min_probability=0.9)
+    few = jax.jit(functools.partial(run, min_probability=0.9))(tagger, batch)
     assert not (few.start & (few.probability < 0.9)).any()
     assert (few.type[~few.start] == -1).all()
     assert not few.end[~few.start].any()

@@ -38,8 +38,7 @@ def drawn_split(params, temperature, folder, count=400):
     return corpora.read(folder / "drawn.conll", scheme=params.vocabulary.scheme)
 
 
-@pytest.mark.parametrize("head", ["crf", "softmax"])
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
+@pytest.mark.parametrize(("head", "temperature"), [("crf", 0.5), ("softmax", 2.0)])
 def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     """Tags, since `to_scheme` would make ill-formed spans well-formed."""
     params = tiny(head, ("A", "B", "C"), scheme="tags")
