@@ -150,7 +150,7 @@ def test_a_tagger_of_sentences_needs_no_documents():
 
 def test_a_run_on_documents(evaluated, tmp_path):
     marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
-    config = tiny.idcnn_config(marked, "sample,document,crf,dr=false,blocks=2")
+    config = tiny.idcnn_config(marked, "sample,document,crf,dr=false,blocks=1")
     config.batch_size = 2
     train.main_run(config, tmp_path / "run")
     folder, params = Workdir(tmp_path / "run"), jaxner.load(tmp_path / "run")

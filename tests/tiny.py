@@ -18,14 +18,21 @@ SMALL = {
 }
 
 
-def write_corpus(folder: Path, sentences: int = 48, documents: bool = False) -> Path:
-    """Writes the first sentences of each split of the embedded corpus.
+def write_corpus(
+    folder: Path,
+    sentences: int = 48,
+    documents: bool = False,
+    lengths: range = range(13, 17),
+) -> Path:
+    """Writes sentences of similar length, so that few programs are compiled.
 
-    Where its documents begin is written only on demand.
+    They are the first of each split of the embedded corpus; where its documents begin
+    is written only on demand.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev", "test"):
-        examples = corpora.load("sample", split).examples[:sentences]
+        examples = corpora.load("sample", split).examples
+        examples = [e for e in examples if len(e.tokens) in lengths][:sentences]
         rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
         numbers = [e.document for e in examples] if documents else None
         formats.write_columns(folder / f"{split}.conll", rows, documents=numbers)

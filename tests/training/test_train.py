@@ -273,7 +273,7 @@ def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
 def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monkeypatch):
     """The golden run has its first two epochs: latest, best and frozen arrays."""
     monkeypatch.chdir(tmp_path)  # its config has no other folder
-    config = tiny.config(tiny.write_corpus(Path("corpus"), 12))
+    config = tiny.config(tiny.write_corpus(Path("corpus"), 12, lengths=range(99)))
     config.model.encoder.hidden_dim = config.model.representation.words.dim = 4
     config.model.representation.chars.update(dim=4, num_filters=4)
     config.data.vectors = write_vectors(Path(), ["the", "of", "w0"], dim=4)
