@@ -39,13 +39,16 @@ def write_corpus(
     return folder
 
 
+def _shrunk(config, folder: Path, num_epochs: int, options: dict):
+    config.num_epochs = num_epochs
+    config.data.dir = str(folder)
+    config.update_from_flattened_dict(options)
+    return config
+
+
 def config(folder: Path, num_epochs: int = 3, arg: str = ""):
     """The GRN's config, shrunk."""
-    tiny = grn.get_config(arg)
-    tiny.num_epochs = num_epochs
-    tiny.data.dir = str(folder)
-    tiny.update_from_flattened_dict(SMALL)
-    return tiny
+    return _shrunk(grn.get_config(arg), folder, num_epochs, SMALL)
 
 
 def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
@@ -57,48 +60,45 @@ def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
 
 def attending_config(folder: Path):
     """The config of Att-BiLSTM-CNN, shrunk to one epoch of few steps."""
-    tiny = cross_bilstm.get_config("")
-    tiny.num_epochs = 1
-    tiny.data.dir = str(folder)
-    tiny.data.num_shapes = 1
-    tiny.model.representation.words.dim = 8
-    tiny.model.representation.chars.dim = 4
-    tiny.model.representation.chars.num_filters = 4
-    tiny.model.encoder.first.hidden_dim = 10
-    tiny.optimizer.learning_rate = 0.01
-    return tiny
+    options = {
+        "data.num_shapes": 1,
+        "model.representation.words.dim": 8,
+        "model.representation.chars.dim": 4,
+        "model.representation.chars.num_filters": 4,
+        "model.encoder.first.hidden_dim": 10,
+        "optimizer.learning_rate": 0.01,
+    }
+    return _shrunk(cross_bilstm.get_config(""), folder, 1, options)
 
 
-def idcnn_config(folder: Path, arg: str = "", num_epochs: int = 1):
-    """The config of the ID-CNN, shrunk."""
-    tiny = idcnn.get_config(arg)
-    tiny.num_epochs = num_epochs
-    tiny.data.dir = str(folder)
-    tiny.data.num_shapes = 1
-    tiny.batch_size = 4
-    tiny.model.representation.words.dim = 8
-    tiny.model.encoder.hidden_dim = 12
-    tiny.optimizer.learning_rate = 0.01
-    return tiny
+def idcnn_config(folder: Path, arg: str = ""):
+    """The config of the ID-CNN, shrunk to one epoch."""
+    options = {
+        "data.num_shapes": 1,
+        "batch_size": 4,
+        "model.representation.words.dim": 8,
+        "model.encoder.hidden_dim": 12,
+        "optimizer.learning_rate": 0.01,
+    }
+    return _shrunk(idcnn.get_config(arg), folder, 1, options)
 
 
-def uanet_config(folder: Path, num_epochs: int = 25):
+def uanet_config(folder: Path):
     """The config of UANet, shrunk, and with rates for few steps."""
-    tiny = uanet.get_config("")
-    tiny.num_epochs = num_epochs
-    tiny.data.dir = str(folder)
-    tiny.data.num_shapes = 1
-    tiny.batch_size = 4
-    tiny.model.representation.words.dim = 8
-    tiny.model.representation.dropout = 0.1
-    tiny.model.representation.chars.dim = 4
-    tiny.model.representation.chars.num_filters = 4
-    tiny.model.representation.chars.dropout = 0.0
-    tiny.model.encoder.hidden_dim = 16
-    tiny.model.refinement.num_layers = 1
-    tiny.model.refinement.head_dim = 8
-    tiny.model.refinement.label_dim = 8
-    tiny.model.refinement.threshold = 0.3
-    tiny.optimizer.learning_rate = 0.1
-    tiny.optimizer.parts.refinement.learning_rate = 5e-3
-    return tiny
+    options = {
+        "data.num_shapes": 1,
+        "batch_size": 4,
+        "model.representation.words.dim": 8,
+        "model.representation.dropout": 0.1,
+        "model.representation.chars.dim": 4,
+        "model.representation.chars.num_filters": 4,
+        "model.representation.chars.dropout": 0.0,
+        "model.encoder.hidden_dim": 16,
+        "model.refinement.num_layers": 1,
+        "model.refinement.head_dim": 8,
+        "model.refinement.label_dim": 8,
+        "model.refinement.threshold": 0.3,
+        "optimizer.learning_rate": 0.1,
+        "optimizer.parts.refinement.learning_rate": 5e-3,
+    }
+    return _shrunk(uanet.get_config(""), folder, 25, options)

@@ -6,19 +6,19 @@ import pytest
 
 import jaxner
 from jaxner.data import corpora
+from tests import fence
 
 KEY = jax.random.key(3)
 SENTENCES = [["Ms", "Preston", "left", "Lakeside"], ["Rain", "fell"], []]
 
 
-@pytest.fixture(scope="session")
-def refined(refining):
-    return jaxner.load(refining)
+@pytest.fixture(scope="module")
+def refined(tmp_path_factory):
+    """A stored run of UANet."""
+    return jaxner.load(fence.unpack("uanet", tmp_path_factory.mktemp("runs") / "uanet"))
 
 
-@pytest.mark.parametrize(
-    "tagger", ["params", pytest.param("refined", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("tagger", ["params", "refined"])
 def test_samples_of_strings_are_probabilities(request, tagger):
     params = request.getfixturevalue(tagger)
     samples = jaxner.sample(params, SENTENCES, KEY, 3)
