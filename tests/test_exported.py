@@ -322,10 +322,12 @@ def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
 
     served = []
     monkeypatch.setattr(serving, "run", lambda model, *_: served.append(model))
-    for wrong in ([], ["--model", str(file), "--workdir", "runs/grn"]):
+    model = ["--model", str(file)]
+    least = [[*model, f"--min-probability={x}"] for x in ("calibrated", "DRAGON=0.5")]
+    for wrong in ([], [*model, "--workdir", "runs/grn"], *least):
         with pytest.raises(SystemExit):
             cli.run(["serve", *wrong])
-    cli.run(["serve", "--model", str(file)])
+    cli.run(["serve", *model])
     (model,) = served
     (arrays,) = model.cut(model([Job(model.encode([TOKENS]))])[0], [TOKENS])
     labels = [model.labels[i] for i in arrays["best"].labels]

@@ -30,8 +30,8 @@ SENTENCES = [["Rome", "beat", "Milan", "."], [], ["Mr.", "Preston", "fell"]]
 SMALL = Limits(1 << 10, 8, 16, 4, 5.0, 32)
 
 
-def client_of(model, limits=SMALL, key=None):
-    return testclient.TestClient(Service(model, limits, key).app)
+def client_of(model, limits=SMALL, key=None, **more):
+    return testclient.TestClient(Service(model, limits, key, **more).app)
 
 
 def until_ready(client):
@@ -92,6 +92,16 @@ def test_entities_are_those_of_the_library(client, params, n_best):
     content = {"texts": TEXT, "min_probability": {"DRAGON": 0.5}}
     answer = client.post("/v1/entities", json=content)
     assert (answer.status_code, "DRAGON" in answer.text) == (422, True)
+
+
+def test_the_service_has_a_minimum_for_requests_without_one(programs):
+    with client_of(programs, least={"PER": 1.0}) as client:
+        options = {"texts": TEXT, "n_best": 4}
+        (result,) = ask(until_ready(client), "entities", **options)
+        (whole,) = ask(client, "entities", **options, min_probability=0.0)
+        assert client.get("/ready").json()["min_probability"] == {"PER": 1.0}
+    kept = [e for e in whole["entities"] if e["type"] != "PER"]
+    assert result["entities"] == kept != whole["entities"]
 
 
 def test_requests_compile_nothing(client, programs):

@@ -22,6 +22,7 @@ def serve(
     model: Path | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, fields.Range(least=0, most=65535)] = 8000,
+    min_probability: str = "0",
     limits: Limits,
 ) -> None:
     """Serves a tagger over HTTP, with a page to try it at /.
@@ -39,6 +40,7 @@ def serve(
         model: File of `jaxner export`, instead of a run.
         host: Address to listen at; 0.0.0.0 for other machines.
         port: Port to listen at; 0 for a free one.
+        min_probability: That of entities where a request has none, as of jaxner tag.
         limits: What the service accepts.
     """
     for module in ("starlette", "uvicorn", "prometheus_client"):
@@ -46,16 +48,21 @@ def serve(
     if (workdir is None) == (model is None):
         raise InputError("Expected either --workdir or --model.")
     from jaxner import exported, tagger
+    from jaxner.answers.mentions import check_least
+    from jaxner.commands.tagging import least_of
     from jaxner.serving.programs import Programs
 
+    least = least_of(min_probability, workdir)
     if model is None:
         chosen = tagger.load(str(workdir))
     else:  # the service has programs of its own, for its shapes
         chosen = exported.load_exported(model, program=False)
-    run(Programs(chosen, limits.max_tokens, limits.batch_tokens), limits, host, port)
+    served = Programs(chosen, limits.max_tokens, limits.batch_tokens)
+    check_least(served.types.names, least)
+    run(served, limits, host, port, least)
 
 
-def run(model: Any, limits: Limits, host: str, port: int) -> None:
+def run(model: Any, limits: Limits, host: str, port: int, least: Any = 0.0) -> None:
     """Serves a model until a signal ends it."""
     import uvicorn
 
@@ -72,7 +79,8 @@ def run(model: Any, limits: Limits, host: str, port: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     # Each collection of what JAX holds would stop all requests for a second.
-    service = Service(model, limits, os.environ.get("JAXNER_API_KEY"), gc.freeze)
+    key = os.environ.get("JAXNER_API_KEY")
+    service = Service(model, limits, key, gc.freeze, least)
     config: Any = {"log_config": None, "access_log": False, "server_header": False}
     config["limit_concurrency"] = 8 * limits.max_requests  # connections, idle ones, too
     uvicorn.Server(uvicorn.Config(service.app, **config)).run([listening])

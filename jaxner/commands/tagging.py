@@ -82,7 +82,7 @@ def tag(
             flag = name.removeprefix("split_").replace("_", "-")
             raise InputError(f"--{flag} has no use for an input in {source}")
     to = to or formats.guess_output(target, source)
-    least = _least(min_probability, workdir)
+    least = least_of(min_probability, workdir)
     params = tagging.load(str(workdir))
     like_run = corpus.reading_of(str(workdir))
     like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
@@ -116,16 +116,18 @@ def tag(
     show.line(f"Done: {done.summary()}", is_last=True)
 
 
-def _least(text: str, workdir: Path) -> Any:
+def least_of(text: str, workdir: Path | None) -> Any:
     """Returns the minimum probability of entities, or that of each type."""
     from jaxner.answers import temperature
 
     if text == "calibrated":
+        if workdir is None:
+            raise InputError("Calibrated thresholds are those of a run: --workdir")
         options = temperature.guaranteed(workdir)
         if options["n_best"] > 1:
             raise InputError(
-                "The thresholds are of entities of several labellings, which overlap; "
-                "jaxner tag writes one: calibrate without --n-best"
+                "The thresholds are of entities of several labellings, which overlap: "
+                "calibrate without --n-best"
             )
         return options["min_probability"]
     pairs = [pair.rpartition("=") for pair in text.split(",")]

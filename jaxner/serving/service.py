@@ -62,13 +62,13 @@ class Question:
 
     texts: list[str]
     sentences: list[list[list[Token]]]
-    min_probability: Any = 0.0  # or a dictionary of it by type
+    min_probability: Any  # or a dictionary of it by type
     n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
     uncertainty: bool = False
     maps: bool = False
 
 
-def read(body: bytes, limits: Limits) -> Question:
+def read(body: bytes, limits: Limits, least: Any = 0.0) -> Question:
     """Returns the question of a request; `Refusal`: it cannot be answered."""
     try:
         content = json.loads(body)
@@ -98,7 +98,7 @@ def read(body: bytes, limits: Limits) -> Question:
     most = limits.max_sentences
     if max(len(made), sum(map(len, made))) > most:
         raise Refusal(422, f"Expected at most {most} sentences in a request.")
-    return Question(texts, made, **options)
+    return Question(texts, made, **{"min_probability": least, **options})
 
 
 def tag(
@@ -178,6 +178,8 @@ class Service:
         limits: What the service accepts.
         key: The key that clients must send; None: no key.
         prepare: Called once the model has compiled its programs.
+        least: Minimum probability of entities, or that of each type, for requests
+            without one.
     """
 
     def __init__(
@@ -186,9 +188,10 @@ class Service:
         limits: Limits,
         key: str | None = None,
         prepare: Callable[[], object] = lambda: None,
+        least: Any = 0.0,
     ):
         self._model, self._limits, self._counts = model, limits, model.counts
-        self._prepare = prepare
+        self._prepare, self._least = prepare, least
         self._counts["open"] = 0
         self._key = None if key is None else f"Bearer {key}".encode()
         self._metrics = prometheus.CollectorRegistry()
@@ -330,7 +333,7 @@ class Service:
     def _read(self, body: bytes) -> tuple[Question, list[tuple[int, Any, Job]]]:
         """Returns a question, and its jobs with the text and sentences of each."""
         model, most = self._model, self._limits.max_tokens
-        question = read(body, self._limits)
+        question = read(body, self._limits, self._least)
         try:
             check_least(model.types.names, question.min_probability)
         except InputError as error:
@@ -361,6 +364,7 @@ class Service:
         if not self._is_ready():
             return _json({"error": "Not ready: compiling."}, 503)
         known = {"labels": self._model.labels, "types": self._model.types.names}
+        known["min_probability"] = self._least
         return _json({**known, "limits": dataclasses.asdict(self._limits)})
 
     async def metrics(self, request: Request) -> Response:
