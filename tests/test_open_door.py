@@ -106,7 +106,7 @@ def test_a_crf_on_scores_from_anywhere():
 def test_a_loop_of_your_own_learns(corpus, tmp_path, capsys, monkeypatch):
     train = corpora.load(None, "train", directory=corpus)
     monkeypatch.setattr(corpora, "load", lambda *_: train)
-    labels = example("own_loop")(str(tmp_path / "grn"), 60)
+    labels = example("own_loop")(str(tmp_path / "grn"), 30)
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
     assert losses[-1] < losses[0] / 2
     assert len(labels) == 4

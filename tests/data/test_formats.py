@@ -60,7 +60,7 @@ def expected(documents, first):
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_no_token_is_lost_whatever_columns_look_like(tmp_path_factory, data):
     def draw(*choices):
@@ -413,7 +413,7 @@ def content_of(examples):
     return [(e.document - first, e.tokens, e.labels) for e in examples]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(examples=corpora(), data=st.data())
 def test_formats_convert_into_each_other(tmp_path_factory, examples, data):
     folder = tmp_path_factory.mktemp("chain")

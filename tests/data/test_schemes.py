@@ -43,7 +43,7 @@ def random_labels(prefixes, types=("A", "B", "A-B")):
     return st.lists(st.sampled_from(names), max_size=10)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(random_labels("BIES"))
 def test_spans_are_those_of_seqeval_also_of_ill_formed_labels(labels):
     expected = [(start, end + 1, kind) for kind, start, end in get_entities(labels)]
@@ -52,6 +52,7 @@ def test_spans_are_those_of_seqeval_also_of_ill_formed_labels(labels):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(sentence=sentences())
+@settings(max_examples=50)
 def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
     length, spans = sentence
     labels = schemes.to_labels(reversed(spans), length, scheme)
@@ -84,7 +85,7 @@ def test_violations_and_constraints_agree_with_the_grammar(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(corpus=st.lists(sentences(), min_size=1))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_scheme_of_well_formed_labels_is_found(scheme, corpus):
     labels = [schemes.to_labels(spans, length, scheme) for length, spans in corpus]
     entities = sum(len(spans) for _, spans in corpus)
