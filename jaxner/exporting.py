@@ -133,10 +133,12 @@ def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) ->
 
 
 def _card(tagger: Tagger, facts: Mapping[str, Any]) -> str:
-    lines = [f"- {name}: {value}" for name, value in facts.items()]
-    types = ", ".join(tagger.vocabulary.types)
+    """Returns a card of what a tagger knows of itself, in the form of the hubs."""
+    head = "---\nlibrary_name: jaxner\npipeline_tag: token-classification\n---\n"
     use = "Use: `jaxner.load_exported(FILE).entities(TEXT)`, in Python."
-    return "\n".join(["# Tagger", "", use, "", f"- labels: {types}", *lines, ""])
+    types = ", ".join(tagger.vocabulary.types)
+    lines = [f"- {name}: {value}" for name, value in facts.items()]
+    return "\n".join([head, "# Tagger\n", use, "", f"- labels: {types}", *lines, ""])
 
 
 # --- Programs -------------------------------------------------------------------------

@@ -95,6 +95,12 @@ def test_it_answers_as_the_tagger(alone, params):
     ]
 
 
+def test_its_card_has_the_form_of_the_hubs(file):
+    text = archive.read(file)[1][archive.CARD].decode()
+    assert text.startswith("---\nlibrary_name: jaxner\n")
+    assert "- exported: 20" in text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in fence.STORED if n != "grn"])
 def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
