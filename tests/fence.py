@@ -18,7 +18,6 @@ import pytest
 
 import jaxner
 from jaxner import cli
-from reproduce.plan import Published
 from tests.golden import make_encoders
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -125,12 +124,6 @@ def config_of(system):
     name, _, arg = system.partition(":")
     module = importlib.import_module(f"configs.{name.removesuffix('.py')}")
     return module.get_config(arg)
-
-
-def systems():
-    """Returns the configs of the papers' systems."""
-    cells = Published.load().cells.values()
-    return list(dict.fromkeys(cell.config.replace(":", ".py:", 1) for cell in cells))
 
 
 def small(system, corpus, inputs):

@@ -83,13 +83,6 @@ def test_a_system_has_its_weights_and_first_losses(system, inputs, tmp_path):
     np.testing.assert_allclose(fence.losses(tmp_path), golden["losses"], rtol=2e-4)
 
 
-def test_every_system_of_the_table_has_a_config():
-    names = fence.systems()
-    assert set(GOLDEN) <= set(names)
-    for name in names:
-        assert fence.config_of(name).model.encoder.name
-
-
 # --- Stored runs ----------------------------------------------------------------------
 
 

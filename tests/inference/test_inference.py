@@ -13,7 +13,7 @@ from jax.test_util import check_grads
 
 from jaxner import inference
 from jaxner.data import schemes
-from jaxner.inference import FORBIDDEN, Constraints, LabelSpans
+from jaxner.inference import FORBIDDEN, LabelSpans
 from jaxner.types import Autoregressive, Potentials
 from tests.inference.enumeration import (
     KINDS,
@@ -231,26 +231,6 @@ def test_float32_is_exact_for_thousands_of_tokens(unchecked, forbid):
     assert (np.diff(scores) <= 0).all()
 
 
-@pytest.mark.parametrize("is_crf", [True, False])
-@pytest.mark.parametrize("scheme", schemes.SCHEMES)
-def test_constrained_labellings_are_never_ill_formed(scheme, is_crf):
-    names = schemes.label_names(["PER", "LOC"], scheme)
-    constraints = Constraints(*map(jnp.asarray, schemes.allowed(names, scheme)))
-    p, mask = draw(5, len(names), 1, 4.0, np.float32), jnp.arange(5) < 4
-    free = p if is_crf else Potentials(p.emissions)
-    ruled = inference.constrain(free, constraints)
-
-    def ill_formed(rows):
-        labels = [[names[i] for i in row[:4]] for row in rows.tolist()]
-        return sum(bool(schemes.violations(row, scheme)) for row in labels)
-
-    listed, _ = n_best(ruled, mask, 20)
-    drawn = draw_many(ruled, mask)[:200]
-    assert ill_formed(listed) == ill_formed(drawn) == 0
-    assert ill_formed(viterbi(ruled, mask)[None]) == 0
-    assert ill_formed(draw_many(free, mask)[:200])  # else nothing was put to the test
-
-
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_the_first_of_equals_is_that_of_viterbi(kind):
     p = jax.tree.map(jnp.zeros_like, build(kind, "BIO", 4, dtype=np.float32))
@@ -306,18 +286,6 @@ def test_what_cannot_be_answered_raises():
 def assert_close(ours, rivals):
     close = functools.partial(np.testing.assert_allclose, rtol=3e-6, atol=3e-6)
     jax.tree.map(close, ours, rivals)
-
-
-@pytest.mark.parametrize("kind", ["crf", "independent"])
-def test_padding_may_hold_anything(kind):
-    p, mask = build(kind, "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
-    wrong = p._replace(emissions=p.emissions.at[3:].set(np.nan))
-    labels = jnp.array([1, 2, 0, 3, 4])
-    scores = [inference.score(x, labels, mask) for x in (p, wrong)]
-    assert scores[0] == scores[1]
-    for compute in (value_and_slope, marginals, viterbi):
-        left, right = (jax.tree.leaves(compute(x, mask)) for x in (wrong, p))
-        assert_close(left[0], right[0])
 
 
 def test_jit_vmap_and_shard_map_change_nothing():
