@@ -62,15 +62,12 @@ def test_report_of_a_file_with_and_without_tokens(files, capsys):
     assert "Errors in context" in page.read_text("utf-8")
 
 
-def test_labels_without_prefixes_are_scored(tmp_path, capsys):
+def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, capsys):
     io = [["PER", "PER", "O", "LOC"]], [["PER", "PER", "O", "O"]]
     run("score", write(tmp_path / "io.txt", *io), "--rounds", 5)
     text = capsys.readouterr().out
     assert "100.00" in text  # precision
     assert "50.00" in text  # recall
-
-
-def test_score_of_tags(tmp_path, capsys):
     path = write(tmp_path / "tags.txt", [["NN", "VB"]], [["NN", "NN"]])
     run("score", path, "--tags", "--rounds", 5)
     assert "50.00" in capsys.readouterr().out
@@ -125,7 +122,6 @@ def test_options_without_a_use_are_refused(command, options, message, files, cap
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("w B-A\n", "bad.conll:1"),
         ("B-A\n", "bad.conll"),
         ("w B-A B-A\nw O\n", "3 columns"),
         ("", "bad.conll"),
