@@ -85,11 +85,6 @@ def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     return [*map(params.vocabulary.encode, sentences, vectors)]
 
 
-def _is_encoded(sentences: Any) -> bool:
-    first = next(iter(sentences), None) if isinstance(sentences, list | tuple) else None
-    return isinstance(first, Sentence)
-
-
 def over_batches(
     compute: Callable[..., Any],
     params: Any,
@@ -113,8 +108,8 @@ def over_batches(
         documents = numbers if documents is None and any(numbers) else documents
         vectors = sentences.vectors
         sentences = [list(example.tokens) for example in sentences.examples]
-    rows = sentences
-    if not _is_encoded(sentences):
+    rows, is_list = sentences, isinstance(sentences, list | tuple)
+    if not (is_list and sentences and isinstance(sentences[0], Sentence)):
         sentences, is_one = sentences_of(sentences)
         rows = encoded(params, sentences, of_each(vectors, is_one))
     check_documents(documents, len(rows))

@@ -22,15 +22,12 @@ from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import encoded, of_each, over_batches, sentences_of
-from jaxner.driver import plan as plan
-from jaxner.driver import round_up as round_up
+from jaxner.driver import encoded, of_each, over_batches, round_up, sentences_of
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.models import check_key
 from jaxner.tagger import Ensemble
 from jaxner.tagger import Tagger as Tagger
-from jaxner.tagger import build as build
 from jaxner.tagger import load as load
 from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
 

@@ -195,14 +195,14 @@ def test_an_accelerator_compiles_few_shapes():
         chars = np.clip(rng.lognormal(2.18, 0.3, count), 1, 60).astype(int)
         sizes = [*zip(tokens.tolist(), chars.tolist(), strict=True)]
         most = driver._TOKENS["gpu" if fills else "cpu"]
-        plan = [*tagging.plan(sizes, most, fills=fills)]
+        plan = [*driver.plan(sizes, most, fills=fills)]
         assert sorted(i for *_, rows in plan for i in rows) == [*range(count)]
         assert all(sizes[i] <= size for size, _, rows in plan for i in rows)
         return {(size, rows) for size, rows, _ in plan}
 
     assert len(shapes(3250, fills=True) | shapes(3453, fills=True)) <= 8
     assert len(shapes(3250, fills=False) | shapes(3453, fills=False)) > 8
-    assert [*tagging.plan([(5, 4)], 64, fills=True)] == [((8, 24), 1, [0])]
+    assert [*driver.plan([(5, 4)], 64, fills=True)] == [((8, 24), 1, [0])]
 
 
 def test_an_accelerator_tags_as_a_cpu(params, sentences, labels, monkeypatch):

@@ -20,7 +20,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxner import disk
-from jaxner.answers.entities import arrays, entity_types, read_spans, types_of
+from jaxner.answers.entities import arrays, entity_types
+from jaxner.answers.mentions import read_spans, types_of
 from jaxner.data import formats, schemes
 from jaxner.data.formats import Example, Piece
 from jaxner.errors import InputError

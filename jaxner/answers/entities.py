@@ -15,13 +15,9 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxner import inference, tagging
+from jaxner.answers import mentions
 from jaxner.answers.mentions import Entity as Entity
 from jaxner.answers.mentions import EntityArrays as EntityArrays
-from jaxner.answers.mentions import check_least, check_spans, in_texts, least_of
-from jaxner.answers.mentions import joined as joined
-from jaxner.answers.mentions import read_spans as read_spans
-from jaxner.answers.mentions import types_of as types_of
-from jaxner.answers.mentions import with_ends as with_ends
 from jaxner.answers.probabilities import check_static, count_passes
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
@@ -46,8 +42,8 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
         True
     """
     check_tagger(params)
-    check_spans(params.vocabulary)
-    return types_of(params).names
+    mentions.check_spans(params.vocabulary)
+    return mentions.types_of(params).names
 
 
 @checked
@@ -112,7 +108,7 @@ def entities(
     check_static("n_best", n_best, Labellings)
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
-    check_least(entity_types(params), min_probability)
+    mentions.check_least(entity_types(params), min_probability)
     find = functools.partial(
         arrays,
         params,
@@ -128,10 +124,12 @@ def entities(
             answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
         if isinstance(min_probability, Mapping):
             names = entity_types(params)
-            least = jnp.array([least_of(min_probability, name) for name in names])
+            least = jnp.array(
+                [mentions.least_of(min_probability, name) for name in names]
+            )
             min_probability = least[answer.type]
         return answer.only(answer.start & (answer.probability >= min_probability))
-    return in_texts(
+    return mentions.in_texts(
         find,
         params,
         text_or_tokens,
@@ -175,14 +173,14 @@ def arrays(
     )
     axis = -1 if n_best == 1 else -2
     if isinstance(answer, list):
-        return [with_ends(each, axis) for each in answer]
-    return with_ends(answer, axis)
+        return [mentions.with_ends(each, axis) for each in answer]
+    return mentions.with_ends(answer, axis)
 
 
 def compute(params, sentence, *, key, num_samples, decoding, constrained, n_best):
     """Computes `EntityArrays`, `[T]` or `[T, N]`; `end` is a width so far."""
     mask = sentence.mask
-    types = types_of(params)
+    types = mentions.types_of(params)
     spans = inference.LabelSpans(jnp.asarray(types.types), jnp.asarray(types.goes_on))
     predicted = tagging.predict(
         params, sentence, key, num_samples, constrained=constrained
@@ -235,11 +233,11 @@ def predict(
         labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
         return Prediction(tokens, gold, labels, scheme, **facts)
     if scheme != schemes.TAGS:
-        types = types_of(params)
+        types = mentions.types_of(params)
         facts["entity_certainty"] = {
             (i, *span): chance
             for i, each in enumerate(answers)
-            for span, chance in read_spans(types, each).items()
+            for span, chance in mentions.read_spans(types, each).items()
         }
     best = [(each.labels, each.label_probability) for each in answers]
     if how.get("n_best", 1) > 1:

@@ -411,32 +411,6 @@ def test_scores_are_the_potentials():
         ScoresHead(5).apply({}, scores[:, :4], train=False)
 
 
-@pytest.mark.parametrize(
-    ("model", "dims", "rate", "is_noisy"),
-    [
-        (LAN, (6,), "dropout", [True]),
-        (LAN, (6,), "weight_dropout", [True]),
-        (STREAMS.clone(num_layers=1), (5, 3), "dropout", [True, False]),
-        (STREAMS.clone(num_layers=1), (5, 3), "attention_dropout", [True, True]),
-    ],
-)
-def test_each_rate_acts_in_training_alone(model, dims, rate, is_noisy):
-    """By streams."""
-    inputs, mask = [features(4, dim=dim)[0] for dim in dims], features(4)[1]
-    rates = [name for name in vars(model) if name.endswith("dropout")]
-    quiet = model.clone(**dict.fromkeys(rates, 0.0))
-    noisy, weights = quiet.clone(**{rate: 0.5}), weights_of(quiet, *inputs, mask)
-
-    def output(model, key):
-        states = apply(model, weights, *inputs, mask, key=key)
-        return states[0] if isinstance(states, tuple) else states
-
-    plain = output(quiet, KEY)
-    np.testing.assert_array_equal(output(noisy, None), plain)
-    sides = np.split(output(noisy, KEY) != plain, len(is_noisy), axis=1)
-    assert [bool(side.any()) for side in sides] == is_noisy
-
-
 def test_padding_changes_no_gradient_of_a_carry():
     """LAN's upper layers begin with a state, and padding comes first backwards."""
     model = LAN.clone(num_layers=2)

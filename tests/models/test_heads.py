@@ -56,17 +56,6 @@ def test_direction_head_averages_two_softmaxes():
     assert float(total) == pytest.approx(0, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "head", [Head(LABELS, dropout=0.4), DirectionHead(LABELS, dropout=0.4)]
-)
-def test_dropout_acts_on_the_way_in(head):
-    x = jnp.ones((400, 2 * LABELS))
-    weights = weights_of(head, x)
-    assert len(np.unique(apply(head, weights, x).emissions, axis=0)) == 1
-    noisy = apply(head, weights, x, key=jax.random.key(0))
-    assert len(np.unique(noisy.emissions, axis=0)) > 50
-
-
 SENTENCE = spelled(jnp.array([3, 4, 5]), jnp.ones((3, 1), int), jnp.ones(3, bool))
 
 

@@ -100,17 +100,6 @@ def test_padding_and_batch_mates_change_no_sample(encoder, chars):
     np.testing.assert_allclose(together[0, :, :3], alone, rtol=1e-5, atol=1e-5)
 
 
-def test_sentences_have_keys_of_their_own_whatever_their_padding():
-    plain, padded = sentence(3), sentence(3, 6, 5)
-    backwards = plain._replace(words=plain.words[::-1])
-    keys = [
-        jax.random.key_data(models.sentence_key(jax.random.key(0), s)).tolist()
-        for s in (plain, padded, backwards, sentence(4))
-    ]
-    assert keys[0] == keys[1]
-    assert len({tuple(k) for k in keys}) == 3
-
-
 @pytest.mark.parametrize("over", ["scores", "probabilities"])
 def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}

@@ -111,21 +111,6 @@ def test_features_of_words_equal_a_reading(reading, module):
         close(row, reading(module, p, word) if word else 0 * row)
 
 
-@pytest.mark.parametrize("module", [modules[0] for modules in READINGS.values()])
-def test_dropout_of_the_characters(module):
-    """Elements of the character vectors are zeroed, each by itself, and no others."""
-    weights = weights_of(module, pad(WORDS))
-    quiet, module = (module.clone(dropout=rate) for rate in (0.0, 0.5))
-    quiet = apply(quiet, weights, pad(WORDS))
-    np.testing.assert_array_equal(apply(module, weights, pad(WORDS)), quiet)
-    keys = jax.random.split(jax.random.key(0))
-    assert not apply(module, weights, pad(WORDS), key=keys[0])[2].any()
-    same = pad([WORDS[5], WORDS[5]])
-    first, second = (apply(module, weights, same, key=key) for key in keys)
-    assert not np.allclose(first[0], first[1])
-    assert not np.allclose(first, second)
-
-
 # --- Capitalisation -------------------------------------------------------------------
 
 TEXT = """
