@@ -154,8 +154,9 @@ def json_lines(data: Any) -> Iterator[str]:
     for number, (tokens, labels) in enumerate(_rows(data), 1):
         try:
             record = {"tokens": list(tokens), "labels": list(labels)}
-            line = json.dumps(record, ensure_ascii=False, default=_plain)
-        except TypeError:
+            # Numbers of NumPy become Python's.
+            line = json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
+        except (AttributeError, TypeError):
             message = f"expected tokens and labels, got {tokens!r} and {labels!r}"
             raise InputError(f"Example {number}: {message}") from None
         yield line
@@ -194,13 +195,6 @@ def _class_names(data: Any) -> list[str] | None:
         if name in _LABELS and names:
             return list(names)
     return None
-
-
-def _plain(value: Any) -> Any:
-    """Returns a number of NumPy as one of Python."""
-    if not hasattr(value, "item"):
-        raise TypeError
-    return value.item()
 
 
 def _column(row: Mapping[str, Any], names: Iterable[str]) -> str:

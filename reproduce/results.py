@@ -90,8 +90,8 @@ def line_of(job: Job, overrides: Mapping[str, Any], device: str, folder: Path) -
     line["commit"] = " ".join(about.get("commits", [line["commit"]]))
     packed = {}
     for rule in {cell.rule} if cell.figure == "accuracy" else {cell.rule, CONLLEVAL}:
-        each = np.asarray(sentence_counts(cell, rule, folder, "test"), "<u2")
-        packed[rule] = base64.b64encode(zlib.compress(each.tobytes(), 9)).decode()
+        counts = np.asarray(sentence_counts(cell, rule, folder, "test"), "<u2")
+        packed[rule] = base64.b64encode(zlib.compress(counts.tobytes(), 9)).decode()
     return line | {
         "figure": cell.figure,
         "rule": cell.rule,

@@ -52,9 +52,9 @@ def systems(published: Published, lines: Sequence[Line]) -> str:
     """Returns the systems that ran on CoNLL-2003 with one file of vectors, by F1."""
     rows = []
     for cell in published.cells.values():
-        mine = [line for line in finished(cell, lines) if line["vectors"]]
-        if mine and cell.figure == "f1" and cell.id.endswith("/conll2003"):
-            test, dev = (summary(mine, CONLLEVAL, split) for split in ("test", "dev"))
+        runs = [line for line in finished(cell, lines) if line["vectors"]]
+        if runs and cell.figure == "f1" and cell.id.endswith("/conll2003"):
+            test, dev = (summary(runs, CONLLEVAL, split) for split in ("test", "dev"))
             rows.append([cell.system, cell.paper, _config(cell), test, dev])
     rows.sort(key=lambda row: row[3], reverse=True)
     return _markdown(("system", "paper", "config", "test", "dev"), rows)
@@ -80,8 +80,8 @@ def report(published: Published, lines: Sequence[Line], known: dict[str, float])
         parts += [f"## {about['paper']}\n", _markdown((*COLUMNS, *more), rows)]
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
-        mine = [claim for claim in published.claims if claim["table"] == table]
-        rows = verdicts(mine, published, lines, known)
+        orders = [claim for claim in published.claims if claim["table"] == table]
+        rows = verdicts(orders, published, lines, known)
         parts.append("Orders that the paper claims:\n\n" + _markdown(claims, rows))
     return "\n".join(parts)
 
@@ -113,33 +113,33 @@ def summary(lines: Iterable[Line], rule: str, split: str = "test") -> str:
 
 def finished(cell: Cell, lines: Sequence[Line]) -> list[Line]:
     """Returns the lines of a cell's finished runs, sorted by seed."""
-    mine = [x for x in lines if x["cell"] == cell.id and x["status"] == DONE]
-    return sorted(mine, key=lambda line: line["seed"])
+    runs = [x for x in lines if x["cell"] == cell.id and x["status"] == DONE]
+    return sorted(runs, key=lambda line: line["seed"])
 
 
 def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
-    mine = finished(cell, lines)
-    is_apart = mine and cell.figure == "f1" and cell.rule != CONLLEVAL
-    strict = [line for line in mine if STRICT in line["test"]]
+    runs = finished(cell, lines)
+    is_apart = runs and cell.figure == "f1" and cell.rule != CONLLEVAL
+    strict = [line for line in runs if STRICT in line["test"]]
     difference = epochs = ""
-    if mine:
+    if runs:
         if cell.published is not None:
-            mean = statistics.fmean(line["test"][cell.rule] for line in mine)
+            mean = statistics.fmean(line["test"][cell.rule] for line in runs)
             difference = f"{mean - cell.published:+.2f}".replace("-", "−")
-        last = mine[-1]
-        epochs = ", ".join(f"{line['best_epoch']} of {line['epochs']}" for line in mine)
+        last = runs[-1]
+        epochs = ", ".join(f"{line['best_epoch']} of {line['epochs']}" for line in runs)
         epochs += f"; at most {last['num_epochs']}"
         epochs += f", patience {last['patience']}" if last["patience"] else ""
     return [
         cell.system,
         _config(cell),
         published_figure(cell),
-        summary(mine, cell.rule),
+        summary(runs, cell.rule),
         difference,
-        summary(mine, CONLLEVAL) if is_apart else "",
+        summary(runs, CONLLEVAL) if is_apart else "",
         summary(strict, STRICT) if cell.rule != STRICT else "",
-        summary(mine, cell.rule, "dev"),
-        ", ".join({_vectors(line): None for line in mine}),
+        summary(runs, cell.rule, "dev"),
+        ", ".join({_vectors(line): None for line in runs}),
         epochs,
         cell.rule,
         cell.source,
@@ -233,9 +233,9 @@ def _compare(
         means = [statistics.fmean(x["test"][rule] for x in side) for side in sides]
         gap = means[0] - means[1]
         shown = f"{gap:+.2f}".replace("-", "−")
-    said = "" if p is None else f"{p:.3f} ({test})"
+    value = "" if p is None else f"{p:.3f} ({test})"
     runs = f"{len(sides[0])}, {len(sides[1])}"
-    row = [*(f"`{name}`" for name in names), claim["where"], shown, runs, said]
+    row = [*(f"`{name}`" for name in names), claim["where"], shown, runs, value]
     return row, gap, p if is_decidable else None
 
 

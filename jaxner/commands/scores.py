@@ -192,8 +192,8 @@ def predictions_of(path: Path, split: str) -> Path:
 
     folder = Workdir(path)
     if seeds := folder.seeds():
-        each = ",".join(str(folder.seed(seed).path) for seed in seeds)
-        raise InputError(f"{path} holds restarts; to compare them, give {each}")
+        folders = ",".join(str(folder.seed(seed).path) for seed in seeds)
+        raise InputError(f"{path} holds restarts; to compare them, give {folders}")
     file = folder.predictions(split)
     if not file.is_file():
         raise FileNotFoundError(

@@ -509,9 +509,9 @@ class Batches:
 
         Row 0 is that of padding.
         """
-        each = [self.index[i] for i in members]
-        places = _filled(each, shape.tokens, self._multiple(self.rows))
-        index = _laid(each, places)
+        numbers = [self.index[i] for i in members]
+        places = _filled(numbers, shape.tokens, self._multiple(self.rows))
+        index = _laid(numbers, places)
         if self.chars == "token":
             words = np.append(0, index[places])
             index[places] = np.arange(1, len(words))

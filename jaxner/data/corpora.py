@@ -416,17 +416,17 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     fields.check_word("split", split, SPLITS)
     names = corpus.files[SPLITS.index(split)]
     wanted = [f"{name}{ending}" for name in names for ending in ("", ".gz")]
-    there = [
+    files = [
         path
         for name in wanted
         for path in sorted(folder.glob(name))
         if (formats.is_folder(path) if name[-1] == "/" else path.is_file())
     ]
-    if len(there) > 1:
-        files = ", ".join(path.name for path in there)
-        raise InputError(f"Several {split} files in {folder}: {files}; keep only one")
-    if there:
-        return there[0]
+    if len(files) > 1:
+        several = ", ".join(path.name for path in files)
+        raise InputError(f"Several {split} files in {folder}: {several}; keep only one")
+    if files:
+        return files[0]
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"Expected a folder, {folder} is a file")
     beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])

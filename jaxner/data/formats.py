@@ -608,13 +608,13 @@ def brat(file: File) -> Iterator[Example]:
             continue
         kind, places, wanted = match.groups()
         fragments = [tuple(map(int, part.split(" "))) for part in places.split(";")]
-        there = " ".join(text[start:end] for start, end in fragments)
+        content = " ".join(text[start:end] for start, end in fragments)
         span = CharSpan(fragments[0][0], fragments[-1][1], kind, number)
         whole = text[span.start : span.end]
         problem = f"has {len(fragments)} fragments"
-        if re.sub(r"[\r\n]", " ", there).strip() != wanted.strip():
+        if re.sub(r"[\r\n]", " ", content).strip() != wanted.strip():
             message = f"expected {wanted!r} at characters {places} of the text, got"
-            file.fail(number, message, there)
+            file.fail(number, message, content)
         elif len(fragments) == 1 or file.unfit(span, text, problem, whole):
             spans.append(span)
     if left_out:

@@ -236,8 +236,8 @@ def _inside(part: Any) -> Iterator[dict[str, Any]]:
     """Yields a pre-tokenizer, and those of which it is the sequence."""
     if isinstance(part, dict):
         yield part
-        for each in part.get("pretokenizers", ()):
-            yield from _inside(each)
+        for inner in part.get("pretokenizers", ()):
+            yield from _inside(inner)
 
 
 def _normalisation(folder: str | os.PathLike[str], vocab: Iterable[str]):

@@ -19,7 +19,7 @@ def text(params, corpus):
     examples = corpora.load(None, "dev", directory=corpus).examples
     texts = [" ".join(example.tokens) for example in examples]
     entities = jaxner.entities(params, texts, raw=True)
-    some = [t for t, each in zip(texts, entities, strict=True) if each][:3]
+    some = [t for t, answer in zip(texts, entities, strict=True) if answer][:3]
     assert some
     return "\n\n".join([*some, "Milan <b> beat  Ajax & Rome\n"])
 
