@@ -151,19 +151,19 @@ def entity_probabilities(
 
 def span_probabilities(
     potentials: Potentials,
-    given: Int[Array, "N 3"],
+    spans: Int[Array, "N 3"],
     mask: Mask,
     label_spans: LabelSpans,
 ) -> Float[Array, " N"]:
-    """Returns the probability that each given span is an entity.
+    """Returns the probability that each span is an entity.
 
-    `given` holds first token, last token plus one, and type id of each span; spans may
+    `spans` holds first token, last token plus one, and type id of each span; spans may
     overlap. A span that does not fit the sentence has the probability 0.
     """
-    start, end, types = given.T
+    start, end, types = spans.T
     place = jnp.arange(mask.shape[0])[:, None]
     flags = place == start[None], (start[None] < place) & (place < end[None])
-    ending = _scan(potentials, mask, label_spans, _in_place, flags, len(given))
+    ending = _scan(potentials, mask, label_spans, _in_place, flags, len(spans))
     exists = (start >= 0) & (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
     is_last = (place == end[None] - 1) & exists[None]
     fits = is_last[:, :, None] & (label_spans.types[None] == types[:, None])[None]

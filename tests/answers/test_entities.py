@@ -46,7 +46,7 @@ def mixture(members, sentence):
     return dict(zip(map(tuple, labels), np.mean([e[1] for e in each], 0), strict=True))
 
 
-def found_in(arrays, names, length):
+def chances_in(arrays, names, length):
     """The probabilities of the entities in arrays of one sentence."""
     rows = jax.tree.map(lambda a: np.asarray(a).reshape(-1, length), arrays)
     return {
@@ -164,7 +164,7 @@ def test_arrays_under_jit_and_vmap(request, name, n_best):
     names = jaxner.entity_types(tagger)
     several = jaxner.entities(tagger, SENTENCES, n_best=n_best)
     for i, (sentence, entities) in enumerate(zip(SENTENCES, several, strict=True)):
-        chances = found_in(jax.tree.map(lambda a, i=i: a[i], arrays), names, 9)
+        chances = chances_in(jax.tree.map(lambda a, i=i: a[i], arrays), names, 9)
         expected = {(e.start, e.end, e.type): e.probability for e in entities}
         assert chances == pytest.approx(expected, rel=1e-4)
         if n_best == 1 and sentence:

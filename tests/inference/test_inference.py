@@ -40,7 +40,7 @@ scores_of = jax.jit(jax.vmap(inference.score, (None, 0, None)))
 logs_of = jax.jit(jax.vmap(inference.log_probability, (None, 0, None)))
 entities_of = jax.jit(inference.entity_probabilities)
 chances_of = jax.jit(jax.vmap(inference.entity_probabilities, (None, 0, None, None)))
-of_given = jax.jit(inference.span_probabilities)
+of_spans = jax.jit(inference.span_probabilities)
 table_of = jax.jit(inference.span_table, static_argnums=(3, 4))
 
 
@@ -102,7 +102,7 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         ]
         wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
-        close(of_given(p, jnp.array(cells), mask, spans), wanted)
+        close(of_spans(p, jnp.array(cells), mask, spans), wanted)
         everything = table_of(p, mask, spans, len(types), SIZE)
         close(
             [everything[start, end - start - 1, k] for start, end, k in cells], wanted
@@ -139,8 +139,8 @@ def test_spans_that_do_not_fit_have_no_probability():
     spans, _ = spans_of(SCHEMES["BIO"])
     p, mask = build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
     rows = [(0, 0, 0), (2, 1, 0), (-1, 2, 0), (2, 4, 0), (7, 9, 0), (0, 1, -1)]
-    assert not of_given(p, jnp.array([*rows, (0, 1, 7)]), mask, spans).any()
-    assert of_given(p, jnp.zeros((0, 3), int), mask, spans).shape == (0,)
+    assert not of_spans(p, jnp.array([*rows, (0, 1, 7)]), mask, spans).any()
+    assert of_spans(p, jnp.zeros((0, 3), int), mask, spans).shape == (0,)
 
 
 @pytest.mark.parametrize("kind", ["crf", "independent"])
@@ -256,7 +256,7 @@ def answers(p, mask, labels=None):
         "entropy": inference.labelling_entropy(p, mask),
         "log": inference.log_probability(p, labels, mask),
         "entities": inference.entity_probabilities(p, labels, mask, spans),
-        "given": inference.span_probabilities(p, jnp.array([[0, 2, 0]]), mask, spans),
+        "spans": inference.span_probabilities(p, jnp.array([[0, 2, 0]]), mask, spans),
         "table": inference.span_table(p, mask, spans, len(types), 2),
     }
 
