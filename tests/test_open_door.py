@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 
 import flax.linen as nn
@@ -107,8 +108,10 @@ def test_a_loop_of_your_own_learns(corpus, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed")
 def test_actors_of_ray_tag_a_data_set(finished, tmp_path):
-    ray = pytest.importorskip("ray")
+    import ray
+
     lines = ["Ms Preston left Lakeside", "Milan beat Ajax", "Rain fell"] * 50
     (tmp_path / "news.txt").write_text("\n".join(lines) + "\n")
     ray.init(num_cpus=2, include_dashboard=False)

@@ -1,9 +1,9 @@
 """What a command shows on a terminal of 80 columns: it moves, and its lines fit."""
 
+import contextlib
 import io
 import os
 import re
-import select
 import struct
 import subprocess
 import sys
@@ -60,15 +60,9 @@ def shown_by(command):
     )
     os.close(inside)
     shown = b""
-    while True:
-        select.select([terminal], [], [])
-        try:
-            more = os.read(terminal, 1 << 16)
-        except OSError:  # Linux's way to say that the process has ended
-            break
-        if not more:
-            break
-        shown += more
+    with contextlib.suppress(OSError):  # Linux's way to say that the process has ended
+        while more := os.read(terminal, 1 << 16):
+            shown += more
     os.close(terminal)
     status = process.wait()
     text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode()
