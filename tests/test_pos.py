@@ -38,7 +38,7 @@ def write_treebank(folder):
 
 
 def config_of(folder):
-    config = tiny.idcnn_config(folder, "sample,crf,dr=false", num_epochs=3)
+    config = tiny.plain_config(folder)
     config.data.scheme = "tags"
     return config
 
