@@ -61,10 +61,3 @@ def test_links_to_files_lead_somewhere(name):
     text = (ROOT / name).read_text("utf-8")
     for link in re.findall(r"\]\((?!http)([^)#]+)", text):
         assert (ROOT / link).is_file(), link
-
-
-def test_no_file_tells_to_install_a_name_that_is_on_no_registry():
-    for folder in ("jaxner", "docs", "examples", "configs"):
-        for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".md", ".j2", ".yaml", ".sh"):
-                assert "jaxner[" not in path.read_text("utf-8"), path

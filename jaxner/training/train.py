@@ -230,7 +230,8 @@ def train(
         # --- Steps
         epoch = max(run["epoch"] for run in progress)
         while epoch < config.num_epochs:
-            active = [i for i, run in enumerate(progress) if _goes_on(config, run)]
+            waits = [run["epoch"] - run["best_epoch"] for run in progress]
+            active = [i for i, n in enumerate(waits) if not 0 < config.patience <= n]
             if not active:
                 console.print(_stopped(progress, task))
                 break
@@ -432,11 +433,6 @@ def _write_records(configs, folders, top, data, frozen, about) -> None:
 
 
 # --- The screen -----------------------------------------------------------------------
-
-
-def _goes_on(config: Any, progress: dict[str, Any]) -> bool:
-    since = progress["epoch"] - progress["best_epoch"]
-    return not 0 < config.patience <= since
 
 
 def _stopped(progress: Sequence[dict[str, Any]], task: Task) -> str:

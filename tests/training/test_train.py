@@ -87,14 +87,13 @@ def test_run_folder(finished, corpus):
 
 def test_predictions_are_kept_as_the_tagger_gave_them(finished, corpus, params):
     folder = Workdir(finished)
-    for name in ("dev", "test"):
-        split = corpora.load(None, name, directory=corpus)
-        gold, predicted = predictions.read(folder.predictions(name))
-        assert list(gold) == [e.labels for e in split.to_scheme("BIOES")]
-        tokens = [list(example.tokens) for example in split.examples]
-        assert [list(labels) for labels in predicted] == jaxner.tag(params, tokens)
-        f1 = 100 * scoring.score(gold, predicted).f1
-        assert f1 == pytest.approx(folder.read_json("result.json")[name]["f1"])
+    split = corpora.load(None, "test", directory=corpus)
+    gold, predicted = predictions.read(folder.predictions("test"))
+    assert list(gold) == [e.labels for e in split.to_scheme("BIOES")]
+    tokens = [list(example.tokens) for example in split.examples]
+    assert [list(labels) for labels in predicted] == jaxner.tag(params, tokens)
+    f1 = 100 * scoring.score(gold, predicted).f1
+    assert f1 == pytest.approx(folder.read_json("result.json")["test"]["f1"])
 
 
 def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
