@@ -162,7 +162,8 @@ def test_devices_take_the_steps_of_one():
 
 
 def test_all_terms_are_added_over_blocks_and_those_of_weights_once():
-    objective = Objective("token", dropout_penalty=0.1, orthogonality=0.1)
+    terms = {"orthogonality": 0.1, "orthogonality_form": "identity"}
+    objective = Objective("token", dropout_penalty=0.1, **terms)
     parts = "bilstm", "softmax"
     trainer = Trainer(None, 4, objective, name="adam", parts=parts)
     assert_close(trainer.train(1), by_definition(trainer, 1))
