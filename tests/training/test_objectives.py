@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from jaxner import models
+from jaxner import inference, models
 from jaxner.data.batching import Shape, pad, pad_labels
-from jaxner.training import objectives
+from jaxner.training import corpus, objectives
 from jaxner.training.objectives import Objective
 from tests.models import draws
 from tests.sentences import spelled
@@ -108,6 +108,26 @@ def test_the_loss_is_that_of_sentences_alone():
         right = loss_by_hand(objective, *terms, *sizes)
         assert float(loss) == pytest.approx(right, rel=1e-4)
     assert objectives.batch_loss(model, weights, *batch_of([], []), None) == 0
+
+
+def test_what_an_old_tagger_says_counts_by_its_weight():
+    (model, weights), (batch, gold) = build(head="crf"), batch_of(*texts())
+    labels = corpus.Gold(gold, jnp.full((*gold.shape, 3), 1 / 3))
+    sizes = objectives.Sizes(1, 1.0)
+
+    def loss(retain):
+        objective = Objective("sum", "last", retain=retain, new_labels=(2,))
+        rest = jnp.arange(5), None, objective, sizes
+        return float(objectives.sentence_loss(model, weights, batch, labels, *rest))
+
+    right = 0.0
+    for sentence in texts()[0]:
+        sentence = jax.tree.map(jnp.asarray, sentence)
+        stages, _ = models.apply_stages(model, weights, sentence)
+        chances = inference.marginals(stages[-1], sentence.mask)
+        old = jnp.stack([chances[:, 0] + chances[:, 2], chances[:, 1], chances[:, 2]])
+        right -= float(jnp.log(old).sum()) / 3
+    assert loss(2.0) - loss(0.0) == pytest.approx(2 * right, rel=1e-5)
 
 
 def test_gradient_of_the_dropout_penalty_flows_through_both_passes(float64):
