@@ -101,7 +101,7 @@ class Exported:
         def find(tokens: Any, **context: Any) -> Any:
             answer = self._over("entities", tokens, passes=self._passes, **context)
             if isinstance(answer, list):
-                return [with_ends(EntityArrays(*each), -1) for each in answer]
+                return [with_ends(EntityArrays(*arrays), -1) for arrays in answer]
             return with_ends(EntityArrays(*answer), -1)
 
         return in_texts(

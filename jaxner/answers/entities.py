@@ -173,7 +173,7 @@ def arrays(
     )
     axis = -1 if n_best == 1 else -2
     if isinstance(answer, list):
-        return [mentions.with_ends(each, axis) for each in answer]
+        return [mentions.with_ends(row, axis) for row in answer]
     return mentions.with_ends(answer, axis)
 
 
@@ -236,10 +236,10 @@ def predict(
         types = mentions.types_of(params)
         facts["entity_certainty"] = {
             (i, *span): chance
-            for i, each in enumerate(answers)
-            for span, chance in mentions.read_spans(types, each).items()
+            for i, row in enumerate(answers)
+            for span, chance in mentions.read_spans(types, row).items()
         }
-    best = [(each.labels, each.label_probability) for each in answers]
+    best = [(row.labels, row.label_probability) for row in answers]
     if how.get("n_best", 1) > 1:
         best = [(ids[:, 0], chances[:, 0]) for ids, chances in best]
     labels = [params.vocabulary.decode(ids.tolist()) for ids, _ in best]

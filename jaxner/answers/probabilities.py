@@ -179,7 +179,7 @@ def n_best(
             chances = empty.at[..., 0].set(1.0)[..., None, :]
         return Labelling(jnp.moveaxis(labels, -1, -2), chances[..., 0, :])
     if isinstance(answer, list):
-        return [_named(params, *each) for each in answer]
+        return [_named(params, *arrays) for arrays in answer]
     return _named(params, *answer)
 
 

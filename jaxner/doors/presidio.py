@@ -53,7 +53,10 @@ class Recognizer(EntityRecognizer):
     ) -> list[RecognizerResult]:
         """Returns the entities of a text whose types are asked for (none: all)."""
         return [
-            RecognizerResult(name, each.start_char, each.end_char, each.probability)
-            for each in jaxner.entities(self._tagger, text, **self._options)
-            if (name := self._names[each.type]) in (entities or self.supported_entities)
+            RecognizerResult(
+                name, entity.start_char, entity.end_char, entity.probability
+            )
+            for entity in jaxner.entities(self._tagger, text, **self._options)
+            if (name := self._names[entity.type])
+            in (entities or self.supported_entities)
         ]

@@ -6,6 +6,7 @@ a run is escaped. The templates are in `templates/`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -138,10 +139,10 @@ def _loss(run: Value) -> str:
 
 def _bars(rows: Mapping[str, Mapping[str, Value]]) -> str:
     """Draws the F1 of each group, for each name."""
-    groups = list(dict.fromkeys(group for each in rows.values() for group in each))
+    groups = list(dict.fromkeys(itertools.chain(*rows.values())))
     values = {
-        name: [each[x]["f1"] if x in each else None for x in groups]
-        for name, each in rows.items()
+        name: [figures[x]["f1"] if x in figures else None for x in groups]
+        for name, figures in rows.items()
     }
     return drawings.bars(groups, values, "F1 (%)")
 

@@ -175,8 +175,8 @@ def _sections(path: str, values: Any, part: Part) -> Iterator[Section]:
     for name in implied:
         del options[name]
     yield Section(path, values, options, tuple(inner), kind)
-    for name, each in inner.items():
-        yield from _sections(f"{path}.{name}", values.get(name), each)
+    for name, inner_part in inner.items():
+        yield from _sections(f"{path}.{name}", values.get(name), inner_part)
 
 
 def copied(value: Any) -> Any:
@@ -265,7 +265,7 @@ def build(
         )
         rest["streams"] = _make(TwoStream, "refinement", streams, {})
         rest["head"] = make("head", options["head"], "refinement.head")
-        if any(isinstance(each, Seq2seqHead) for each in (last, rest["head"])):
+        if any(isinstance(module, Seq2seqHead) for module in (last, rest["head"])):
             raise InputError("A refinement needs heads 'softmax' or 'crf'")
         refine = _make(Refinement, "refinement", rest, {})
     model = Model(
@@ -291,9 +291,9 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
     kind, implied, inner = _read(path, values, part)
     left_out = {"name", "per_stage"} if isinstance(part.kinds, Mapping) else set()
     options = {n: x for n, x in values.items() if n not in left_out} | implied
-    for name, each in inner.items():
+    for name, inner_part in inner.items():
         if options.get(name) is not None:
-            options[name] = _module(f"{path}.{name}", options[name], each, sizes)
+            options[name] = _module(f"{path}.{name}", options[name], inner_part, sizes)
     if kind is Representation:
         options = {"words": None, "chars": None, **options}
         if not any(map(options.get, ("words", "chars", "vectors", "bert"))):

@@ -190,8 +190,8 @@ def _answer(tagger: Tagger, batch: Sentence, is_deep: bool) -> dict[str, Any]:
         passes = probabilities.uncertainty(tagger, batch, key, _PASSES)._asdict()
         names = ("entropy", "mutual_information", "vote_share")
         answer["uncertainty"] = {name: passes[name] for name in names}
-        each = jax.vmap(inside.compute_maps, in_axes=(None, batch_axes(batch)))
-        answer |= each(tagger, batch)
+        maps_of = jax.vmap(inside.compute_maps, in_axes=(None, batch_axes(batch)))
+        answer |= maps_of(tagger, batch)
         if "attention" in answer:
             answer["attention"] = jnp.moveaxis(answer["attention"], 1, -1)
     return answer

@@ -128,7 +128,7 @@ def tag(
             ]
         if question.uncertainty and "uncertainty" in arrays:
             values = arrays["uncertainty"].items()
-            result["uncertainty"] = {name: _rounded(each) for name, each in values}
+            result["uncertainty"] = {name: _rounded(array) for name, array in values}
         for name in {"relations", "attention"} & arrays.keys() if question.maps else ():
             result[name] = _rounded(arrays[name])
         results.append(result)
@@ -251,7 +251,7 @@ class Service:
                             taken.append(await self._waiting.get())
                             cost += model.cost(taken[-1][2])
                 # Where the future is done, the request's time is over.
-                taken = [each for each in taken if not each[3].done()]
+                taken = [item for item in taken if not item[3].done()]
                 jobs = [job for _, _, job, _ in taken]
                 answers: Any
                 try:

@@ -243,7 +243,7 @@ def _combined(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         "objective.orthogonality needs an encoder with LSTMs, such as 'bilstm'",
         (
             objective.get("orthogonality")
-            and not any(hasattr(each.module, "forget_bias") for each in encoders)
+            and not any(hasattr(section.module, "forget_bias") for section in encoders)
         ),
     )
     for option in ("retain", "partial"):

@@ -75,7 +75,7 @@ def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
     """Trains all restarts of a config, together in one program or one after another."""
     environment.check_same_config(top, config.to_dict())
     configs = seeds.configs_of(config)
-    folders = [top.seed(each.seed) for each in configs]
+    folders = [top.seed(member.seed) for member in configs]
     if seeds.is_together(config):
         if config.tensorboard:
             raise InputError(
@@ -85,10 +85,14 @@ def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
     else:
         top.write_json("config.json", config.to_dict())
         results = []
-        for number, (each, folder) in enumerate(zip(configs, folders, strict=True), 1):
-            console.print(f"Seed {each.seed}, {number} of {len(configs)}")
-            results.append(main_run(each, folder.path, name))
-    named = {each.seed: result for each, result in zip(configs, results, strict=True)}
+        for number, (member, folder) in enumerate(
+            zip(configs, folders, strict=True), 1
+        ):
+            console.print(f"Seed {member.seed}, {number} of {len(configs)}")
+            results.append(main_run(member, folder.path, name))
+    named = {
+        member.seed: result for member, result in zip(configs, results, strict=True)
+    }
     summary = seeds.summarise(named)
     top.write_json("result.json", summary)
     console.print(seeds.table_of(summary))
@@ -107,8 +111,8 @@ def train(
     config, is_single = configs[0], len(configs) == 1
 
     # --- Data: nothing is written before all checks.
-    for each, folder in zip(configs, folders, strict=True):
-        environment.check_same_config(folder, each.to_dict())
+    for member, folder in zip(configs, folders, strict=True):
+        environment.check_same_config(folder, member.to_dict())
     words = config.model.representation.words
     with monitor.waiting(console, "Reading the data"):
         old, before = None, None
@@ -133,7 +137,7 @@ def train(
         place = cluster.placement(config.num_devices, len(configs))
         model = tagger.build(data.vocabulary, **config.model.to_dict())
         source = None if top.is_begun() else old
-        drawn = [initial_weights(each, data, model, source) for each in configs]
+        drawn = [initial_weights(member, data, model, source) for member in configs]
         objective = objectives.Objective.of(config.objective.to_dict())
         kept = None
         if before is not None:
@@ -174,7 +178,7 @@ def train(
     size = sum(leaf.size for leaf in jax.tree.leaves(drawn[0]["params"]))
     del drawn
     name = name or f"{config.model.encoder.name} on {config.data.name}"
-    numbers = ", ".join(str(each.seed) for each in configs)
+    numbers = ", ".join(str(member.seed) for member in configs)
     console.print(
         f"{name}, seed {numbers}, "
         f"{optimizer['name']} with learning rate {optimizer['learning_rate']:g}, in "
@@ -246,9 +250,9 @@ def train(
             seconds = time.perf_counter() - start
 
             # --- Scores; one epoch's saves at a time, see `_resumed`
-            for each in series:
-                each.finish()
-            waited = sum(each.waited() for each in series)
+            for checkpoints in series:
+                checkpoints.finish()
+            waited = sum(checkpoints.waited() for checkpoints in series)
             scores, taggers = [], []
             if total == (epoch + 1) * steps:
                 # Resumed, it is done again.
@@ -258,14 +262,14 @@ def train(
                         weights["frozen"] = place.everywhere(frozen[i])
                         taggers.append(Tagger(weights, model, data.vocabulary))
                     how = config, task, hidden
-                    scores = [_score(each, data.dev, *how) for each in taggers]
+                    scores = [_score(params, data.dev, *how) for params in taggers]
             if scores:
                 epoch += 1
                 sums = jax.tree.map(np.asarray, state.sums)
                 zeros = jax.tree.map(jnp.zeros_like, sums)
                 state = state._replace(sums=place.everywhere(zeros))
                 main = []
-                for i, figures, each in zip(active, scores, taggers, strict=True):
+                for i, figures, params in zip(active, scores, taggers, strict=True):
                     metrics = {
                         "epoch": epoch,
                         "step": total,
@@ -281,7 +285,7 @@ def train(
                     folders[i].log(metrics)
                     if is_better:
                         progress[i] |= {"best_score": score, "best_epoch": epoch}
-                        best[i].save(total, each.weights["params"], metrics)
+                        best[i].save(total, params.weights["params"], metrics)
                     if is_single:
                         show.report(metrics, report.short_line(figures), is_better)
                 if not is_single:
@@ -302,8 +306,8 @@ def train(
     # --- The only place that opens the test split
     del state, take_step, corpus
     return [
-        final_scores(each, folder, names, task, place, hidden)
-        for each, folder in zip(configs, folders, strict=True)
+        final_scores(member, folder, names, task, place, hidden)
+        for member, folder in zip(configs, folders, strict=True)
     ]
 
 
@@ -436,7 +440,7 @@ def _write_records(configs, folders, top, data, frozen, about) -> None:
 
 
 def _stopped(progress: Sequence[dict[str, Any]], task: Task) -> str:
-    best = max(progress, key=lambda each: each["best_epoch"])
+    best = max(progress, key=lambda run: run["best_epoch"])
     epochs = counted(best["epoch"] - best["best_epoch"], "epoch")
     return (
         f"Stopped: dev {'accuracy' if task.has_tags else 'F1'} has not improved for "
