@@ -58,8 +58,8 @@ def changed(file, target, changes=(), facts=(), lies=None):
     return target
 
 
-def check_equal(alone, tagger, texts, is_whole=True, **context):
-    """Asserts that both answer alike; whole: also without passes of dropout."""
+def check_equal(alone, tagger, texts, **context):
+    """Asserts that both answer alike."""
     assert alone.labels == tagger.labels
     assert alone.tag(texts, **context) == tagger.tag(texts, **context)
     if type(tagger.model.head).__name__ == "Seq2seqHead":
@@ -71,8 +71,6 @@ def check_equal(alone, tagger, texts, is_whole=True, **context):
         assert [entity[:6] for entity in left] == [entity[:6] for entity in right]
         chances = [[entity.probability for entity in side] for side in (left, right)]
         np.testing.assert_allclose(*chances, atol=1e-5)
-    if not (is_whole or tagger.model.mc_dropout.num_samples):
-        return
     chances = alone.marginals(texts, **context), tagger.marginals(texts, **context)
     for left, right in zip(*chances, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
@@ -112,7 +110,7 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
     assert isinstance(alone, exported.Exported)
     vectors = fence.vectors(tagger, texts)
     context = {"vectors": vectors} if vectors else {}
-    check_equal(alone, tagger, texts, is_whole=False, **context)
+    check_equal(alone, tagger, texts, **context)
 
 
 def test_a_tagger_of_documents_reads_them_whole(tmp_path):
