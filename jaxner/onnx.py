@@ -24,7 +24,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxner import disk, inference, models
 from jaxner.arguments import check_tagger
@@ -135,8 +134,6 @@ def model_of(function: Callable[..., Any], inputs: dict[str, Any]) -> Any:
     """
     graph = _Graph()
     program, outputs = jax.make_jaxpr(function, return_shape=True)(inputs)
-    live, _ = dce_jaxpr(program.jaxpr, [True] * len(outputs), instantiate=True)
-    program = program.replace(jaxpr=live)
     values = {name: graph.read(name, spec) for name, spec in inputs.items()}
     # JAX sorts the entries of a dictionary.
     results = graph.call(program, [values[name] for name in sorted(inputs)])

@@ -70,7 +70,7 @@ def inserted(text: str, table: str) -> str:
 
 
 def report(published: Published, lines: Sequence[Line], known: dict[str, float]) -> str:
-    """Returns a table and the the verdicts on the claims of each paper."""
+    """Returns a table and the verdicts on the claims of each paper."""
     more = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
     claims = ("better", "worse", "source", "difference", "runs", "p", "verdict")
     parts = [_HEAD]
@@ -201,13 +201,11 @@ def verdicts(
         if p >= LEVEL / (len(values) - i):
             break
         level = p
-    rows = []
-    for row, gap, p in compared:
-        word = "holds" if gap > 0 else "does not hold"
-        rows.append(
-            [*row, word if p is not None and p <= level else "not yet decidable"]
-        )
-    return rows
+    words = {True: "holds", False: "does not hold", None: "not yet decidable"}
+    return [
+        [*row, words[None if p is None or p > level else gap > 0]]
+        for row, gap, p in compared
+    ]
 
 
 def _compare(

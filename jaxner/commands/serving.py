@@ -49,10 +49,10 @@ def serve(
         raise InputError("Expected either --workdir or --model.")
     from jaxner import exported, tagger
     from jaxner.answers.mentions import check_least
-    from jaxner.commands.tagging import least_of
+    from jaxner.commands.tagging import read_least
     from jaxner.serving.programs import Programs
 
-    least = least_of(min_probability, workdir)
+    least = read_least(min_probability, workdir)
     if model is None:
         chosen = tagger.load(str(workdir))
     else:  # the service has programs of its own, for its shapes

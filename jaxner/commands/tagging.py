@@ -82,7 +82,7 @@ def tag(
             flag = name.removeprefix("split_").replace("_", "-")
             raise InputError(f"--{flag} has no use for an input in {source}")
     to = to or formats.guess_output(target, source)
-    least = least_of(min_probability, workdir)
+    least = read_least(min_probability, workdir)
     params = tagging.load(str(workdir))
     like_run = corpus.reading_of(str(workdir))
     like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
@@ -116,7 +116,7 @@ def tag(
     show.line(f"Done: {done.summary()}", is_last=True)
 
 
-def least_of(text: str, workdir: Path | None) -> Any:
+def read_least(text: str, workdir: Path | None) -> Any:
     """Returns the minimum probability of entities, or that of each type."""
     from jaxner.answers import temperature
 
