@@ -14,9 +14,9 @@ import contextlib
 import dataclasses
 import gzip
 import io
-import itertools
 import json
 import os
+import re
 import sys
 import time
 import zlib
@@ -32,7 +32,7 @@ from jaxner import models, tagging
 from jaxner.answers.entities import arrays
 from jaxner.answers.mentions import check_least, least_of, read_spans, types_of
 from jaxner.data import formats, schemes
-from jaxner.data.formats import DOCSTART, Options, Piece
+from jaxner.data.formats import DOCSTART, DOCUMENT_LINE, Example, Options
 from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
@@ -41,7 +41,7 @@ from jaxner.wording import counted
 CHUNK = 1 << 16
 """Tokens that are read, tagged and written together."""
 MAX_LINE = 1 << 26
-"""Maximum length of a line in bytes; a longer line is a bad record."""
+"""Maximum length of a line in characters; a longer line is a bad record."""
 MAX_TOKENS = 1 << 17
 """Maximum length of a sentence in tokens; a longer one is a bad record."""
 
@@ -53,9 +53,9 @@ class Record(NamedTuple):
     line: int  # its first, from 1
     checksum: int  # CRC-32 of all records up to this one
     source: Any  # its text, lines, or JSON object; the start of a bad record
-    pieces: tuple[Piece, ...] = ()  # its sentences; none for lines that are only copied
+    pieces: tuple[Example, ...] = ()  # its sentences; none: only copied
     document: int = 0  # number of its document; 0 if the input marks none
-    is_first: bool = False  # whether it is a JSON object that begins a document
+    is_first: bool = False  # whether it begins a document
     problem: str | None = None  # why it cannot be read
 
 
@@ -80,116 +80,71 @@ def records(
     """Yields the records of a decompressed stream of bytes, in bounded memory.
 
     `format` is one of `formats.RAW`. The first column has the tokens unless another is
-    named. `InputError`: in this encoding, a line end is several bytes.
+    named.
     """
-    if "\n".encode(options.encoding) != b"\n":
-        raise InputError(
-            f"{options.encoding} cannot be read line by line: convert the text to "
-            f"UTF-8, for example with iconv -f {options.encoding} -t utf-8"
-        )
-    lines = _lines(file, max_line)
-    groups = ((number, [data]) for number, data in lines if data.strip())
+    lines = _lines(file, options.encoding, max_line)
+    if format == "conll":
+        groups = formats.blocks(lines, DOCUMENT_LINE, MAX_TOKENS + 1)
+    else:
+        groups = ((n, [line]) for n, line in enumerate(lines, 1) if line.strip())
     checksum, document, name = 0, 0, None
-    for index, (line, raw) in enumerate(
-        _blocks(lines) if format == "conll" else groups
-    ):
-        checksum, is_first = zlib.crc32(b"".join(raw), checksum), False
+    for index, (line, block) in enumerate(groups):
+        text, source, pieces, is_first = "\n".join(block), block, [], False
+        data = text.encode("utf-8", "surrogateescape")
+        checksum = zlib.crc32(data, checksum)
         try:
-            source: Any = [_decoded(data, options.encoding, max_line) for data in raw]
-            if format == "conll":
-                is_mark = _is_mark(raw[0])
-                document += is_mark
-                pieces = [] if is_mark else _columns(source, line, options)
-            elif format == "text":
-                source = source[0]
-                pieces = formats.pieces(source, options)
-            else:
-                source = formats.load_json(source[0])
+            if byte := _UNREADABLE.search(text):
+                code = ord(byte[0]) - 0xDC00
+                raise InputError(f"byte 0x{code:02x} is not {options.encoding}")
+            if any(len(row) > max_line for row in block):
+                raise InputError(f"a line of more than {max_line:,} characters")
+            if format == "text":
+                source, pieces = text, formats.pieces(text, options)
+            elif format == "jsonl":
+                source = formats.load_json(text)
                 pieces = formats.json_pieces(source, options)
-                next_name = source.get("document")
-                is_first = next_name not in (None, name)
-                if is_first:
-                    name, document = next_name, document + 1
+                is_first = source.get("document") not in (None, name)
+                name = source["document"] if is_first else name
+            elif not (is_first := bool(DOCUMENT_LINE.match(text))):
+                pieces = _columns(block, line, options)
+            document += is_first
             if any(len(piece.tokens) > MAX_TOKENS for piece in pieces):
-                raise InputError(
-                    f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank line "
-                    "missing?"
-                )
-            place = index, line, checksum
-            yield Record(*place, source, tuple(pieces), document, is_first)
+                problem = f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank "
+                raise InputError(f"{problem}line missing?")
+            place = index, line, checksum, source
+            yield Record(*place, tuple(pieces), document, is_first)
         except InputError as error:
-            start = b"\n".join(raw)[: 1 << 16].decode("utf-8", "replace")
-            yield Record(
-                index, line, checksum, start, (), document, problem=error.message
-            )
+            place = index, line, checksum, data[: 1 << 16].decode("utf-8", "replace")
+            yield Record(*place, (), document, problem=error.message)
 
 
-def _lines(file: Any, most: int) -> Iterator[tuple[int, bytes]]:
+_UNREADABLE = re.compile("[\udc80-\udcff]")  # bytes that are not in the encoding
+
+
+def _lines(file: Any, encoding: str, most: int) -> Iterator[str]:
     """Yields lines without line ends; only the beginning of a line too long."""
-    for number in itertools.count(1):
-        data = rest = file.readline(most + 1)
-        if not data:
-            return
-        is_too_long = len(data) > most and not data.endswith(b"\n")
-        while len(rest) > most and not rest.endswith(b"\n"):
-            rest = file.readline(most + 1)
-        if not is_too_long:
-            data = data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data
-            data = data.rstrip(b"\r\n")
-        yield number, data
+    with io.TextIOWrapper(file, encoding, "surrogateescape", newline="\n") as text:
+        line = text.readline(most + 1).removeprefix("\ufeff")
+        while line:
+            rest = line
+            while len(rest) > most and rest[-1] != "\n":
+                rest = text.readline(most + 1)
+            yield line if line is not rest else line.rstrip("\r\n")
+            line = text.readline(most + 1)
 
 
-def _blocks(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[bytes]]]:
-    """Groups lines by sentence; a line that begins a document is a group."""
-    start, block = 0, []
-    for number, data in lines:
-        is_blank = not data.strip(b" \t")
-        if block and (is_blank or _is_mark(data)):
-            yield start, block
-            block = []
-        if _is_mark(data):
-            yield number, [data]
-        elif not is_blank:
-            start = start if block else number
-            if len(block) <= MAX_TOKENS:  # drops the rest of a bad record
-                block.append(data)
-    if block:
-        yield start, block
-
-
-def _is_mark(data: bytes) -> bool:
-    return data[:11].rstrip(b" \t") == DOCSTART.encode()
-
-
-def _decoded(data: bytes, encoding: str, most: int) -> str:
-    if len(data) > most:
-        raise InputError(f"a line of more than {most:,} bytes")
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        byte = f"byte 0x{data[error.start]:02x}"
-        raise InputError(f"{byte} is not {encoding}") from None
-
-
-def _columns(lines: Sequence[str], first: int, options: Options) -> list[Piece]:
+def _columns(block: Sequence[str], first: int, options: Options) -> list[Example]:
     """Returns the tokens of a sentence in columns; none in comments."""
     column, tokens = options.token_column or 0, []
-    for number, line in enumerate(lines, first):
+    for number, line in enumerate(block, first):
         if not tokens and options.comments and line.startswith(options.comments):
             continue
-        cells = line.split("\t")
-        if len(cells) == 1:
-            cells = [cell for cell in line.split(" ") if cell]
-        if not -len(cells) <= column < len(cells):
-            count = counted(len(cells), "column")
-            raise InputError(
-                f"expected a token in column {column}, got {count} in line {number}"
-            )
-        if not cells[column].strip(" ") or "\r" in line:
-            message = f"a blank token or a carriage return in line {number}"
-            raise InputError(message)
-        tokens.append(cells[column])
-    return [Piece(tuple(tokens))] if tokens else []
+        cells = dict(enumerate(formats.cells_of(line)))
+        token = cells.get(column if column >= 0 else column + len(cells), "")
+        if not token.strip(" ") or "\r" in line:
+            raise InputError(f"expected a token in column {column} of line {number}")
+        tokens.append(token)
+    return [Example(tuple(tokens))] if tokens else []
 
 
 # Writing.
@@ -226,7 +181,7 @@ class Sink(NamedTuple):
     def _rows(self, record: Record, labelled: Iterable[Labelled]) -> Iterator[str]:
         if not record.pieces and self.source == "conll":
             yield from (*record.source, "")
-        if record.is_first:
+        elif record.is_first:
             yield from (DOCSTART, "")
         for piece, (labels, _) in zip(record.pieces, labelled, strict=True):
             rows: Sequence[str] = piece.tokens
@@ -258,7 +213,7 @@ class Sink(NamedTuple):
         return {**content, "spans": [x for pair in pairs for x in _spans(text, *pair)]}
 
 
-def _spans(text: str, piece: Piece, labelled: Labelled) -> Iterator[dict[str, Any]]:
+def _spans(text: str, piece: Example, labelled: Labelled) -> Iterator[dict[str, Any]]:
     """Yields the entities of a sentence of a text, as JSON objects."""
     assert piece.offsets is not None
     labels, chances = labelled
@@ -312,9 +267,9 @@ class Output:
         overwrite: bool = False,
     ):
         self.done = Progress()
-        self._path = None if path == "-" else Path(path)
         self.rejects = rejects
-        self._targets = [Path(p) for p in (self._path, rejects) if p is not None]
+        self._is_piped = path == "-"
+        self._targets = [Path(p) for p in (path, rejects) if p not in ("-", None)]
         self._identity = json.loads(json.dumps(identity))
         self._overwrite = overwrite
         self._journal = _beside(Path(path), "journal")
@@ -324,66 +279,59 @@ class Output:
             if path.exists() and not self._overwrite:
                 raise FileExistsError(f"{path} exists: overwrite it, or name another")
         with contextlib.ExitStack() as stack:
-            if self._path is not None:
-                lock = filelock.FileLock(_beside(self._path, "lock"), timeout=0)
+            self._files: list[Any] = [sys.stdout.buffer] if self._is_piped else []
+            if not self._is_piped:
+                lock = filelock.FileLock(_beside(self._targets[0], "lock"), timeout=0)
                 try:
                     stack.enter_context(lock)
                 except filelock.Timeout:
-                    message = f"Another process is writing {self._path}"
+                    message = f"Another process is writing {self._targets[0]}"
                     raise FileExistsError(message) from None
                 stack.callback(Path(lock.lock_file).unlink, missing_ok=True)
-            self._files = [
-                stack.enter_context(_open_at(_beside(path, "part"), size))
-                for path, size in zip(self._targets, self._resume(), strict=True)
-            ]
+            for path, size in zip(self._targets, self._resume(), strict=True):
+                file = _open_at(_beside(path, "part"), size)
+                self._files.append(stack.enter_context(file))
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         with self._stack:
             if kind is None:
-                for file in self._files:
-                    file.close()
                 for path in reversed(self._targets):
                     os.replace(_beside(path, "part"), path)
                 self._journal.unlink(missing_ok=True)
 
     def _resume(self) -> list[int]:
         """Reads the journal of an interrupted run; returns the valid sizes in bytes."""
-        part, sizes = _beside(self._targets[0], "part") if self._path else None, []
-        if part and part.exists() and self._journal.exists() and not self._overwrite:
-            try:
-                content = json.loads(self._journal.read_text("utf-8"))
-                before, sizes = content["identity"], content["sizes"]
-                self.done = Progress(**content["progress"])
-            except (ValueError, KeyError, TypeError):
-                raise InputError("damaged: start over", self._journal) from None
-            if before != self._identity:
-                names = [k for k, v in self._identity.items() if before.get(k) != v]
-                raise FileExistsError(
-                    f"{part} was begun with another {', '.join(names)}; give the same, "
-                    "or start over"
-                )
-        return sizes or [0] * len(self._targets)
+        starts = self._is_piped or self._overwrite or not self._journal.exists()
+        if starts or not _beside(self._targets[0], "part").exists():
+            return [0] * len(self._targets)
+        try:
+            content = json.loads(self._journal.read_text("utf-8"))
+            before, sizes = content["identity"], content["sizes"]
+            self.done = Progress(**content["progress"])
+        except (ValueError, KeyError, TypeError):
+            raise InputError("damaged: start over", self._journal) from None
+        if before != self._identity:
+            names = [k for k, v in self._identity.items() if before.get(k) != v]
+            raise FileExistsError(
+                f"{self._targets[0]}.part was begun with another {', '.join(names)}; "
+                "give the same, or start over"
+            )
+        return sizes
 
     def commit(self, text: str, bad: Sequence[Record], done: Progress) -> None:
         """Appends a chunk, the labelled and the bad records, and its progress."""
         rows = [{"line": b.line, "problem": b.problem, "record": b.source} for b in bad]
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-        chunks = ["".join(lines).encode()]
-        if self._path is None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        else:
-            data = text.encode("utf-8", "surrogatepass")
-            if self._path.suffix == ".gz":
-                # Each chunk is a gzip member, so that the file can be cut between them.
-                data = gzip.compress(data, 6, mtime=0)
-            chunks.insert(0, data)
-        for file, data in zip(self._files, chunks, strict=False):
-            file.write(data)
-            _flush(file)
-        if self._path is None:
+        parts = [text.encode(), "".join(lines).encode()]
+        if not self._is_piped and self._targets[0].suffix == ".gz":
+            # Each chunk is a gzip member, so that the file can be cut between them.
+            parts[0] = gzip.compress(parts[0], 6, mtime=0)
+        for file, part in zip(self._files, parts, strict=False):
+            file.write(part)
+            _flush(file, is_safe=not self._is_piped)
+        if self._is_piped:
             return
         content = {
             "identity": self._identity,
@@ -412,9 +360,10 @@ def _open_at(path: Path, size: int) -> Any:
     return file
 
 
-def _flush(file: Any) -> None:
+def _flush(file: Any, is_safe: bool = True) -> None:
     file.flush()
-    os.fsync(file.fileno())
+    if is_safe:
+        os.fsync(file.fileno())
 
 
 # Tagging.

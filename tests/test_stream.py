@@ -50,6 +50,8 @@ def test_lines_of_text_are_cut_as_entities_cuts_them():
         (0, ("Rome", "wins", ".")),
         (11, ("Ajax", "too", ".")),
     ]
+    (wide,) = records("é\n".encode("utf-16"), "text", encoding="utf-16")
+    assert wide.pieces[0].tokens == ("é",)
     (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
     assert len(whole.pieces) == 1
 

@@ -23,7 +23,7 @@ from jaxner import disk
 from jaxner.answers.entities import arrays, entity_types
 from jaxner.answers.mentions import read_spans, types_of
 from jaxner.data import formats, schemes
-from jaxner.data.formats import Example, Piece
+from jaxner.data.formats import Example
 from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
     probabilities: list[float]
 
 
-def select(params: Tagger, pieces: Iterable[Piece], budget: int) -> list[Choice]:
+def select(params: Tagger, pieces: Iterable[Example], budget: int) -> list[Choice]:
     """Returns the sentences to annotate, the most useful first; equal ones once.
 
     `InputError`: there are no sentences, the tagger returns tags, or its head has no
@@ -54,7 +54,7 @@ def select(params: Tagger, pieces: Iterable[Piece], budget: int) -> list[Choice]
     Example:
         >>> import jaxner
         >>> texts = [("Rome", "fell"), ("Rome", "fell"), ("Ann", "saw", "Rome")]
-        >>> len(select(jaxner.load("runs/grn"), map(Piece, texts), 3))
+        >>> len(select(jaxner.load("runs/grn"), map(Example, texts), 3))
         2
     """
     entity_types(params)

@@ -61,8 +61,6 @@ def convert(
 
     is_piped = str(target) == "-"
     console = LineConsole(stderr=is_piped)
-    if is_piped and to and formats.FORMATS[to].write_to:
-        raise InputError(f"{to} holds no lines: expected the name of a target, got -")
     if not (target.is_dir() or is_piped):
         disk.check(target, source)
     if not (to or target.is_dir() or formats.of_name(target)):

@@ -275,7 +275,7 @@ def select(
         disk.check(output, input)
     source = from_ or formats.guess_raw(str(input))
     options = formats.Options(**{"split_sentences": True, **reading})
-    sentences: list[formats.Piece] = []
+    sentences: list[formats.Example] = []
     with stream.opened(str(input)) as file:
         for record in stream.records(file, source, options):
             if record.problem:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import functools
 import gzip
 import hashlib
 import io
@@ -18,6 +17,7 @@ import json
 import operator
 import os
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,12 +43,12 @@ LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags
 _SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 _DOCUMENT = ("document", "document_id", "doc_id", "doc")
 JSON_LABELS = ("labels", "ner_tags")
-_DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
+DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, XPOS, MISC = 3, 4, 9
 _NER = re.compile(r"[\t|]NER=([^\t|]+)")
-_NO_WORD = re.compile("[0-9]+[-.][0-9]+$")  # 1-2: several words; 1.1: an empty one
+_NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
 _WORD, _POS, _ENTITIES = 3, 4, 10  # of CoNLL-2012
-_BRACKETS = re.compile(r"(?:\(([^()*\s]+))?\*?(\))?")
+_BRACKETS = re.compile(r"(?:\(([^()* ]+))?\*?(\))?")
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
 _ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
@@ -63,6 +63,7 @@ class Example:
         text: The text before tokenisation, if the file contains it.
         offsets: First character and last character plus one of each token in `text`.
         path: The file of the sentence, if several files were read.
+        start: First character of `text` in the whole text.
     """
 
     tokens: tuple[str, ...]
@@ -72,6 +73,7 @@ class Example:
     text: str | None = None
     offsets: tuple[tuple[int, int], ...] | None = None
     path: str | None = None
+    start: int = 0
 
     @property
     def line(self) -> int:
@@ -170,8 +172,8 @@ class File:
         self.notes.append(f"{self.path}:{span.line}: {message}, {done}: {_shown(text)}")
         return widens
 
-    def text(self, path: Path) -> str:
-        """Returns the text of a file, without byte order mark."""
+    def content(self, path: Path) -> bytes:
+        """Returns the decompressed bytes of a file."""
         try:
             with open_binary(path) as file:
                 data = file.read()
@@ -180,6 +182,11 @@ class File:
         if self.root:
             self._digest.update(f"{path.relative_to(self.root)}\n".encode())
         self._digest.update(data)
+        return data
+
+    def text(self, path: Path) -> str:
+        """Returns the text of a file, without byte order mark."""
+        data = self.content(path)
         try:
             return data.decode(self.options.encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
@@ -191,11 +198,7 @@ class File:
     def lines(self) -> list[str]:
         """Returns the lines of the file, which end at LF or CRLF and nowhere else."""
         text = self.text(self.path).removesuffix("\r").replace("\r\n", "\n")
-        lines = text.split("\n")
-        for number, line in enumerate(lines if "\r" in text else (), 1):
-            if "\r" in line:
-                self.fail(number, "carriage return within the line", line)
-        return lines
+        return text.split("\n")
 
 
 def _shown(text: str) -> str:
@@ -222,62 +225,91 @@ _at_tabs = operator.methodcaller("split", "\t")
 _at_blanks = re.compile("[^ \t]+").findall
 
 
+def blocks(
+    lines: Iterable[str], mark: re.Pattern[str], most: int = sys.maxsize
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields the lines of each sentence, with the number of the first, from 1.
+
+    A blank line ends a sentence; so does a line that matches `mark`, which is a block
+    of its own. A block has no more than `most` lines; the rest is left out.
+    """
+    start, block = 0, []
+    for number, line in enumerate(itertools.chain(lines, [""]), 1):
+        is_mark, is_blank = mark.match(line), not line.strip(" \t")
+        if block and (is_mark or is_blank):
+            yield start, block
+            block = []
+        if is_mark:
+            yield number, [line]
+        elif not is_blank and len(block) < most:
+            start = start if block else number
+            block.append(line)
+
+
+def cells_of(line: str) -> list[str]:
+    """Returns the cells of a line of columns, between tabs, or else runs of spaces."""
+    return line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
+
+
+def _is_header(line: str) -> bool:
+    names = {*line.removeprefix("\ufeff").lower().split()}
+    return bool(names & {*TOKEN} and names & {*LABEL})
+
+
 def _sentences(
     file: File,
     lines: Iterable[str],
-    bound: re.Pattern[str],
+    mark: re.Pattern[str],
     split: Callable[[str], list[str]],
-    width: int,
-    places: Sequence[int] = (),
-    comments: str = "\n",
-    hint: str = "",
-) -> Iterator[tuple[int, list[Row]]]:
-    """Yields the document and the rows of each sentence; bad lines are errors.
-
-    A line of the pattern `bound` ends a sentence; if its group matches, a document
-    begins. A negative `width` is the least number of columns.
-    """
-    document = 0
-    rows: list[Row] = []
-    for number, line in enumerate([*lines, ""], 1):
-        mark = bound.match(line)
-        if mark or not line.strip(" \t"):
-            if rows:
-                yield document, rows
-                rows = []
-            document += bool(mark and mark[1])
-            continue
-        if not rows and line.startswith(comments):
-            continue
-        cells = split(line)
-        if len(cells) != width and not len(cells) >= -width > 0:
-            problem = f"expected {counted(abs(width), 'column')}, got {len(cells)}"
-            file.fail(number, problem + hint, line)
-        elif "" in [cells[place].strip(" ") for place in places]:
-            file.fail(number, "the token or the label is blank", line)
-        else:
-            rows.append((number, cells))
-
-
-def _places(
-    file: File,
     width: int,
     token: int | None,
     label: int | None,
-    line: int | None = None,
-) -> tuple[int, int]:
-    """Returns the columns, from 0: those of the options, else the format's own."""
-    options = file.options
-    pairs = (options.token_column, token), (options.label_column, label)
-    columns = [default if option is None else option for option, default in pairs]
-    known = range(-width, width)
-    places = [x % width for x in columns if x is not None and x in known]
-    if len({*places}) < 2:
-        message = "expected columns of tokens and labels "
-        message += f"({columns[0]} and {columns[1]}) of "
-        message += f"{width}; set token_column and label_column"
-        raise InputError(message, file.path, line)
-    return places[0], places[1]
+    comments: str = "\n",
+    group: Callable[[Row], tuple[str, ...]] = lambda _: ("",),
+) -> Iterator[Example]:
+    """Yields sentences; bad lines are errors.
+
+    Args:
+        file: The file, whose options name the columns.
+        lines: Its lines.
+        mark: Lines between sentences; if the group matches, a document begins.
+        split: Returns the cells of a line; none if it is to be left out.
+        width: Number of columns; if negative, the least number.
+        token: Column of the tokens, by default.
+        label: Column of the labels, by default.
+        comments: Prefix of lines before a sentence.
+        group: Returns a row's document and sentence; a new one starts a sentence.
+    """
+    options, size = file.options, abs(width)
+    token = token if options.token_column is None else options.token_column
+    label = label if options.label_column is None else options.label_column
+    places = [x for x in (token, label) if x is not None and -size <= x < size]
+    if len({place % size for place in places}) < 2:
+        message = f"expected columns of tokens and labels ({token} and {label}) of "
+        message += f"{size}; set token_column and label_column"
+        raise InputError(message, file.path)
+    document, last = 0, ""
+    for start, block in blocks(lines, mark):
+        if match := mark.match(block[0]):
+            document += bool(match[1])
+            continue
+        rows: list[Row] = []
+        for number, line in enumerate(block, start):
+            cells = split(line)
+            if not cells or (not rows and line.startswith(comments)):
+                continue
+            if len(cells) != width and not len(cells) >= -width > 0:
+                wanted = counted(size, "column")
+                file.fail(number, f"expected {wanted}, got {len(cells)}", line)
+            elif "\r" in line or "" in [cells[place].strip(" ") for place in places]:
+                file.fail(number, "a blank cell, or a carriage return", line)
+            else:
+                rows.append((number, cells))
+        for (name, *_), members in itertools.groupby(rows, group):
+            document, last = document + (name != last), name
+            numbers, cells = zip(*members, strict=True)
+            words, labels = (tuple(row[place] for row in cells) for place in places)
+            yield Example(words, labels, document, numbers)
 
 
 def columns(file: File) -> Iterator[Example]:
@@ -289,46 +321,16 @@ def columns(file: File) -> Iterator[Example]:
     starts a token, unless `comments` says that it starts lines before a sentence.
     """
     lines, comments = file.lines(), file.options.comments or "\n"
-
-    def split(line: str) -> list[str]:
-        if has_tabs or "\t" in line:
-            return line.split("\t")
-        return list(filter(None, line.split(" ")))
-
-    whole = _DOCUMENT_LINE, lambda line: [line], 1, (), comments
-    _, rows = next(_sentences(file, lines, *whole), (0, ()))
-    if not rows:
+    others = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
+    first = next((line for line in lines if not others.match(line)), None)
+    if first is None:
         return
-    number, (line,) = rows[0]
-    has_tabs = "\t" in line
-    cells = split(line)
-    if len(cells) == 1:
-        message = "expected a token and a label between tabs or spaces, got one column"
-        return file.fail(number, message, line)
-    token, label = places = _places(file, len(cells), 0, -1, number)
-    if cells[token].lower() in TOKEN and cells[label].lower() in LABEL:
-        message = "expected a token and its label, got a header; remove it, or set "
-        return file.fail(number, f"{message}format to tsv", line)
-    hint = f"; if line {number} is a comment, set comments to '#'"
-    hint = hint if line.startswith("#") else ""
-    layout = _DOCUMENT_LINE, split, len(cells), places, comments, hint
-    for document, rows in _sentences(file, lines, *layout):
-        yield _example(document, rows, *places)
-
-
-def _example(document: int, rows: Sequence[Row], token: int, label: int) -> Example:
-    numbers, cells = zip(*rows, strict=True)
-    words, labels = (tuple(row[place] for row in cells) for place in (token, label))
-    return Example(words, labels, document, numbers)
-
-
-def _check_order(file: File, start: int, names: Sequence[tuple[int, str]]) -> None:
-    """Checks words' numbers in a sentence; they show lost lines, also blank ones."""
-    if file.errors and (file.errors[-1].line or 0) >= names[0][0] - 1:
-        return  # words after a bad line are misnumbered
-    for wanted, (number, name) in enumerate(names, start):
-        if name != str(wanted):
-            return file.fail(number, f"expected word {wanted}, got", name)
+    if _is_header(first):
+        message = "expected a token and its label, got a header: remove it, or set "
+        raise InputError(f"{message}format to tsv", file.path)
+    split = _at_tabs if "\t" in first else cells_of
+    layout = DOCUMENT_LINE, split, len(split(first)), 0, -1, comments
+    yield from _sentences(file, lines, *layout)
 
 
 def conllu(file: File) -> Iterator[Example]:
@@ -340,31 +342,26 @@ def conllu(file: File) -> Iterator[Example]:
 
     Source: https://universaldependencies.org/format.html
     """
-    lines = file.lines()
+    lines, label = file.lines(), file.options.label_column
     has_entities = any(_NER.search(line) for line in lines if line[:1].isdigit())
-    default = MISC if has_entities and not file.options.tags else UPOS
-    _, label = places = _places(file, 10, 1, default)
+    if label is None:
+        label = MISC if has_entities and not file.options.tags else UPOS
     if label == MISC and not has_entities:
         return file.fail(1, "expected labels in MISC, as in NER=B-PER, got none")
 
-    bound = re.compile(r"(#\s*newdoc)(?:\s|$)")
-    for document, rows in _sentences(file, lines, bound, _at_tabs, 10, places, "#"):
-        words = [(number, row) for number, row in rows if not _NO_WORD.match(row[0])]
-        if not words:
-            file.fail(
-                rows[0][0], "expected words, got only ranges of words", rows[0][1][0]
-            )
-            continue
-        _check_order(file, 1, [(number, row[0]) for number, row in words])
-        example = _example(document, words, *places)
+    def split(line: str) -> list[str]:
+        return [] if _NO_WORD.match(line) else _at_tabs(line)
+
+    mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
+    for example in _sentences(file, lines, mark, split, 10, 1, label, "#"):
+        labels = example.labels
         if label == MISC:
-            entities = [_NER.search(f"|{misc}") for misc in example.labels]
+            entities = (_NER.search(f"|{misc}") for misc in labels)
             labels = tuple(entity[1] if entity else "O" for entity in entities)
-            example = dataclasses.replace(example, labels=labels)
-        for number, kind in zip(example.lines, example.labels, strict=True):
-            if kind == "_":
-                file.fail(number, "expected a label, got _; UPOS is label_column 3")
-        yield example
+        if "_" in labels:
+            number = example.lines[labels.index("_")]
+            file.fail(number, "expected a label, got _; UPOS is label_column 3")
+        yield dataclasses.replace(example, labels=labels)
 
 
 def conll2012(file: File) -> Iterator[Example]:
@@ -373,19 +370,15 @@ def conll2012(file: File) -> Iterator[Example]:
     Entities are in column 10, from 0, as `(GPE*`, `*`, `*)` or `(GPE)`. Source:
     https://conll.cemantix.org/2012/data.html, "CoNLL format".
     """
-    label, lines = file.options.label_column, file.lines()
+    label = file.options.label_column
     if label is None:
         label = _POS if file.options.tags else _ENTITIES
-    width = max(12, label + 1, -label)
-
-    bound = re.compile("(#begin)|#end")
-    for document, rows in _sentences(file, lines, bound, _at_blanks, -width):
-        _check_order(file, 0, [(number, row[2]) for number, row in rows])
-        example = _example(document, rows, _WORD, label)
+    mark = re.compile("(#begin)|#end")
+    for example in _sentences(file, file.lines(), mark, _at_blanks, -12, _WORD, label):
+        labels = example.labels
         if label == _ENTITIES:
             labels = tuple(_unbracketed(file, example))
-            example = dataclasses.replace(example, labels=labels)
-        yield example
+        yield dataclasses.replace(example, labels=labels)
 
 
 def _unbracketed(file: File, example: Example) -> Iterator[str]:
@@ -415,39 +408,24 @@ def table(file: File) -> Iterator[Example]:
     def column(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)
 
-    width = len(names)
-    places = _places(file, width, column(TOKEN), column(LABEL), 1)
-    documents = column(_DOCUMENT)
-    last = {place: "" for place in (column(_SENTENCE), documents) if place is not None}
-    document = 0
-    never = re.compile("(?!)")
-    for _, rows in _sentences(file, ["", *lines], never, _at_tabs, width, places):
-        words: list[Row] = []
-        for number, cells in rows:
-            new = {place: cells[place] for place in last if cells[place].strip(" ")}
-            changed = [place for place in new if new[place] != last[place]]
-            if words and changed:
-                yield _example(document, words, *places)
-                words = []
-            last |= new
-            document += documents in changed
-            words.append((number, cells))
-        yield _example(document, words, *places)
+    groups = column(_DOCUMENT), column(_SENTENCE)
+    above = ["", ""]
+
+    def group(row: Row) -> tuple[str, ...]:
+        for i, place in enumerate(groups):
+            if place is not None and row[1][place].strip(" "):
+                above[i] = row[1][place]
+        return tuple(above)
+
+    places = column(TOKEN), column(LABEL)
+    layout = re.compile("(?!)"), _at_tabs, len(names), *places, "\n", group
+    yield from _sentences(file, ["", *lines], *layout)
 
 
 # Formats of texts and spans
 
 
-class Piece(NamedTuple):
-    """A sentence of a text, or of a JSON record, which may lack a text."""
-
-    tokens: tuple[str, ...]
-    start: int = 0  # first character in the whole text
-    text: str | None = None
-    offsets: tuple[tuple[int, int], ...] | None = None  # of each token in `text`
-
-
-def pieces(text: str, options: Options) -> list[Piece]:
+def pieces(text: str, options: Options) -> list[Example]:
     """Returns the sentences of a raw text; without splitting, the text is one."""
     split = options.split_sentences
     sentences = tokens.read(text, options.tokenizer, split_sentences=split)
@@ -458,7 +436,8 @@ def pieces(text: str, options: Options) -> list[Piece]:
             start, end = 0, len(text)
         offsets = tuple((t.start - start, t.end - start) for t in sentence)
         words = tuple(t.text for t in sentence)
-        result.append(Piece(words, start, text[start:end], offsets))
+        where = {"text": text[start:end], "offsets": offsets, "start": start}
+        result.append(Example(words, **where))
     return result
 
 
@@ -491,20 +470,17 @@ def json_lines(file: File) -> Iterator[Example]:
             kinds = record.get("labels", record.get("ner_tags"))
             items = record.get("spans", record.get("label"))
             if "tokens" in record and kinds is not None:
-                ((words, _, text, offsets),) = sentences
-                labels = _json_labels(kinds, len(words), names)
-                numbers = (number,) * len(words)
-                examples = [Example(words, labels, document, numbers, text, offsets)]
+                labels = _json_labels(kinds, len(sentences[0].tokens), names)
+                sentences = [dataclasses.replace(sentences[0], labels=labels)]
             elif "text" in record and isinstance(items, list):
                 spans = [_json_span(item, number) for item in items]
-                text = record["text"]
-                examples = _fitted(file, text, spans, sentences, document, number)
+                sentences = _fitted(file, record["text"], spans, sentences)
             else:
                 raise InputError("expected tokens and labels, or text and spans")
         except InputError as error:
             file.fail(number, error.message, line)
         else:
-            yield from examples
+            yield from (_placed(example, document, number) for example in sentences)
 
 
 def load_json(line: str) -> dict[str, Any]:
@@ -530,7 +506,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(error.message, path) from None
 
 
-def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
+def json_pieces(record: Mapping[str, Any], options: Options) -> list[Example]:
     """Returns the sentences of a record: one if it has tokens, else its text's."""
     text, words = record.get("text"), record.get("tokens")
     if isinstance(text, str) and words is None:
@@ -539,15 +515,11 @@ def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
     if not words or not isinstance(text, str | None):
         raise InputError("expected tokens and labels, or text and spans")
     if text is None:
-        return [Piece(words)]
-    offsets, end = [], 0
-    for word in words:
-        start = text.find(word, end)
-        if start < 0 or text[end:start].strip():
-            raise InputError(f"the token {word!r} does not follow in the text")
-        end = start + len(word)
-        offsets.append((start, end))
-    return [Piece(words, 0, text, tuple(offsets))]
+        return [Example(words)]
+    offsets = tuple(token[1:] for token in tokens.located(text, words))
+    if "".join(text.split()) != "".join("".join(words).split()):
+        raise InputError("the text holds characters that are in no token")
+    return [Example(words, text=text, offsets=offsets)]
 
 
 def _strings(values: Any) -> tuple[str, ...]:
@@ -594,7 +566,7 @@ def brat(file: File) -> Iterator[Example]:
             raise InputError("expected this file beside its pair", path)
     text = file.text(texts)
     sentences = [
-        piece._replace(start=match.start() + piece.start)
+        dataclasses.replace(piece, start=match.start() + piece.start)
         for match in re.finditer("[^\n]+", text)
         for piece in pieces(match[0], file.options)
     ]
@@ -620,8 +592,16 @@ def brat(file: File) -> Iterator[Example]:
     if left_out:
         count = counted(left_out, "annotation")
         file.notes.append(f"{file.path}: left out {count} that are no entities")
-    for example in _fitted(file, text, spans, sentences, 1, None):
-        yield dataclasses.replace(example, path=str(texts))
+    for example in _fitted(file, text, spans, sentences):
+        line = text.count("\n", 0, example.start) + 1
+        yield _placed(example, 1, line, str(texts))
+
+
+def _placed(
+    example: Example, document: int, line: int, path: str | None = None
+) -> Example:
+    lines = (line,) * len(example.tokens)
+    return dataclasses.replace(example, document=document, lines=lines, path=path)
 
 
 def docbin(file: File) -> Iterator[Example]:
@@ -630,8 +610,7 @@ def docbin(file: File) -> Iterator[Example]:
     Tokens of white space are left out.
     """
     spacy = optional("spacy", "A .spacy file")
-    data = file.path.read_bytes()
-    file._digest.update(data)
+    data = file.content(file.path)
     try:
         docs = [*spacy.tokens.DocBin().from_bytes(data).get_docs(spacy.Vocab())]
     except Exception as error:  # of zlib, of msgpack, a missing key
@@ -648,14 +627,9 @@ def docbin(file: File) -> Iterator[Example]:
 
 
 def _fitted(
-    file: File,
-    text: str,
-    spans: Iterable[CharSpan],
-    sentences: Sequence[Piece],
-    document: int,
-    line: int | None,
-) -> Iterator[Example]:
-    """Yields a text's sentences with BIO labels; without `line`, it is the file."""
+    file: File, text: str, spans: Iterable[CharSpan], sentences: Sequence[Example]
+) -> list[Example]:
+    """Returns a text's sentences with the BIO labels of its spans."""
     begins, ends, owners = [], [], []  # of each token: characters, sentence
     for owner, piece in enumerate(sentences):
         for start, end in piece.offsets or ():
@@ -681,13 +655,15 @@ def _fitted(
                 labels[first] = f"B-{span.type}"
                 labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
     rest = iter(labels)
-    for words, start, part, offsets in sentences:
-        kinds = tuple(itertools.islice(rest, len(words)))
-        numbers = (line or text.count("\n", 0, start) + 1,) * len(words)
-        yield Example(words, kinds, document, numbers, part, offsets)
+    return [
+        dataclasses.replace(e, labels=tuple(itertools.islice(rest, len(e.tokens))))
+        for e in sentences
+    ]
 
 
 # Writers
+
+Rows = Iterable[Sequence[str]]  # the cells of each token of a sentence
 
 
 def _rows(example: Example) -> Iterator[tuple[str, str]]:
@@ -704,49 +680,57 @@ def text_and_spans(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
     return text, [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in spans]
 
 
-def _joined(cells: Sequence[str], separator: str, forbidden: str) -> str:
-    """Returns a line; raises InputError if a cell could not be read back."""
-    for cell in cells:
-        if not cell.strip(" ") or set(cell) & set(forbidden):
-            message = f"{cell!r} could not be read back: it is blank, or holds one of "
-            raise InputError(f"{message}{forbidden!r}")
-    return separator.join(cells) + "\n"
+def _cell(text: str, forbidden: str) -> str:
+    """Returns a text; raises InputError if it could not be read back."""
+    if not text.strip(" ") or {*text} & {*forbidden}:
+        message = f"{text!r} could not be read back: it is blank, or holds one of "
+        raise InputError(f"{message}{forbidden!r}")
+    return text
+
+
+def _line(cells: Iterable[str], separator: str = "\t") -> str:
+    return separator.join(_cell(c, f"\r\n\t{separator}") for c in cells) + "\n"
+
+
+def _lines(
+    sentences: Iterable[tuple[int, Rows]],
+    mark: Callable[[int], str],
+    separator: str = "\t",
+) -> Iterator[str]:
+    """Yields the lines of sentences, with a mark before each document from 1 on."""
+    document = 0
+    for number, rows in sentences:
+        while document < number:
+            document += 1
+            yield mark(document)
+        for cells in rows:
+            yield _line(cells, separator)
+        yield "\n"
 
 
 def write_columns(
-    target: Target,
-    sentences: Iterable[Iterable[Sequence[str]]],
-    documents: Sequence[int] | None = None,
+    target: Target, sentences: Iterable[Rows], documents: Sequence[int] | None = None
 ) -> None:
     """Writes the rows of sentences, one per token, as columns; `read` returns them.
 
-    Rows have equally many cells. `documents`, the `Example.document` of each sentence,
-    never decrease.
+    Rows have equally many cells, two or more. `documents`, the `Example.document` of
+    each sentence, never decrease.
     """
     write_text(target, "".join(_columns(sentences, documents)))
 
 
 def _columns(
-    sentences: Iterable[Iterable[Sequence[str]]], documents: Sequence[int] | None
+    sentences: Iterable[Rows], documents: Sequence[int] | None
 ) -> Iterator[str]:
     sentences = [list(rows) for rows in sentences]
-    document, width = 0, len(next(itertools.chain(*sentences), ()))
-    has_spaces = any(" " in cell for rows in sentences for row in rows for cell in row)
-    separator = "\t" if has_spaces else " "
+    cells = [cell for rows in sentences for row in rows for cell in row]
+    if DOCSTART in (row[0] for rows in sentences for row in rows):
+        raise InputError(f"The token {DOCSTART} could not be read back as columns")
+    separator = "\t" if any(" " in cell for cell in cells) else " "
+    width = len(next(itertools.chain(*sentences), ()))
     mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
-    # A file with one column has no tabs that show the reader its separator.
-    forbidden = "\r\n\t " if width == 1 else "\r\n\t"
-    for rows, number in zip(sentences, documents or [0] * len(sentences), strict=True):
-        if not rows or number < document:
-            raise InputError("a sentence is empty, or its document precedes the last")
-        yield mark * (number - document)
-        document = number
-        for row in rows:
-            if len(row) != width or row[0] == DOCSTART:
-                message = f"expected {width} cells, the first not {DOCSTART}, got {row}"
-                raise InputError(message)
-            yield _joined(row, separator, forbidden)
-        yield "\n"
+    pairs = zip(documents or [0] * len(sentences), sentences, strict=True)
+    yield from _lines(pairs, lambda _: mark, separator)
 
 
 def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
@@ -754,38 +738,37 @@ def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
 
 
 def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
-    document = 0
-    for example in examples:
-        yield "# newdoc\n" * (example.document - document)
-        document = example.document
+    def rows(example: Example) -> Iterator[list[str]]:
         for i, (token, label) in enumerate(_rows(example), 1):
             if (label == "_") if tags else ("|" in label):
                 raise InputError(f"CoNLL-U cannot hold the label {label!r}")
             upos, misc = (label, "_") if tags else ("_", f"NER={label}")
-            yield _joined([str(i), token, "_", upos, *"_____", misc], "\t", "\t\r\n")
-        yield "\n"
+            yield [str(i), token, "_", upos, *"_____", misc]
+
+    return _lines(((e.document, rows(e)) for e in examples), lambda _: "# newdoc\n")
 
 
 def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     # Sentences before the first document become a document, too.
-    begun, before = 0, int(bool(examples) and not examples[0].document)
-    for example in examples:
-        while begun < example.document + before:
-            begun += 1
-            yield "#end document\n" if begun > 1 else ""
-            yield f"#begin document (document_{begun}); part 000\n"
+    before = int(bool(examples) and not examples[0].document)
+    end = "#end document\n"
+
+    def begin(number: int) -> str:
+        name = f"#begin document (document_{number}); part 000\n"
+        return name if number == 1 else end + name
+
+    def rows(example: Example) -> Iterator[list[str]]:
         brackets = ["*"] * len(example.tokens)
-        for start, end, kind in () if tags else schemes.to_spans(example.labels):
-            if not re.fullmatch(r"[^()*\s]+", kind):
-                raise InputError(f"The type {kind!r} holds a blank, bracket or star")
-            brackets[start] = f"({kind}*"
-            brackets[end - 1] = f"({kind})" if end - start == 1 else "*)"
+        for start, last, kind in () if tags else schemes.to_spans(example.labels):
+            brackets[start] = f"({_cell(kind, '()* ')}*"
+            brackets[last - 1] = f"({kind})" if last - start == 1 else "*)"
+        name = f"document_{example.document + before}"
         for i, (token, label) in enumerate(_rows(example)):
-            cells = [f"document_{begun}", "0", str(i), token, label if tags else "-"]
-            yield _joined([*cells, "*", *"----", brackets[i], "-"], " ", " \t\r\n")
-        yield "\n"
-    if begun:
-        yield "#end document\n"
+            cells = [name, "0", str(i), token, label if tags else "-"]
+            yield [*cells, "*", *"----", brackets[i], "-"]
+
+    pairs = ((example.document + before, rows(example)) for example in examples)
+    return itertools.chain(_lines(pairs, begin, " "), [end] if examples else [])
 
 
 def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
@@ -794,21 +777,27 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     for example in examples:
         # A sentence before the first document has a blank cell.
         before = f"{example.document or ''}\t" if has_documents else ""
-        yield from (before + _joined(r, "\t", "\t\r\n") for r in _rows(example))
+        yield from (before + _line(row) for row in _rows(example))
         yield "\n"
 
 
-def _to_json(
-    examples: Sequence[Example], tags: bool, has_spans: bool = False
-) -> Iterator[str]:
+def _to_json(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     for example in examples:
-        record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
-        if has_spans:
-            text, spans = text_and_spans(example)
-            items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
-            record = {"text": text, "tokens": example.tokens, "spans": items}
-        record |= {"document": example.document} if example.document else {}
-        yield json.dumps(record, ensure_ascii=False) + "\n"
+        record = {"tokens": example.tokens, "labels": example.labels}
+        yield _json(record, example.document)
+
+
+def _to_spans(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+    for example in examples:
+        text, spans = text_and_spans(example)
+        items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
+        record = {"text": text, "tokens": example.tokens, "spans": items}
+        yield _json(record, example.document)
+
+
+def _json(record: dict[str, Any], document: int) -> str:
+    record |= {"document": document} if document else {}
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
@@ -819,20 +808,20 @@ def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
     numbers = [example.document for example in examples] or [0]
     pairs: dict[int, tuple[str, str]] = {}
     pairs |= dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
-    for example in examples:
-        text, annotations = pairs[example.document]
-        line, spans = text_and_spans(example)
-        line = re.sub(r"[\r\n]", " ", line)
-        for i, (start, end, kind) in enumerate(spans, annotations.count("\n") + 1):
-            if set(kind) & set(" \t\r\n;"):
-                raise InputError(f"The type {kind!r} holds a blank or a semicolon")
-            where = f"{len(text) + start} {len(text) + end}"
-            annotations += f"T{i}\t{kind} {where}\t{line[start:end]}\n"
-        pairs[example.document] = f"{text}{line}\n", annotations
+    for number, members in itertools.groupby(examples, lambda e: e.document):
+        text, spans = "", []
+        for example in members:
+            line, places = text_and_spans(example)
+            line = re.sub(r"[\r\n]", " ", line)
+            for start, end, kind in places:
+                where = f"{len(text) + start} {len(text) + end}\t{line[start:end]}"
+                spans.append(f"T{len(spans) + 1}\t{_cell(kind, '; ')} {where}\n")
+            text += f"{line}\n"
+        pairs[number] = text, "".join(spans)
     folder.mkdir(parents=True, exist_ok=True)
-    for number, (text, annotations) in enumerate(pairs.values(), 1):
-        write_text(folder / f"{number:05}.txt", text)
-        write_text(folder / f"{number:05}.ann", annotations)
+    for number, contents in enumerate(pairs.values(), 1):
+        for ending, content in zip(("txt", "ann"), contents, strict=True):
+            write_text(folder / f"{number:05}.{ending}", content)
 
 
 def _write_docbin(path: Path, examples: Sequence[Example]) -> None:
@@ -869,7 +858,6 @@ class Format:
 _PLACES = ("token_column", "label_column")
 _COLUMNS = (".conll", ".txt", ".bio", ".iob", ".iob2")
 _JSON = (".jsonl", ".ndjson", ".json")
-_to_spans = functools.partial(_to_json, has_spans=True)
 FORMATS: dict[str, Format] = {
     "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _COLUMNS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
@@ -908,9 +896,7 @@ def guess(path: str | os.PathLike[str]) -> str:
     if format == "tsv" and path.is_file():
         with open_binary(path) as file:
             head = file.readline(1 << 16).decode("utf-8", "replace")
-        cells = head.removeprefix("\ufeff").strip().lower().split("\t")
-        names = {cell.strip() for cell in cells}
-        return "tsv" if names & {*TOKEN} and names & {*LABEL} else "conll"
+        return "tsv" if _is_header(head) else "conll"
     return format
 
 
@@ -955,8 +941,6 @@ def read(
     errors collected; otherwise the first one is raised.
     """
     path = Path(path)
-    if not path.is_dir():
-        open_binary(path).close()  # raises if the file is missing
     format = format or guess(path)
     fields.check("format", format, Name)
     kind = FORMATS[format]
@@ -992,20 +976,18 @@ def read(
 
 def _members(path: Path, format: str) -> list[Path]:
     """Returns the files to read."""
-    if format == "brat":
-        if not path.is_dir():
-            return [path.with_suffix(".ann")]
-        files = (p for ending in ("ann", "txt") for p in path.rglob(f"*.{ending}"))
-        return sorted({Path(f"{p.with_suffix('')}.ann") for p in files})
     if not path.is_dir():
-        return [path]
-    members = sorted(p for p in path.rglob("*_conll*") if guess(p) == "conll2012")
-    if format != "conll2012" or not members:
+        return [path.with_suffix(".ann") if format == "brat" else path]
+    patterns = {"brat": ("*.ann", "*.txt"), "conll2012": ("*_conll", "*_conll.gz")}
+    files = [file for name in patterns.get(format, ()) for file in path.rglob(name)]
+    if format == "brat":
+        files = [file.with_suffix(".ann") for file in files]
+    if not files:
         raise IsADirectoryError(
             f"Expected a file of {format}, {path} is a folder; folders hold brat's "
             ".txt and .ann, or CoNLL-2012's _conll files"
         )
-    return members
+    return sorted({*files})
 
 
 def write(
@@ -1024,16 +1006,12 @@ def write(
     is_path = isinstance(target, str | os.PathLike)
     if format is None and is_path:
         format = guess(cast(Any, target))
-    if format is None:
-        raise InputError("Expected a format to write to a file, got None")
     fields.check("format", format, Name)
-    kind = FORMATS[format]
+    kind = FORMATS[cast(str, format)]
     if kind.write_to and not is_path:
-        raise InputError(f"Expected a path for {format}, got an open file")
+        raise InputError(f"{format} holds no lines: expected the name of a target")
     if tags and kind.has_spans:
-        known = ", ".join(n for n, form in FORMATS.items() if not form.has_spans)
-        message = f"{format} holds spans, and these labels are tags; known for tags: "
-        raise InputError(message + known)
+        raise InputError(f"{format} holds spans, and these labels are tags")
     if kind.write_to:
         kind.write_to(Path(cast(Any, target)), examples)
     elif kind.write:

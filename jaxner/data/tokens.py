@@ -37,6 +37,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from jaxner import fields
+from jaxner.errors import InputError
 
 _WRITTEN = (
     "adm capt col dr gen gov hon lt maj mr mrs ms pres prof rep rev sen sgt "  # titles
@@ -191,7 +192,7 @@ def _ends(text: str, sentence: Sequence[Token], after: Token) -> bool:
 def located(text: str, made: Iterable[Any]) -> list[Token]:
     """Returns tokens, as strings or as pairs (start, end), with their offsets.
 
-    `ValueError`: a string does not occur in the text after the previous one; or pairs
+    `InputError`: a string does not occur in the text after the previous one; or pairs
     are empty, overlap or exceed the text.
 
     Example:
@@ -210,8 +211,8 @@ def located(text: str, made: Iterable[Any]) -> list[Token]:
             with contextlib.suppress(TypeError, ValueError):
                 start, last, *_ = (int(x) for x in tuple(item)[-2:])
         if not end <= start < last <= len(text):
-            raise ValueError(
-                f"The token {item!r} of the tokenizer is not in the text after "
+            raise InputError(
+                f"The token {item!r} is not in the text after "
                 f"character {end}: expected strings or pairs (start, end), in order"
             )
         tokens.append(Token(text[start:last], start, last))

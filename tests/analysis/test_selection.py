@@ -18,7 +18,7 @@ from tests.test_decoding import tiny
 def choices(params, corpus):
     """All sentences of the tiny dev split, the first one twice."""
     examples = corpora.load(None, "dev", directory=corpus).examples
-    pieces = [formats.Piece(e.tokens) for e in [*examples, examples[0]]]
+    pieces = [formats.Example(e.tokens) for e in [*examples, examples[0]]]
     return selection.select(params, pieces, len(pieces))
 
 
@@ -54,7 +54,7 @@ def test_the_greedy_choice_is_near_the_best_one():
 
 def test_few_of_many_are_different_ones(params):
     alike = [("Rome", "fell", "again", *["x"] * n) for n in range(1, 5)]
-    pieces = [formats.Piece(words) for words in [*alike, ("Milan", "beat", "Ajax")]]
+    pieces = [formats.Example(words) for words in [*alike, ("Milan", "beat", "Ajax")]]
     chosen = selection.select(params, pieces, 2)
     assert sum(choice.example.tokens[0] == "Rome" for choice in chosen) == 1
 

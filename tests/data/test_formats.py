@@ -291,31 +291,29 @@ def c12(number, entity="*", word="a"):
 BAD = [
     ("a.conll", "-DOCSTART- O\n \n\t\n", {}, [0]),
     ("a.conll", "a O\nb c O\nd\n\ne\n", {}, [2, 3, 5]),
-    ("a.conll", "a\nb\n", {}, [1]),
+    ("a.conll", "a\nb\n", {}, [0]),
     ("a.conll", "a\tO\nNew York\nb\tO\t\n", {}, [2, 3]),
     ("a.conll", "a\tO\n\tO\nb\t \n", {}, [2, 3]),
     ("a.conll", "a O\rb O\r", {}, [1]),
     ("a.conll", "a O\né O\n".encode("latin-1"), {}, [2]),
-    ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, [1]),
-    ("a.conll", "a O\n", {"label_column": 5}, [1]),
-    ("a.conll", "a O\n", {"token_column": 1}, [1]),
+    ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, [0]),
+    ("a.conll", "a O\n", {"label_column": 5}, [0]),
+    ("a.conll", "a O\n", {"token_column": 1}, [0]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
     ("a.conllu", "1 a X\n", {}, [1]),
     ("a.conllu", u(1) + "# x\n" + u(2), {}, [2]),
-    ("a.conllu", u(1) + u(3) + u(4, tag="_") + "\n" + u(1) + "2\n", {}, [2, 3, 6]),
+    ("a.conllu", u(1) + u(2, tag="_") + "\n" + u(1) + "2\n", {}, [2, 5]),
     ("a.conllu", u(1, form=" "), {}, [1]),
-    ("a.conllu", u("1-2") + "\n" + u(1), {}, [1]),
     ("a.conllu", u(1, "a\rb"), {}, [1]),
     ("a.conllu", u(1), {"label_column": 9}, [1]),
     ("a.conllu", u(1), {"label_column": 10}, [0]),
     ("a_conll", "a b\n", {}, [1]),
-    ("a_conll", c12(0) + c12(2), {}, [2]),
     ("a_conll", c12(0, "*)"), {}, [1]),
     ("a_conll", c12(0, "(A*(B)"), {}, [1]),
     ("a_conll", c12(0, "(X*") + c12(1, "(Y)"), {}, [2]),
     ("a_conll", c12(0, "(X*"), {}, [1]),
     ("a.tsv", "token\tlabel\nx\n\ny\t \nz\ty\rz\n", {}, [2, 4, 5]),
-    ("a", "a\tb\nx\tO\n", {"format": "tsv"}, [1]),
+    ("a", "a\tb\nx\tO\n", {"format": "tsv"}, [0]),
     ("a.ann", ANN.replace("0 11", "0 10"), {}, [1]),
     ("a.ann", "T1 LOC 0 4 Rome\n", {}, [1]),
     ("a.ann", "#\tx\nT1\tX 0 3;12 16\tAda left\n", {}, [2]),
@@ -452,16 +450,9 @@ def test_what_cannot_be_written_is_refused(tmp_path):
 
 def test_writing_columns_is_all_or_nothing(file):
     path = file("before")
-    for rows, options in (
-        ([[("a", "O")], [("b\tc", "O")]], {}),
-        ([[("a b",)]], {}),
-        ([[("a\r", "O")]], {}),
-        ([[("a", "O"), ("b",)]], {}),
-        ([[]], {}),
-        ([[("a",)], [("b",)]], {"documents": [2, 1]}),
-    ):
+    for cell in ("b\tc", "a\r", " ", DOCSTART):
         with pytest.raises(InputError):
-            write_columns(path, rows, **options)
+            write_columns(path, [[("a", "O")], [(cell, "O")]])
     assert path.read_text() == "before"
     assert [entry.name for entry in path.parent.iterdir()] == ["a.conll"]
 

@@ -172,7 +172,7 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
 def test_wrong_tokens_are_refused():
     wrong = (["Rome", "fall"], ["Rome", ""], [(0, 4), (3, 5)], [(0, 40)], [(2, 2)])
     for made in (*wrong, [3], [(1,)]):
-        with pytest.raises(ValueError, match="of the tokenizer"):
+        with pytest.raises(InputError, match="The token"):
             read("Rome fell", lambda text, made=made: made)
 
 
