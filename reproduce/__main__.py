@@ -27,8 +27,8 @@ from reproduce.queue import PLATFORMS, ROOT, Queue
 from reproduce.results import Results
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs a command line; returns the exit status."""
+def main(argv: list[str] | None = None) -> None:
+    """Runs a command line."""
     parser = argparse.ArgumentParser(
         "python -m reproduce",
         description=__doc__,
@@ -51,13 +51,11 @@ def main(argv: list[str] | None = None) -> int:
     if argv[:1] == ["figures"]:
         from reproduce import figures
 
-        figures.main(argv[1:])
-        return 0
+        return figures.main(argv[1:])
     options = parser.parse_args(argv)
     published, results = Published.load(), Results(options.results)
     if options.tables:
-        show_tables(published, results, options.write)
-        return 0
+        return show_tables(published, results, options.write)
     if not (options.list or options.all or options.table or options.cell):
         parser.error("expected --list, --tables, --all, --table NAME or --cell ID")
     chosen = [published.cell(name) for name in options.cell]
@@ -68,14 +66,12 @@ def main(argv: list[str] | None = None) -> int:
     jobs = [job for job in jobs if not chosen or job.cell in chosen]
     queue = Queue(plan, results, options.runs, options.device)
     if not options.list:
-        queue.work(jobs, options.hours, options.retry)
-        return 0
+        return queue.work(jobs, options.hours, options.retry)
     seeds: dict[tuple[str, str, str], list[str]] = {}
     for job in jobs:
         seeds.setdefault((job.cell.id, *queue.state(job)), []).append(str(job.seed))
     for (name, state, why), numbers in seeds.items():
         print(f"{name:40} {state} {','.join(numbers)}{f' ({why})' if why else ''}")
-    return 0
 
 
 def show_tables(published: Published, results: Results, write: bool) -> None:
@@ -97,7 +93,7 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        sys.exit(main())
+        main()
     except KeyboardInterrupt:
         print("Stopped; the same command continues from here")
         sys.exit(130)

@@ -24,9 +24,6 @@ from jaxner.runs import Workdir
 from jaxner.training import corpus
 from reproduce.plan import HERE
 
-NAMES = ("sentence-length", "mention-length")
-NAMES += ("changes", "tokens", "chunk-recall", "heat-map")
-
 
 def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
     """Returns a figure of a run, of all sentences of a split or of one of them."""
@@ -59,7 +56,9 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
 def main(argv: list[str]) -> None:
     """Prints a figure of a run, then the published values."""
     parser = argparse.ArgumentParser("python -m reproduce figures", description=__doc__)
-    parser.add_argument("figure", choices=NAMES)
+    names = ("sentence-length", "mention-length", "changes", "tokens")
+    names += ("chunk-recall", "heat-map")
+    parser.add_argument("figure", choices=names)
     parser.add_argument("--workdir", required=True, help="folder of the run")
     parser.add_argument("--split", default="dev", choices=("train", "dev", "test"))
     parser.add_argument("--number", type=int, help="one sentence of the split, from 1")

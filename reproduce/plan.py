@@ -110,8 +110,7 @@ class Plan(NamedTuple):
     def load(cls, path: Path = HERE / "plan.toml") -> Plan:
         """Returns the plan of a file."""
         content = tomllib.loads(path.read_text("utf-8"))
-        names = ("stand_in", "setting", "group")
-        return cls(*(content[name] for name in names))  # pyright: ignore
+        return cls(content["stand_in"], content["setting"], content["group"])
 
     def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
         """Returns all runs by priority; `seeds` of each cell, by default as planned."""

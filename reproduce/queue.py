@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -53,14 +54,12 @@ def train(
             stderr=subprocess.STDOUT,
             start_new_session=True,  # we pass Ctrl-C on, not the shell
         )
-        try:
-            process.wait(min(seconds, threading.TIMEOUT_MAX))
-        except subprocess.TimeoutExpired:
-            process.terminate()
-        except KeyboardInterrupt:
-            process.terminate()
-            process.wait()
-            raise
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
+                process.wait(min(seconds, threading.TIMEOUT_MAX))
+            finally:
+                process.terminate()
+                process.wait()
         status = process.wait()
     lines = (folder / "train.log").read_text("utf-8", "replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "no message")
@@ -89,23 +88,19 @@ class Queue:
 
     def state(self, job: Job) -> tuple[str, str]:
         """Returns a job's state, and what it lacks, waits for, or why it failed."""
-        lines = self.results.by_job()
-        if line := lines.get((job.cell.id, job.seed)):
+        if line := self.results.by_job().get((job.cell.id, job.seed)):
             return line["status"], line.get("error", "")
         config = configuration.load(job.cell.config)
         config.update_from_flattened_dict(self.overrides(job.cell))
         if lack := what_lacks(config):
             return SKIPPED, lack
         source = job.cell.begins_with
-        if not source or (self._first_weights(job) / "result.json").is_file():
-            return MISSING, ""
-        if (source, job.seed) not in lines:
+        if source and not (self._folder(source, job) / "result.json").is_file():
             return WAITING, f"for the weights of {source}"
-        # Its line is here without its weights: it was trained in another clone.
-        return SKIPPED, f"no {self._first_weights(job)}"
+        return MISSING, ""
 
-    def _first_weights(self, job: Job) -> Path:
-        return self.runs.absolute() / job.cell.begins_with / f"seed-{job.seed}"
+    def _folder(self, cell: str, job: Job) -> Path:
+        return self.runs.absolute() / cell / f"seed-{job.seed}"
 
     def work(
         self, jobs: Sequence[Job], hours: float | None = None, retry: bool = False
@@ -126,7 +121,7 @@ class Queue:
         self.log("No jobs left")
 
     def _run(self, job: Job, seconds: float) -> int:
-        folder = self.runs.absolute() / job.cell.id / f"seed-{job.seed}"
+        folder = self._folder(job.cell.id, job)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with filelock.FileLock(folder / ".queue", timeout=0):
@@ -134,28 +129,27 @@ class Queue:
                     pass  # if a queue is killed, the run that it started goes on
                 return self._run_locked(job, folder, seconds)
         except (filelock.Timeout, BlockingIOError):
-            pass
-        self.log(f"{job}: another process is training it")
-        return 0
+            self.log(f"{job}: another process is training it")
+            return 0
 
     def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
         overrides = self.overrides(job.cell)
         options = {"seed": job.seed, **overrides}
         if job.cell.begins_with:
-            options["init_from"] = self._first_weights(job)
+            options["init_from"] = self._folder(job.cell.begins_with, job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
         self.log(f"{job}: {' '.join(flags)}")
         status, error = self.train(job, flags, folder, self.device, seconds)
         about = job, overrides, self.device or "default"
+        if status in STOPPED:
+            return status
         if status == 0:
-            line = results.line_of(*about, folder)
-            dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
-            self.log(f"{job}: dev {dev:.2f}, test {test:.2f} ({line['rule']})")
-        elif status not in STOPPED:
+            line, rule = results.line_of(*about, folder), job.cell.rule
+            dev, test = line["dev"][rule], line["test"][rule]
+            self.log(f"{job}: dev {dev:.2f}, test {test:.2f} ({rule})")
+        else:
             line = results.begun(*about, FAILED) | {"error": error}
             self.log(f"{job}: failed: {error}")
-        else:
-            return status
         self.results.add(job.cell.table, line)
         return status
 

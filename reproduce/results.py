@@ -25,7 +25,6 @@ Line = dict[str, Any]
 DONE, FAILED = "done", "failed"
 CONLLEVAL, STRICT = "conlleval", "strict"
 COUNTS = "test_sentences"  # the part of a line with the counts of each sentence
-VERSIONS = ("jaxner", "jax", "jaxlib", "flax", "optax")
 
 
 class Results:
@@ -59,23 +58,18 @@ class Results:
 
 
 def _read(file: Path) -> list[Line]:
-    lines = []
-    if file.is_file():
-        for number, text in enumerate(file.read_text("utf-8").splitlines(), 1):
-            try:
-                lines.append(json.loads(text))
-            except json.JSONDecodeError as error:
-                message = f"expected a JSON object, got {text[:60]!r} ({error})"
-                raise InputError(message, file, number) from None
-    return lines
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else []
+    try:
+        return json.loads("[" + ",\n".join(lines) + "]")
+    except json.JSONDecodeError as error:
+        message = f"expected a JSON object in each line ({error.msg})"
+        raise InputError(message, file, error.lineno) from None
 
 
 def begun(job: Job, overrides: Mapping[str, Any], device: str, status: str) -> Line:
     """Returns the fields that all lines have."""
     line = {"cell": job.cell.id, "seed": job.seed, "status": status}
     line |= {"config": job.cell.config, "overrides": dict(overrides)}
-    if job.cell.begins_with:
-        line["begins_with"] = job.cell.begins_with
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return line | {"commit": environment.commit(), "device": device, "date": date}
 
@@ -88,15 +82,16 @@ def line_of(job: Job, overrides: Mapping[str, Any], device: str, folder: Path) -
     data = {name: about["data"][name]["sha256"] for name in ("train", "dev")}
     line = begun(job, overrides, device, DONE)
     line["commit"] = " ".join(about.get("commits", [line["commit"]]))
-    packed = {}
-    for rule in {cell.rule} if cell.figure == "accuracy" else {cell.rule, CONLLEVAL}:
-        counts = np.asarray(sentence_counts(cell, rule, folder, "test"), "<u2")
-        packed[rule] = base64.b64encode(zlib.compress(counts.tobytes(), 9)).decode()
+    tallies = {split: sentence_counts(cell, run, split) for split in ("dev", "test")}
+    packed = {
+        rule: base64.b64encode(zlib.compress(x.astype("<u2").tobytes(), 9)).decode()
+        for rule, x in tallies["test"].items()
+        if rule != STRICT or rule == cell.rule
+    }
     return line | {
         "figure": cell.figure,
         "rule": cell.rule,
-        "dev": _figures(cell, run, result, "dev"),
-        "test": _figures(cell, run, result, "test"),
+        **{split: _figures(of_rules) for split, of_rules in tallies.items()},
         "ill_formed": {x: result[x].get("ill_formed", 0) for x in ("dev", "test")},
         "best_epoch": result["best_epoch"],
         "epochs": run.metrics()[-1]["epoch"],
@@ -105,7 +100,7 @@ def line_of(job: Job, overrides: Mapping[str, Any], device: str, folder: Path) -
         "seconds": result["seconds"],
         "data": {**data, "test": result["test"]["sha256"]},
         "vectors": about["data"].get("vectors", {}).get("sha256"),
-        "versions": {name: about["versions"][name] for name in VERSIONS},
+        "versions": about["versions"],
         "device_kind": sorted(set(about["devices"])),
         COUNTS: packed,
     }
@@ -117,29 +112,25 @@ def counts(line: Line, rule: str) -> np.ndarray:
     return np.frombuffer(zlib.decompress(packed), "<u2").reshape(-1, 3).astype(int)
 
 
-def sentence_counts(cell: Cell, rule: str, folder: Path, split: str) -> np.ndarray:
-    """Returns correct, predicted and gold spans (or tags) of each sentence."""
-    run = Workdir(folder)
-    scheme = run.vocabulary().scheme
-    gold, predicted = predictions.read(run.predictions(split))
-    if cell.figure == "accuracy" or scheme == schemes.TAGS:
-        scheme = schemes.TAGS
-    return scoring.count(gold, predicted, rule, scheme).sum(1)
+def sentence_counts(cell: Cell, run: Workdir, split: str) -> dict[str, np.ndarray]:
+    """Returns correct, predicted and gold spans (or tags) of each sentence.
 
-
-def _figures(
-    cell: Cell, run: Workdir, result: Mapping[str, Any], split: str
-) -> dict[str, float]:
-    """Returns scores by the paper's rule, conlleval's and the strict.
-
-    The last two differ by what ill-formed labels cost.
+    By the paper's rule, conlleval's and the strict one: the last two differ by what
+    ill-formed labels cost.
     """
+    gold, predicted = predictions.read(run.predictions(split))
     if cell.figure == "accuracy":
-        return {cell.rule: round(result[split]["accuracy"], 4)}
-    figures = {}
-    strict = [STRICT] if scoring.reads(STRICT, run.vocabulary().scheme) else []
-    for rule in dict.fromkeys((cell.rule, CONLLEVAL, *strict)):
-        correct, predicted, gold = sentence_counts(cell, rule, run.path, split).sum(0)
-        f1 = 2 * correct / (predicted + gold) if predicted + gold else 0.0
-        figures[rule] = round(100 * float(f1), 4)
-    return figures
+        return {cell.rule: scoring.count(gold, predicted, scheme=schemes.TAGS).sum(1)}
+    scheme = run.vocabulary().scheme
+    strict = [STRICT] if scoring.reads(STRICT, scheme) else []
+    rules = dict.fromkeys((cell.rule, CONLLEVAL, *strict))
+    return {rule: scoring.count(gold, predicted, rule, scheme).sum(1) for rule in rules}
+
+
+def _figures(tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Returns F1 in percent, which for tags is their accuracy, by rule."""
+    sums = {rule: sentences.sum(0) for rule, sentences in tallies.items()}
+    return {
+        rule: round(100 * float(2 * correct / max(predicted + gold, 1)), 4)
+        for rule, (correct, predicted, gold) in sums.items()
+    }

@@ -9,6 +9,7 @@ the counts of each sentence, which the oldest lines lack: their p values are sto
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -165,14 +166,11 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
         if x["cell"] in ids
     ]
     settings: dict[str, dict[str, None]] = {}
+    shown = ("num_epochs", "patience")  # in a column
     for cell in cells:
         for line in finished(cell, lines):
-            # The last two have a column of their own.
-            changed = " ".join(
-                f"{k}={v}"
-                for k, v in line["overrides"].items()
-                if k not in ("num_epochs", "patience")
-            )
+            options = line["overrides"].items()
+            changed = " ".join(f"{k}={v}" for k, v in options if k not in shown)
             if changed:
                 settings.setdefault(changed, {})[f"`{cell.id}`"] = None
     notes += [f"Run with `{x}`: {', '.join(names)}." for x, names in settings.items()]
@@ -221,15 +219,13 @@ def _compare(
     sides = [finished(cell, lines) for cell in cells]
     p, test, gap, shown = None, "Welch", 0.0, ""
     is_decidable = min(map(len, sides)) >= MIN_RUNS
-    if is_decidable:
-        p = stats.welch(*([x["test"][rule] for x in side] for side in sides))
-    elif all(sides):
-        sides, p = _bootstrap(sides, rule, known)
-        is_single = min(map(len, sides)) == 1
-        test = "bootstrap, one seed" if is_single else "bootstrap"
     if all(sides):
-        means = [statistics.fmean(x["test"][rule] for x in side) for side in sides]
-        gap = means[0] - means[1]
+        if not is_decidable:
+            sides, p = _bootstrap(sides, rule, known)
+            test = "bootstrap, one seed" if min(map(len, sides)) == 1 else "bootstrap"
+        figures = [[line["test"][rule] for line in side] for side in sides]
+        p = stats.welch(*figures) if is_decidable else p
+        gap = statistics.fmean(figures[0]) - statistics.fmean(figures[1])
         shown = f"{gap:+.2f}".replace("-", "−")
     value = "" if p is None else f"{p:.3f} ({test})"
     runs = f"{len(sides[0])}, {len(sides[1])}"
@@ -241,17 +237,11 @@ def _bootstrap(
     sides: Sequence[Sequence[Line]], rule: str, known: dict[str, float]
 ) -> tuple[Sequence[Sequence[Line]], float | None]:
     """Returns the runs compared, as many as possible, and the p value."""
-    pairs = [
-        [sides[0][: i + 1], sides[1][: j + 1]]
-        for i in range(len(sides[0]))
-        for j in range(len(sides[1]))
-    ]
-    pairs.append([[line for line in side if COUNTS in line] for side in sides])
-    pairs = [pair for pair in pairs if all(pair)]
-    pairs.sort(
-        key=lambda pair: (min(map(len, pair)), sum(map(len, pair))), reverse=True
-    )
-    for pair in pairs:
+    starts = ([side[:n] for n in range(1, len(side) + 1)] for side in sides)
+    pairs = list(itertools.product(*starts))
+    pairs.append(tuple([line for line in side if COUNTS in line] for side in sides))
+    pairs.sort(key=lambda pair: sorted(map(len, pair)), reverse=True)
+    for pair in filter(all, pairs):
         texts = []
         for side in pair:
             runs = ", ".join(f"{line['seed']} {line['test'][rule]}" for line in side)

@@ -109,8 +109,7 @@ def finish(folder, missed=1):
     vocabulary, _ = vocab.build([["a"]], ["PER"], scheme="BIOES")
     run.write_text("vocabulary.json", vocabulary.to_json())
     data = {name: {"sha256": name, "path": "x"} for name in ("train", "dev", "vectors")}
-    versions = dict.fromkeys(results.VERSIONS, "1")
-    about = {"versions": versions, "devices": ["cpu"], "data": data}
+    about = {"versions": {"jax": "1"}, "devices": ["cpu"], "data": data}
     run.write_json("environment.json", about)
     run.log({"epoch": 5})
     result = {"best_epoch": 4, "seconds": 1.5}
@@ -159,8 +158,12 @@ def test_a_finished_run_has_a_line(tmp_path):
     assert (line["best_epoch"], line["epochs"], line["seconds"]) == (4, 5, 1.5)
     assert line["data"] == {"train": "train", "dev": "dev", "test": "test"}
     folder = tmp_path / "runs" / "ncrfpp" / "sample" / "seed-0"
-    counts = results.sentence_counts(OTHER, "ncrfpp", folder, "test")
+    counts = results.sentence_counts(OTHER, Workdir(folder), "test")["ncrfpp"]
     np.testing.assert_array_equal(results.counts(line, "ncrfpp"), counts)
+    tags = OTHER._replace(figure="accuracy", rule="accuracy")
+    line = results.line_of(Job(tags, 0), {}, "cpu", folder)
+    assert line["dev"] == {"accuracy": 100.0}
+    assert 99 < line["test"]["accuracy"] < 100
     again = Fake()
     queue_of(tmp_path, again)[0].work(JOBS)
     assert not again.calls
@@ -230,7 +233,7 @@ def test_a_run_is_trained_stopped_and_resumed(corpus, tmp_path):
 
 
 def test_the_command_lists_and_refuses(capsys, tmp_path):
-    assert command.main(["--list", "--table", "grn"]) == 0
+    command.main(["--list", "--table", "grn"])
     assert "grn/conll2003 " in capsys.readouterr().out
     with pytest.raises(ValueError, match="grn"):
         command.main(["--table", "grm"])
