@@ -7,10 +7,9 @@ run, and, if the model has them, the papers' pictures, by `inside` and `refineme
 from __future__ import annotations
 
 import dataclasses
-import time
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from statistics import median
 from typing import NamedTuple
 
 import jax
@@ -24,7 +23,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors, guarantees, page, report, scoring, stats
-from jaxner.evaluation.report import Prediction, Training, Value
+from jaxner.evaluation.report import Prediction, Table, Training, Value
 from jaxner.evaluation.scoring import Scores, jaxner_version
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
@@ -86,17 +85,12 @@ def describe(
     training = None if train is None else _training(params, split, train, has_vectors)
     prediction = entities.predict(params, split, rule=rule, training=training, **how)
     run = report.describe(prediction, rounds=rounds)
-    degrees = np.atleast_1d(params.temperature)
-    if prediction.certainty is not None and not (degrees == 1.0).all():
+    degrees = np.atleast_1d(params.temperature).tolist()
+    if prediction.certainty is not None and {*degrees} != {1.0}:
         plain = dataclasses.replace(params, temperature=1.0)
         before = report.calibrated(entities.predict(plain, split, rule=rule, **how))
-        run["temperature"] = degrees.tolist()
+        run["temperature"] = degrees
         run["calibration_before"] = {x: y.to_dict() for x, y in before.items()}
-    tagging.label_split(params, split, **how)  # compiles
-    start = time.perf_counter()
-    tagging.label_split(params, split, **how)
-    speed = _speed(split, time.perf_counter() - start)
-    run["speed"] = {"tagging, tokens a second": speed}
     run["decoding"] = {"name": decoding, "constrained": constrained}
     if decoding == "sampled":
         run["decoding"]["seed"] = seed
@@ -116,20 +110,13 @@ def _training(
     params: Tagger, split: Split, train: Split, has_vectors: bool
 ) -> Training:
     spelled = sorted({token for e in split.examples for token in e.tokens})
-    known: set[str] = set()
-    if has_vectors:
-        ids = params.vocabulary.encode(spelled).words
-        known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
+    ids = params.vocabulary.encode(spelled if has_vectors else []).words
+    known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
     mentions: Counter[str] = Counter()
     if params.vocabulary.scheme != TAGS:
         labels = [e.labels for e in train.examples]
         mentions = errors.mentions([e.tokens for e in train.examples], labels)
     return Training(train.words(), known, mentions)
-
-
-def _speed(split: Split, seconds: float) -> str:
-    tokens = sum(len(example.tokens) for example in split.examples)
-    return f"{tokens / max(seconds, 1e-9):,.0f}"
 
 
 # --- The inside of a model ------------------------------------------------------------
@@ -140,17 +127,12 @@ def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
     pictures, tables = _maps(params, split), []
     if params.model.refinement is not None:
         swept = refinement.sweep(params, split, samples=[1, 2, 4, 8])
-        pictures += [
-            {
-                "kind": "curves",
-                "title": f"{swept.figure.upper()} over the {across.split(' (')[0]}",
-                "note": "Gui et al. (2020), Figure 4.",
-                "lines": {name: lines[name] for name in ("draft", "mixed by Γ")},
-                "across": across,
-                "up": f"{swept.figure} (%)",
-            }
-            for lines, across in refinement.panels(swept)
-        ]
+        for lines, across in refinement.panels(swept):
+            title = f"{swept.figure.upper()} over the {across.split(' (')[0]}"
+            note = "Gui et al. (2020), Figure 4."
+            picture: Value = {"kind": "curves", "title": title, "note": note}
+            picture["lines"] = {name: lines[name] for name in ("draft", "mixed by Γ")}
+            pictures.append(picture | {"across": across, "up": f"{swept.figure} (%)"})
     if refinement.has_drafts(params):
         tables += _drafts(prediction, refinement.traces(params, split))
     if inside.is_attentive(params):
@@ -160,9 +142,9 @@ def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
             [part, *(100 * (counts[x].recall or 0.0) for x in labels)]
             for part, counts in parts.items()
         ]
-        recall: Value = {"title": "Chunk recall with one part of the attention"}
-        recall["note"] = "All other parts are zeroed; percent. Li et al. (2020)."
-        tables.append(recall | {"columns": ["part kept", *labels], "rows": rows})
+        title = "Chunk recall with one part of the attention"
+        note = "All other parts are zeroed; percent. Li et al. (2020)."
+        tables.append(Table(["part kept", *labels], rows, note, title))
     return {"pictures": pictures, "tables": tables}
 
 
@@ -178,60 +160,33 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
     maps = inside.maps(params, words)
     names = {"relations": ("Relations of the GRN", "strength")}
     names["attention"] = ("Attention", "weight")
+    about = "Row i, column j: how much of token i's context is token j's"
     pictures = []
     for name, (title, unit) in names.items():
         if name in maps:
             heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
-            pictures.append(
-                {
-                    "kind": "heat maps",
-                    "title": title,
-                    "note": f"Row i, column j: how much of token i's context is token "
-                    f"j's ({unit}, 0 to 1).",
-                    "maps": {"": maps[name]} if maps[name].ndim == 2 else heads,
-                    "rows": words,
-                    "columns": words,
-                    "label": unit,
-                }
-            )
+            heads = {"": maps[name]} if maps[name].ndim == 2 else heads
+            picture: Value = {"kind": "heat maps", "title": title, "label": unit}
+            picture |= {"note": f"{about} ({unit}, 0 to 1).", "maps": heads}
+            pictures.append(picture | {"rows": words, "columns": words})
     return pictures
 
 
-def _drafts(prediction: Prediction, traces: list[refinement.Trace]) -> list[Value]:
+def _drafts(prediction: Prediction, traces: list[refinement.Trace]) -> list[Table]:
     """Returns what refining changes, and token by token where it changes most."""
-    table = refinement.table1(prediction.gold, traces)
+    changed = refinement.table1(prediction.gold, traces)
     names = [name.replace("_", ", ") for name in errors.Changes._fields]
-    tables: list[Value] = [
-        {
-            "title": "What refining changes",
-            "note": "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), "
-            "Table 1.",
-            "columns": ["", *names],
-            "rows": [
-                ["refined everywhere", *table.changes],
-                ["as the tagger does", *table.final],
-            ],
-        }
-    ]
+    rows = [["refined everywhere", *changed.changes]]
+    rows.append(["as the tagger does", *changed.final])
+    note = "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), Table 1."
+    tables = [Table(["", *names], rows, note, "What refining changes")]
     moved = [sum(map(str.__ne__, trace.draft, trace.final)) for trace in traces]
+    columns = ["token", "gold", "draft", "refined", "uncertainty (nats)", "final"]
     for i in sorted(range(len(traces)), key=lambda i: -moved[i])[:_TRACED]:
-        draft, refined, uncertainty, final = traces[i]
-        columns = {
-            "token": prediction.words[i],
-            "gold": prediction.gold[i],
-            "draft": draft,
-            "uncertainty (nats)": uncertainty,
-            "refined": refined,
-            "final": final,
-        }
-        tables.append(
-            {
-                "title": f"Token by token, sentence {i + 1}",
-                "note": "Gui et al. (2020), Table 7.",
-                "columns": list(columns),
-                "rows": [list(row) for row in zip(*columns.values(), strict=True)],
-            }
-        )
+        cells = prediction.words[i], prediction.gold[i], *traces[i]
+        title = f"Token by token, sentence {i + 1}"
+        note = "Gui et al. (2020), Table 7."
+        tables.append(Table(columns, [*zip(*cells, strict=True)], note, title))
     return tables
 
 
@@ -287,11 +242,9 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
     has_vectors = bool(config.get("data", {}).get("vectors"))
     how: Value = {"rule": run.rule, "has_vectors": has_vectors, **run.how}
     value, prediction = describe(run.tagger, run.split, train, **how)
-    learning = folder.metrics()
-    if train is not None and learning:
-        speed = _speed(train, median(epoch["seconds"] for epoch in learning))
-        value["speed"]["training, tokens a second"] = speed
-    value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
+    value["best_epoch"] = result.get("best_epoch")
+    if learning := folder.metrics():
+        value["learning"] = learning
     value["about"] = _about(folder, run.split, config, result)
     if kept := _json(folder, CALIBRATION).get("guarantees"):
         answer = entities.predict(run.tagger, run.split, n_best=kept["n_best"])
@@ -365,24 +318,16 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
     for example, chances in zip(
         split.to_scheme(vocabulary.scheme), marginals, strict=True
     ):
-        labels = example.labels
-        ids = np.array([known.get(label, -1) for label in labels], np.int32)
-        best = chances.argmax(-1)
+        labels, best = example.labels, vocabulary.decode(chances.argmax(-1))
         # Labels unknown to the tagger have no probability, so they are not suspects.
-        probability = np.where(ids < 0, 1.0, chances[np.arange(len(ids)), ids])
-        differs = np.concatenate([[False], (best != ids) & (ids >= 0), [False]])
-        steps = np.flatnonzero(differs[1:] != differs[:-1]).tolist()
-        for start, end in zip(steps[::2], steps[1::2], strict=True):
-            improbable.append(
-                Suspect(
-                    float(probability[start:end].min()),
-                    example.lines[start],
-                    example.tokens,
-                    start,
-                    end,
-                    tuple(labels[start:end]),
-                    tuple(vocabulary.decode(best[start:end])),
-                    str(split.path),
-                )
-            )
+        odd = [a != b and a in known for a, b in zip(labels, best, strict=True)]
+        for is_odd, places in itertools.groupby(range(len(odd)), odd.__getitem__):
+            if is_odd:
+                where = [*places]
+                start, end = where[0], where[-1] + 1
+                least = min(float(chances[i, known[labels[i]]]) for i in where)
+                both = tuple(labels[start:end]), tuple(best[start:end])
+                line, file = example.lines[start], str(split.path)
+                place = example.tokens, start, end
+                improbable.append(Suspect(least, line, *place, *both, file))
     return sorted(improbable)

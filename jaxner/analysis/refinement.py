@@ -176,9 +176,10 @@ def table(
         return report.table(rows, "samples score", note, title, heads)
     means = {"mended_uncertainty": "u", "broken_uncertainty": "u"}
     for row in rows:
-        row.update({key: report.fixed(row[key], 3) for key in means})
-    columns = ["samples", "threshold", "draft", "refined", "score"]
-    columns += ["mended", "mended_uncertainty", "broken", "broken_uncertainty"]
+        row["threshold"] = report.shown(row["threshold"])
+        row.update({key: report.shown(row[key], 3) for key in means})
+    columns = "samples threshold draft refined score"
+    columns += " mended mended_uncertainty broken broken_uncertainty"
     note = (
         "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
         "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "

@@ -53,6 +53,11 @@ class Measured(NamedTuple):
     entities: Calibration | None
     curve: ThresholdCurve | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures of each unit; None for the entities of tags."""
+        entities = self.entities.to_dict() if self.entities else None
+        return {"tokens": self.tokens.to_dict(), "entities": entities}
+
 
 class _Block(NamedTuple):
     """The parts of a batch that the fit needs, `[B, …]` each."""
@@ -201,11 +206,9 @@ def table(
     measured: Mapping[str, tuple[Measured, Measured]], temperature: float
 ) -> report.Table:
     """Returns calibration before and after, for each split."""
-    rows = [
-        {"split": split, "of": unit, "T": f"{degrees:.4g}", **calibration.to_dict()}
-        for split, sides in measured.items()
-        for unit in ("tokens", "entities")
-        for degrees, side in zip((1.0, temperature), sides, strict=True)
-        if (calibration := getattr(side, unit)) is not None
+    sides = [
+        ({"split": split, "T": degrees}, side.to_dict())
+        for split, both in measured.items()
+        for degrees, side in zip((1.0, temperature), both, strict=True)
     ]
-    return report.calibrations(rows, "Calibration")
+    return report.calibration_table(sides, "Calibration")

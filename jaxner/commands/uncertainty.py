@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from jaxner import fields
 from jaxner.commands import Folder, Output, write_json
 from jaxner.errors import InputError
 from jaxner.wording import counted
-
-if TYPE_CHECKING:
-    from jaxner.answers.temperature import Measured
 
 
 def calibrate(
@@ -90,7 +87,7 @@ def calibrate(
         for name, split in splits.items()
     }
     log(temperature.table(measured, fit.temperature))
-    sides = [_figures(side)["entities"] for side in measured["dev"]]
+    sides = [side.to_dict()["entities"] for side in measured["dev"]]
     errors = [side["expected_calibration_error"] for side in sides if side]
     rises = bool(errors) and None not in errors and errors[1] > errors[0]
     kept = {"temperature": fit.temperature, "fitted": fit.temperature}
@@ -103,7 +100,7 @@ def calibrate(
     with Checkpoints(run.part("best"), read_only=True) as best:
         result: dict[str, Any] = {**fit._asdict(), **kept, "step": best.step}
     for name, (before, after) in measured.items():
-        sides = {"before": _figures(before), "after": _figures(after)}
+        sides = {"before": before.to_dict(), "after": after.to_dict()}
         result[name] = {**sides, "sha256": splits[name].sha256}
     curve = measured["dev"][new is not raw].curve
     if curve is None and (precision or recall or risk):
@@ -126,11 +123,6 @@ def calibrate(
     }
     write_json(json, {**result, "curve": curve.to_dict() if curve else None})
     return result
-
-
-def _figures(measured: Measured) -> dict[str, Any]:
-    entities = measured.entities.to_dict() if measured.entities else None
-    return {"tokens": measured.tokens.to_dict(), "entities": entities}
 
 
 def _guarantees(

@@ -123,17 +123,15 @@ def largest(paired: Iterable[Pair]) -> list[tuple[str, int]]:
     return sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
 
 
-def confusion(paired: Iterable[Pair], types: Sequence[str]) -> np.ndarray:
-    """Counts pairs by gold type (row) and predicted type; boundaries may differ.
+def confusion(paired: Iterable[Pair]) -> dict[str, dict[str, int]]:
+    """Counts pairs by gold type and predicted type; boundaries may differ.
 
-    The last column counts missed spans, the last row spurious ones.
+    `OUTSIDE` stands for the gold span of spurious ones, the predicted one of missed.
     """
-    places = {kind: i for i, kind in enumerate(types)}
-    table = np.zeros((len(types) + 1, len(types) + 1), np.int64)
-    for _, *spans in paired:
-        row, column = (places[x.type] if x else len(types) for x in spans)
-        table[row, column] += 1
-    return table
+    kinds = ([x.type if x else OUTSIDE for x in pair[1:]] for pair in paired)
+    cells = Counter((gold, predicted) for gold, predicted in kinds)
+    types = [*sorted({*chain(*cells)} - {OUTSIDE}), OUTSIDE]
+    return {x: {y: cells[x, y] for y in types} for x in types}
 
 
 MATCHES: dict[str, dict[str | None, float]] = {

@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from jaxner import disk, errors
 from jaxner.errors import InputError
@@ -20,14 +19,6 @@ from jaxner.evaluation import drawings, report
 from jaxner.evaluation.report import Value
 from jaxner.evaluation.scoring import jaxner_version
 
-# Parts that a run may lack, such as those from probabilities or a run folder.
-_DICTS = ("by_rule", "confusion", "calibration", "calibration_before", "groups")
-_LISTS = ("learning", "pictures", "tables", "uncertain_text", "confident_mistakes")
-_OPTIONAL: Value = {
-    **{name: {} for name in (*_DICTS, "speed", "about", "examples")},
-    **dict.fromkeys((*_LISTS, "uncertain_hits", "guarantees"), ()),
-    **{"span_rule": None, "decoding": None, "inside_note": "", "best_epoch": None},
-}
 _ENOUGH = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
 _TILES += ("macro f1", "exact match f1", "token accuracy")
@@ -84,57 +75,39 @@ def html(content: Value) -> str:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": report.number, "fixed": report.fixed}
-    environment.globals |= {"report": report, "tiles": _TILES, "cells": _cells}
-    environment.globals |= {"learning": _learning, "loss": _loss, "bars": _bars}
-    environment.globals |= {"reliability": _reliability, "picture": _picture}
+    environment.filters["shown"] = report.shown
+    environment.globals |= {"report": report, "tiles": _TILES, "learning": _learning}
+    environment.globals |= {"bars": _bars, "reliability": _reliability}
+    environment.globals |= {"curves": drawings.curves, "maps": drawings.heat_maps}
     environment.globals["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
-    runs = [_OPTIONAL | run for run in content["runs"]]
+    runs = content["runs"]
     by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
     is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12
     groups = {"By type": by_type} if is_few else {}
-    for part in runs[0]["groups"]:
+    for part in runs[0].get("groups", ()):
         groups[part] = {run["name"]: run["groups"].get(part, {}) for run in runs}
-    return environment.get_template("page.html.j2").render(
-        title=content["title"],
-        comparisons=content.get("comparisons", ()),
-        runs=runs,
-        version=jaxner_version(),
-        groups=groups,
-        tokens={
-            x["name"]: x["calibration"]["tokens"] for x in runs if x["calibration"]
-        },
-    )
-
-
-def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""):
-    """Returns a table of cells of any type."""
-    keys = [f"{i}" for i in range(len(columns))]
-    named = [dict(zip(keys, row, strict=True)) for row in rows]
-    heads = dict(zip(keys, columns, strict=True))
-    return report.table(named, keys, note, heads=heads)
+    tokens = {
+        x["name"]: x["calibration"]["tokens"] for x in runs if x.get("calibration")
+    }
+    page = environment.get_template("page.html.j2")
+    return page.render(content, version=jaxner_version(), groups=groups, tokens=tokens)
 
 
 # --- Drawings, which the templates call for -------------------------------------------
 
 
-def _learning(runs: Sequence[Value]) -> str:
-    """Draws the dev figure of each epoch, where it is defined."""
-    lines = {}
-    for run in runs:
-        key = f"dev_{report.main_figure(run).lower()}"
-        points = [(epoch["epoch"], epoch.get(key)) for epoch in run["learning"]]
-        lines[run["name"]] = points
-    best = {run["name"]: run["best_epoch"] for run in runs}
-    figure = report.main_figure(runs[0])
-    return drawings.curves(lines, "epoch", f"dev {figure} (%)", best=best)
-
-
-def _loss(run: Value) -> str:
-    losses = [(epoch["epoch"], epoch.get("loss")) for epoch in run["learning"]]
-    return drawings.curves({"loss": losses}, "epoch", "loss")
+def _learning(runs: Sequence[Value], figure: str) -> str:
+    """Draws the loss or the dev figure of each epoch, where it is defined."""
+    key, up = f"dev_{figure.lower()}", f"dev {figure} (%)"
+    if figure == "loss":
+        key = up = figure
+    lines = {
+        run["name"]: [(x["epoch"], x.get(key)) for x in run.get("learning", ())]
+        for run in runs
+    }
+    best = {run["name"]: run.get("best_epoch") for run in runs}
+    return drawings.curves(lines, "epoch", up, best=best)
 
 
 def _bars(rows: Mapping[str, Mapping[str, Value]]) -> str:
@@ -157,10 +130,3 @@ def _reliability(sides: Mapping[str, Value]) -> str:
         lines[name] = [(x, y) for x, y, n in points if n and n >= enough]
     across, up = "predicted probability", "share that is right"
     return drawings.curves(lines, across, up, diagonal=True)
-
-
-def _picture(picture: Value) -> str:
-    if picture["kind"] == "heat maps":
-        names = ("maps", "rows", "columns", "label")
-        return drawings.heat_maps(*(picture[name] for name in names))
-    return drawings.curves(*(picture[name] for name in ("lines", "across", "up")))

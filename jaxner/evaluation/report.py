@@ -37,7 +37,7 @@ FREQUENCIES = (0, 1, 4, 19)
 WORD_CLASSES = ("in training", "in the vectors only", "in neither")
 """What is known of a word, the best first."""
 _EXAMPLES = 5  # of each kind of error
-_RANKED = 10  # confident mistakes, uncertain hits and sentences
+_RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
 _WINDOW = 9  # tokens of context on each side
 
@@ -79,24 +79,23 @@ class Prediction:
     @property
     def span_rule(self) -> str:
         """The rule, if all its spans have lengths; else "conlleval"."""
-        return self.rule if self.rule in scoring.WITH_LENGTHS else "conlleval"
+        return scoring.with_lengths(self.rule)
 
     @property
-    def _how(self) -> Value:
+    def _sides(self) -> Value:
         known = self.training.words if self.training else None
-        how: Value = {"rule": self.rule, "scheme": self.scheme}
-        return how | {"tokens": self.tokens, "known_words": known}
+        sides: Value = {"gold": self.gold, "predicted": self.predicted}
+        how = {"rule": self.rule, "scheme": self.scheme}
+        return sides | how | {"tokens": self.tokens, "known_words": known}
 
     @functools.cached_property
     def scores(self) -> Scores:
         """The scores by the rule."""
-        return scoring.score(self.gold, self.predicted, **self._how)
+        return scoring.score(**self._sides)
 
     @functools.cached_property
     def pairs(self) -> list[Pair]:
-        """Gold and predicted spans side by side; none of tags."""
-        if self.scheme == TAGS:
-            return []
+        """Gold and predicted spans (or tags) side by side."""
         return errors.pairs(self.gold, self.predicted, self.span_rule, self.scheme)
 
     def outcomes(self) -> tuple[list[float], list[bool]]:
@@ -108,9 +107,7 @@ class Prediction:
 
     def tally(self, types: Sequence[str] = ()) -> stats.Tally:
         """Returns the counts of each sentence; see `stats.tally`."""
-        counted: Value = {"spans": self.scores.counts, "pairs": self.pairs}
-        sides = self.gold, self.predicted
-        return stats.tally(*sides, **self._how, types=types, **counted)
+        return stats.tally(**self._sides, types=types)
 
     def figures(self, rounds: int = stats.ROUNDS, seed: int = 0) -> dict[str, Value]:
         """Returns value, low and high of each figure, in percent, by the bootstrap."""
@@ -127,21 +124,23 @@ def measure(
     `intervals` (rounds, level and seed), `types` (a row for each, and for means), and
     for spans `by_rule` (figures under each rule that reads the scheme).
     """
-    scores, scheme = prediction.scores, prediction.scheme
-    sides = prediction.gold, prediction.predicted
     run: Value = {
-        "scores": scores.to_dict(),
+        "scores": prediction.scores.to_dict(),
         "figures": prediction.figures(rounds, seed),
         "intervals": {"rounds": rounds, "level": stats.LEVEL, "seed": seed},
     }
     run["types"] = types_of(run)
-    if scheme != TAGS:
-        rules = [rule for rule in scoring.RULES if scoring.reads(rule, scheme)]
-        counts = {scores.rule: scores.counts}
-        for rule in {*rules} - {*counts}:
-            counts[rule] = scoring.count(*sides, rule, scheme, scores.types)
-        run["by_rule"] = {x: scoring.total(counts[x]).to_dict() for x in rules}
+    if (scheme := prediction.scheme) != TAGS:
+        run["by_rule"] = by_rule(prediction.gold, prediction.predicted, scheme)
     return run
+
+
+def by_rule(gold: Labels, predicted: Labels, scheme: str) -> dict[str, Value]:
+    """Returns the figures over all types under each rule that reads the scheme."""
+    rules = [rule for rule in scoring.RULES if scoring.reads(rule, scheme)]
+    counts = (scoring.count(gold, predicted, rule, scheme) for rule in rules)
+    totals = map(scoring.total, counts)
+    return {rule: x.to_dict() for rule, x in zip(rules, totals, strict=True)}
 
 
 def describe(
@@ -157,31 +156,26 @@ def describe(
     run = measure(prediction, rounds=rounds, seed=seed)
     if prediction.certainty is not None:
         run["calibration"] = {x: y.to_dict() for x, y in calibrated(prediction).items()}
-        run["uncertain_text"] = _uncertain_text(prediction, prediction.certainty)
-    sides = chain(*prediction.gold), chain(*prediction.predicted)
-    if prediction.scheme == TAGS:
-        wrong = Counter(f"{a} as {b}" for a, b in zip(*sides, strict=True) if a != b)
-        return run | {"errors": _errors(wrong.most_common())}
     pairs = prediction.pairs
-    types = sorted({span.type for pair in pairs for span in pair.spans})
-    names = [*types, errors.OUTSIDE]
-    counts = errors.confusion(pairs, types).tolist()
-    rows = [dict(zip(names, row, strict=True)) for row in counts]
-    run["confusion"] = dict(zip(names, rows, strict=True))
-    run["errors"] = _errors(errors.largest(pairs), errors.counts(pairs))
+    kinds, names = errors.counts(pairs), errors.largest(pairs)[:_LARGEST]
+    total = sum(kinds.values())
+    largest = {x: {"count": n, "share": 100 * n / total} for x, n in names}
+    run["errors"] = {"total": total, "counts": kinds, "largest": largest}
+    run["confusion"] = errors.confusion(pairs)
     run["examples"] = {
         kind: _examples(prediction, [(None, x) for x in pairs if x.kind == kind])
         for kind in errors.KINDS
     }
+    if prediction.scheme == TAGS:
+        return run
     run["span_rule"] = prediction.span_rule
     run["groups"] = {
         name: {group: counts.to_dict() for group, counts in groups.items()}
         for name, groups in _groups(prediction)
     }
     if (chances := prediction.entity_certainty) is not None:
-        keys: list[Any] = [x.predicted and (x.sentence, *x.predicted) for x in pairs]
-        known = zip(keys, pairs, strict=True)
-        rows = [(chances[key], pair) for key, pair in known if key in chances]
+        of_spans: Any = {(x.sentence, *x.predicted): x for x in pairs if x.predicted}
+        rows = [(chances[x], pair) for x, pair in of_spans.items() if x in chances]
         rows.sort(key=lambda row: row[0])
         mistakes = [row for row in rows[::-1] if row[1].kind]
         hits = [row for row in rows if not row[1].kind]
@@ -190,21 +184,13 @@ def describe(
     return run
 
 
-def _errors(rows: Sequence[tuple[str, int]], kinds: Any = None) -> Value:
-    """Returns the total, the most frequent errors, and the numbers of the kinds."""
-    total = sum(n for _, n in rows)
-    largest = {x: {"count": n, "share": 100 * n / total} for x, n in rows[:_LARGEST]}
-    return {"total": total, "largest": largest, "counts": kinds or {}}
-
-
 def _groups(prediction: Prediction) -> Iterator[tuple[str, dict[str, Counts]]]:
     """Yields the name of each breakdown, and the counts by group."""
-    pairs = prediction.pairs
+    pairs, known, tokens = prediction.pairs, prediction.training, prediction.tokens
     yield "Entity length (tokens)", errors.by_length(pairs)
     by_sentence = errors.by_sentence_length(pairs, prediction.gold)
     yield "Sentence length (tokens)", by_sentence
-    if prediction.training and prediction.tokens:
-        known, tokens = prediction.training, prediction.tokens
+    if known and tokens:
 
         def frequency(sentence: int, span: Span) -> int:
             return known.mentions[" ".join(tokens[sentence][span.start : span.end])]
@@ -264,25 +250,6 @@ def _pieces(
     return pieces
 
 
-def _uncertain_text(
-    prediction: Prediction, certainty: Sequence[Sequence[float]]
-) -> list[Value]:
-    """Returns the least certain sentences, with the probability of each label."""
-    least = [min(row, default=1.0) for row in certainty]
-    sentences = []
-    for i in sorted(range(len(least)), key=least.__getitem__)[:_RANKED]:
-        columns = {
-            "text": prediction.words[i],
-            "gold": prediction.gold[i],
-            "predicted": prediction.predicted[i],
-            "probability": list(map(float, certainty[i])),
-        }
-        rows = zip(*columns.values(), strict=True)
-        tokens = [dict(zip(columns, row, strict=True)) for row in rows]
-        sentences.append({"sentence": i, "tokens": tokens})
-    return sentences
-
-
 def compare(
     first: Sequence[Prediction],
     second: Sequence[Prediction],
@@ -340,10 +307,10 @@ def plain(value: Any) -> Any:
 
 
 class Table(NamedTuple):
-    """A table of text for terminal and page, with a note below and a title above."""
+    """A table for terminal and page, with a note below and a title above."""
 
-    columns: list[str]
-    rows: list[list[str]]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
     note: str = ""
     title: str = ""
 
@@ -356,8 +323,14 @@ class Table(NamedTuple):
             justify = "right" if i else "left"
             table.add_column(Text(name), justify=justify, no_wrap=True)
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(shown(cell)) for cell in row))
         return table
+
+    def markdown(self) -> str:
+        """Returns the table in Markdown, without its title."""
+        rows = [self.columns, ["---"] * len(self.columns), *self.rows]
+        lines = (f"| {' | '.join(map(shown, row))} |\n" for row in rows)
+        return "".join(lines) + (f"\n{self.note}\n" if self.note else "")
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
@@ -367,55 +340,53 @@ _HEADS = {
     **{"expected_calibration_error": "ECE", "brier": "Brier", "share": "share, %"},
     **{"mean_probability": "mean p", "share_right": "right", "group": "", "of": ""},
 }
-_DIGITS = {"share": 1, "expected_calibration_error": 4, "brier": 4}
-_DIGITS |= {"bootstrap": 4, "permutation": 4, "welch": 4}
+_DIGITS = {"share": 1, "expected_calibration_error": 4, "brier": 4, "T": 4}
+_DIGITS |= {"bootstrap": 4, "permutation": 4, "welch": 4, "threshold": 4}
 
 
 def table(
     rows: Iterable[Value],
-    columns: str | Sequence[str],
+    columns: str,
     note: str = "",
     title: str = "",
     heads: Mapping[str, str] | None = None,
 ) -> Table:
     """Returns a table of rows by column; a cell that a row lacks stays empty.
 
-    `columns` are keys of the rows, in a list or between spaces; those that the first
-    row lacks are left out. "low" stands for the bounds "low" and "high". `heads` are
-    names of columns that differ from their keys.
+    `columns` are keys of the rows, between spaces; those that the first row lacks are
+    left out. "low" stands for the bounds "low" and "high". `heads` are names of columns
+    that differ from their keys.
     """
     listed = list(rows)
-    keys = columns.split() if isinstance(columns, str) else columns
-    keys = [key for key in keys if not listed or key in listed[0]]
+    keys = [key for key in columns.split() if not listed or key in listed[0]]
 
     def cell(row: Value, key: str) -> str:
         value = row.get(key, "")
         if key == "low" and value != "":
             return interval(value, row["high"])
-        if isinstance(value, float):
-            return fixed(value, _DIGITS.get(key, 2))
         if key == "figure":
             return value.replace("f1", "F1")
-        return number(value) if value is None or isinstance(value, int) else str(value)
+        return shown(value, _DIGITS.get(key, 2))
 
     heads = _HEADS | dict(heads or {})
     names = [heads.get(key, key) for key in keys]
     return Table(names, [[cell(x, key) for key in keys] for x in listed], note, title)
 
 
-def number(value: int | None) -> str:
-    """Formats an integer; a dash for None."""
-    return NONE if value is None else f"{value:,}"
+def shown(value: Any, digits: int = 2) -> str:
+    """Formats a value: a float with fixed decimals, a dash for None."""
+    if isinstance(value, list):
+        return ", ".join(shown(item, digits) for item in value)
+    if isinstance(value, float):
+        return f"{value:.{digits}f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return NONE if value is None else str(value)
 
 
-def fixed(value: int | float | None, digits: int = 2) -> str:
-    """Formats a number with fixed decimals; a dash for None."""
-    return NONE if value is None else f"{value:.{digits}f}"
-
-
-def interval(low: int | float | None, high: int | float | None) -> str:
+def interval(low: float | None, high: float | None) -> str:
     """Formats the bounds of an interval; a dash for None."""
-    return NONE if low is None else f"{fixed(low)} to {fixed(high)}"
+    return NONE if low is None else f"{shown(low)} to {shown(high)}"
 
 
 def main_figure(run: Value) -> str:
@@ -429,9 +400,9 @@ def short_line(scores: Scores) -> str:
     if scores.has_tags:
         names = {"known_accuracy": "known", "oov_accuracy": "new"}
         values = {"accuracy": None} | values
-        return "  ".join(f"{names.get(x, x)} {fixed(y)}" for x, y in values.items())
+        return "  ".join(f"{names.get(x, x)} {shown(y)}" for x, y in values.items())
     odd = f"  {scores.ill_formed:,} ill-formed" if scores.ill_formed else ""
-    return "P {} R {} F1 {}".format(*(fixed(values[x]) for x in PRF.split())) + odd
+    return "P {} R {} F1 {}".format(*(shown(values[x]) for x in PRF.split())) + odd
 
 
 def interval_line(run: Value) -> str:
@@ -439,25 +410,20 @@ def interval_line(run: Value) -> str:
     figure = run["figures"][main_figure(run).lower()]
     about = f"{100 * stats.LEVEL:g} % interval by the bootstrap over sentences"
     bounds = interval(figure["low"], figure["high"])
-    return f"{main_figure(run)} {fixed(figure['value'])}, {about}: {bounds}"
+    return f"{main_figure(run)} {shown(figure['value'])}, {about}: {bounds}"
 
 
 def types_of(run: Value) -> list[Value]:
     """Returns a row for each type, all types and the means; with intervals if known."""
-    scores = run["scores"]
-    rows = [
-        {"type": kind, "figure": f"f1 {kind}", **values}
-        for kind, values in scores["by_type"].items()
-    ]
-    if run["scores"]["scheme"] != TAGS:
-        keys = [*PRF.split(), *NUMBERS.split()]
-        overall = {"type": "all types (micro)", "figure": "f1"}
-        rows.append(overall | {key: scores[key] for key in keys})
+    scores, bounds = run["scores"], run.get("figures", {})
+    rows = {f"f1 {x}": {"type": x, **y} for x, y in scores["by_type"].items()}
+    if scores["scheme"] != TAGS:
+        keys = f"{PRF} {NUMBERS}".split()
+        rows["f1"] = {"type": "all types (micro)", **{x: scores[x] for x in keys}}
         for mean in ("macro", "weighted"):
-            values = {key: scores[f"{mean}_{key}"] for key in keys[:3]}
-            rows.append({"type": f"{mean} mean", "figure": f"{mean} f1", **values})
-    bounds = run.get("figures", {})
-    return [row | bounds.get(row.pop("figure"), {}) for row in rows]
+            values = {key: scores[f"{mean}_{key}"] for key in PRF.split()}
+            rows[f"{mean} f1"] = {"type": f"{mean} mean", **values}
+    return [row | bounds.get(figure, {}) for figure, row in rows.items()]
 
 
 def types_table(run: Value, title: str = "") -> Table:
@@ -465,14 +431,16 @@ def types_table(run: Value, title: str = "") -> Table:
     scores = run["scores"]
     columns = f"type {PRF} low {NUMBERS}"
     if scores["scheme"] == TAGS:
-        new = scores["oov_tokens"]
-        parts = [("all tokens", "accuracy", scores["tokens"])]
-        if new is not None:
-            parts.append(("known words", "known_accuracy", scores["tokens"] - new))
-            parts.append(("out of vocabulary", "oov_accuracy", new))
-        for name, key, tokens in parts:
-            line = f"accuracy, {name}: {fixed(scores.get(key))} of {tokens:,}"
-            title = f"{title}\n{line}" if title else line
+        new = scores["oov_tokens"] or 0
+        parts = {"accuracy": ("all tokens", scores["tokens"])}
+        if scores["oov_tokens"] is not None:
+            parts["known_accuracy"] = ("known words", scores["tokens"] - new)
+            parts["oov_accuracy"] = ("out of vocabulary", new)
+        lines = [
+            f"accuracy, {name}: {shown(scores.get(key))} of {tokens:,}"
+            for key, (name, tokens) in parts.items()
+        ]
+        title = "\n".join([title, *lines] if title else lines)
         return table(types_of(run), columns, title=title, heads={"type": "tag"})
     sentences = counted(scores["sentences"], "sentence")
     about = f"no ill-formed label in {sentences}"
@@ -498,20 +466,35 @@ def figures_table(run: Value) -> Table:
         for name, values in run["figures"].items()
         if name not in hidden and not name.endswith(("match precision", "match recall"))
     ]
-    is_other = run["scores"].get("rule") not in (None, *scoring.WITH_LENGTHS)
-    note = "Matches are those of the rule conlleval." if is_other else ""
+    rule = run["scores"].get("rule", "conlleval")
+    note = "" if rule in scoring.WITH_LENGTHS else "Matches are by the rule conlleval."
     return table(rows, "figure value low", note)
 
 
 def grouped(
     groups: Mapping[str, Value],
     head: str,
-    columns: str = f"{PRF} gold predicted correct",
+    columns: str = f"{PRF} {NUMBERS}",
     note: str = "",
 ) -> Table:
     """Returns a row for each group, under a head."""
     rows = [{head: group, **values} for group, values in groups.items()]
     return table(rows, f"{head} {columns}", note)
+
+
+def confusion_table(run: Value) -> Table:
+    """Returns the numbers of gold spans (row) that are predicted as each type."""
+    rows = [[kind, *cells.values()] for kind, cells in run["confusion"].items()]
+    note = "Rows: gold; columns: predicted. O: no entity. Boundaries may differ."
+    return Table(["", *run["confusion"]], rows, note)
+
+
+def errors_table(run: Value) -> Table:
+    """Returns the most frequent errors, and below them the number of each kind."""
+    about, kinds = run["errors"], run["errors"]["counts"].items()
+    note = ", ".join(f"{kind}: {shown(number)}" for kind, number in kinds)
+    note = f"{counted(about['total'], 'error')} in all. {note}"
+    return grouped(about["largest"], "error", "count share", note)
 
 
 def rules_table(run: Value) -> Table:
@@ -521,21 +504,16 @@ def rules_table(run: Value) -> Table:
     return grouped(run["by_rule"], "rule", note=note)
 
 
-def calibration_table(run: Value) -> Table:
-    """Returns the calibration of tokens and of entities, before and after if known."""
-    sides = {"1": run.get("calibration_before"), "": run["calibration"]}
-    if degrees := run.get("temperature"):
-        sides[", ".join(f"{x:.4g}" for x in degrees)] = sides.pop("")
+def calibration_table(
+    sides: Iterable[tuple[Value, Mapping[str, Any]]], title: str = ""
+) -> Table:
+    """Returns calibrations by unit, each after cells such as "split" and "T"."""
     rows = [
-        {"of": of, "T": temperature, **values}
-        for temperature, side in sides.items()
-        for of, values in (side or {}).items()
+        {**cells, "of": unit, **values}
+        for cells, units in sides
+        for unit, values in units.items()
+        if values
     ]
-    return calibrations(rows)
-
-
-def calibrations(rows: Iterable[Value], title: str = "") -> Table:
-    """Returns rows of `Calibration.to_dict`, with what they are of and the T."""
     note = "ECE: expected calibration error. The best error and Brier score are 0. "
     note += "T: the temperature, which jaxner calibrate finds on dev."
     figures = "expected_calibration_error brier mean_probability share_right"

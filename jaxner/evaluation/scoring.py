@@ -120,6 +120,11 @@ WITH_LENGTHS = ("conlleval", "strict")
 """Rules under which every span has a length."""
 
 
+def with_lengths(rule: str) -> str:
+    """Returns a rule if all its spans have lengths; else "conlleval"."""
+    return rule if rule in WITH_LENGTHS else "conlleval"
+
+
 def reads(rule: str, scheme: str) -> bool:
     """Returns whether a rule is defined for labels of a scheme."""
     limited = {"ncrfpp": ("BIOES", "BILOU"), "strict": schemes.SCHEMES}

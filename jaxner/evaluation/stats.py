@@ -33,7 +33,6 @@ from jaxner.data import schemes
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors, scoring
-from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Labels
 
 ROUNDS = 1_000
@@ -118,14 +117,11 @@ def tally(
     tokens: Labels | None = None,
     known_words: Set[str] | None = None,
     types: Sequence[str] = (),
-    spans: np.ndarray | None = None,
-    pairs: Sequence[Pair] | None = None,
 ) -> Tally:
     """Counts entities, or tags, per sentence.
 
     Takes what `scoring.score` does, and entity types that get figures even if the
-    labels lack them. `spans` and `pairs` are what `scoring.count` and `errors.pairs`
-    returned, if known. Partial matches follow the rule if its spans have lengths, else
+    labels lack them. Partial matches follow the rule if its spans have lengths, else
     "conlleval".
 
     Example:
@@ -146,11 +142,8 @@ def tally(
             masks |= {"oov accuracy": new, "known accuracy": ~new}
         return Tally({x: _tokens(lengths, right, mask) for x, mask in masks.items()})
     kinds = tuple(sorted({*known, *types}))
-    if spans is None or kinds != known:
-        spans = scoring.count(gold, predicted, rule, scheme, kinds)
-    if pairs is None:
-        of = rule if rule in scoring.WITH_LENGTHS else "conlleval"
-        pairs = errors.pairs(gold, predicted, of, scheme)
+    spans = scoring.count(gold, predicted, rule, scheme, kinds)
+    pairs = errors.pairs(gold, predicted, scoring.with_lengths(rule), scheme)
     ratios = of_spans(spans.sum(1)).ratios
     for i, kind in enumerate(kinds):
         ratios |= of_spans(spans[:, i], after=f" {kind}").ratios

@@ -92,7 +92,7 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
                 assert value == pytest.approx(kept["dev"][side][of][key], abs=1e-5)
             before = run["calibration_before"][of][key]
             assert before == pytest.approx(cold["calibration"][of][key], abs=1e-6)
-    assert f"{kept['temperature']:.4g}" in page.read_text("utf-8")
+    assert f"{kept['temperature']:.4f}" in page.read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The card of a run says what its files say."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -31,7 +32,7 @@ def test_a_finished_run_has_a_card(finished):
         assert result[split]["sha256"] in text
         labels = predictions.read(run.predictions(split))
         strict = scoring.score(*labels, rule="strict", scheme="BIOES").f1
-        assert f"strict {100 * strict:.2f}" in text
+        assert re.search(rf"\| strict \|.*\| {100 * strict:.2f} \|", text)
     assert about["data"]["train"]["sha256"] in text
     assert "| PER | " in text
     assert "Chen et al., GRN" in text
@@ -48,7 +49,7 @@ def test_a_card_shows_the_calibration(finished, tmp_path, monkeypatch):
     text = (folder / "README.md").read_text("utf-8")
     assert f"Temperature {fitted['temperature']:.4g}" in text
     after = fitted["dev"]["after"]["tokens"]["expected_calibration_error"]
-    assert f"→ {100 * after:.2f}\n" in text
+    assert f"| {after:.4f} |" in text
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,6 @@ def run_of(labelled, name):
         "temperature": [1.25],
         "learning": [{"epoch": i, "loss": 9.0 / i, "dev_f1": 50 + i} for i in (1, 2)],
         "best_epoch": 2,
-        "speed": {"tagging, tokens a second": "1,000"},
         "pictures": [maps, curves],
         "tables": [
             {"title": "t", "note": "", "columns": ["c"], "rows": [[None], [1.5]]}
@@ -164,7 +163,7 @@ def test_tags_and_files_without_tokens_have_pages_too():
     known = Training({"a"}, set(), Counter())
     labelled = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=known)
     run = describe(labelled, rounds=5)
-    assert list(run["errors"]["largest"]) == ["VB as NN"]
+    assert list(run["errors"]["largest"]) == ["type: VB as NN"]
     text = pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     assert "oov accuracy" in text
     assert "66.67" in text
