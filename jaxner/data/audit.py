@@ -35,7 +35,7 @@ _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\u
 class Finding:
     """An error or a probable mistake; `level` is one of `LEVELS`.
 
-    `line` is that of the first of `count` cases, from 1; None if they have none.
+    `line` is that of the first case, from 1; None if it has none.
     """
 
     level: str
@@ -43,7 +43,6 @@ class Finding:
     message: str
     file: str
     line: int | None = None
-    count: int = 1
 
     def __str__(self) -> str:
         return str(InputError(self.message, self.file, self.line))
@@ -64,19 +63,17 @@ def findings(
     result = []
     for name in corpora.SPLITS:
         try:
-            file = corpora.find(path, name)
+            split, more = of_file(corpora.find(path, name), **reading, split=name)
         except FileNotFoundError:
-            message = f"there is no {name} file"
-            result.append(Finding("warning", "splits", message, str(path)))
+            result.append(_of("splits", f"there is no {name} file", path))
         except (OSError, ValueError) as error:
-            result.append(Finding("error", "splits", str(error), str(path)))
+            result.append(_of("splits", str(error), path, level="error"))
         else:
-            split, more = of_file(file, **reading, split=name)
             result += more
             splits |= {name: split} if split else {}
     if not splits and {finding.level for finding in result} == {"warning"}:
         message = "expected train, dev or test files, got none"
-        result = [Finding("error", "splits", message, str(path))]
+        return {}, [_of("splits", message, path, level="error")]
     return splits, result + of_splits(splits)
 
 
@@ -88,28 +85,25 @@ def of_file(
     Arguments as in `corpora.read`. The split, None if the file cannot be read, lacks
     sentences whose labels are malformed.
     """
-    path = Path(path)
     has_tags = scheme == schemes.TAGS
     try:
         file = formats.read(path, tags=has_tags, collect=True, **options)
     except (OSError, ValueError) as error:
-        return None, [Finding("error", "format", str(error), str(path))]
+        return None, [_of("format", str(error), path, level="error")]
     is_readable, errors = not file.errors, file.errors
     read = corpora.split_of(file, split=split, scheme=scheme, errors=errors)
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     result = [
-        Finding("error", "format", error.message, str(error.path or path), error.line)
+        _of("format", error.message, error.path or path, error.line, "error")
         for error in errors
     ]
     if not is_readable or not read.examples:
         return None, result
-    notes = [note for note in read.notes if note != read.ill_formed_note]  # see _labels
+    notes = [*read.notes[bool(read.ill_formed) :]]  # the first: see _labels
     if result:
         notes.append("sentences with such labels are left out of all further checks")
     result += (finding for check in _CHECKS for finding in check(read))
-    return read, result + [
-        Finding("note", "reading", note, str(path)) for note in notes
-    ]
+    return read, result + [_of("reading", note, path, level="note") for note in notes]
 
 
 def at_start(split: Split) -> list[Finding]:
@@ -129,31 +123,27 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
             continue
         long = [example for example in split.examples if len(example.tokens) > 3]
         if copies := [example for example in long if example.tokens in known]:
-            count, share = len(copies), len(copies) / len(long)
-            text = f"{counted(count, 'sentence')} of {name} ({share:.1%} of those"
+            share = len(copies) / len(long)
+            text = f"{counted(len(copies), 'sentence')} of {name} ({share:.1%} of those"
             text += " with 4 tokens or more) also in train"
             level = "warning" if share > 0.05 else "note"
-            result.append(_at(split, (copies[0], 0), "overlap", text, count, level))
-        file = str(split.path)
+            result.append(_at(split, (copies[0], 0), "overlap", text, level))
         if missing := sorted(set(split.types()) - set(train.types())):
             text = f"train lacks {counted(len(missing), 'type')} of {name}: "
-            text += ", ".join(missing)
-            result.append(Finding("warning", "unseen types", text, file))
+            result.append(_of("unseen types", text + ", ".join(missing), split.path))
         tokens = [token for example in split.examples for token in example.tokens]
         share = sum(token not in words for token in tokens) / max(len(tokens), 1)
         text = f"{share:.1%} of the tokens of {name} are not in train"
-        result.append(Finding("note", "out of vocabulary", text, file))
+        result.append(_of("out of vocabulary", text, split.path, level="note"))
     return result
 
 
 def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
     """Warns if fewer than half of the distinct training words are known."""
-    if known >= 0.5 * words:
-        return []
     message = f"only {known:,} of {words:,} distinct training words are known; give "
     message += "vectors (--config.data.vectors), or keep rarer words "
     message += f"(--config.data.min_count is {rule})"
-    return [Finding("warning", "vocabulary", message, file)]
+    return [_of("vocabulary", message, file)] if known < 0.5 * words else []
 
 
 def coverage(split: Split, name: str, known: Set[str]) -> Finding:
@@ -161,11 +151,11 @@ def coverage(split: Split, name: str, known: Set[str]) -> Finding:
     counts = Counter(token for e in split.examples for token in e.tokens)
     having = {w: n for w, n in counts.items() if w in known or w.lower() in known}
     types = len(having) / max(len(counts), 1)
-    share = sum(having.values()) / max(sum(counts.values()), 1)
+    share = sum(having.values()) / max(counts.total(), 1)
     message = f"{types:.1%} of the distinct words and {share:.1%} of the tokens have a "
     message += f"vector in {name}, as they are or in lower case"
     level = "note" if types >= 0.5 else "warning"
-    return Finding(level, "vectors", message, str(split.path))
+    return _of("vectors", message, split.path, level=level)
 
 
 # The checks of one split
@@ -173,43 +163,43 @@ def coverage(split: Split, name: str, known: Set[str]) -> Finding:
 Place = tuple[Example, int]  # a token
 
 
+def _of(
+    check: str, message: str, file: Any, line: int | None = None, level: str = "warning"
+) -> Finding:
+    return Finding(level, check, message, str(file), line)
+
+
 def _at(
-    split: Split,
-    place: Place,
-    check: str,
-    message: str,
-    count: int = 1,
-    level: str = "warning",
+    split: Split, place: Place, check: str, message: str, level: str = "warning"
 ) -> Finding:
     example, position = place
-    file = example.path or str(split.path)
-    return Finding(level, check, message, file, example.lines[position], count)
+    file = example.path or split.path
+    return _of(check, message, file, example.lines[position], level)
 
 
-@functools.lru_cache(1 << 16)
-def _oddity(token: str) -> tuple[str, str] | None:
-    """Returns the kind of an odd token, and what it is."""
+def _oddities(token: str) -> Iterator[tuple[str, str]]:
+    """Yields the kinds of an odd token, the gravest first, and what each means."""
     hidden = {char for char in token if is_invisible(char)}
     if not {*token} - hidden - {" "}:
-        return "blank", "without visible characters"
+        yield "blank", "without visible characters"
     if any(unicodedata.category(char) == "Cc" for char in hidden):
-        return "control", "with a control character, such as NUL"
+        yield "control", "with a control character, such as NUL"
     if len(token) > _LONG_TOKEN:
-        return "long", f"of more than {_LONG_TOKEN} characters"
+        yield "long", f"of more than {_LONG_TOKEN} characters"
     if any(pair in token for pair in _MOJIBAKE):
-        return "encoding", "that may have been read in the wrong encoding"
+        yield "encoding", "that may have been read in the wrong encoding"
     # Soft hyphens and joiners are part of the words of some languages.
     if hidden - {*"\xad\u200c\u200d"}:
-        return "hidden", "with an invisible character"
-    return None
+        yield "hidden", "with an invisible character"
 
 
 def _odd_tokens(split: Split) -> Iterator[Finding]:
     """Finds tokens that are blank, very long, or have wrong characters."""
+    oddity = functools.cache(lambda token: next(_oddities(token), None))
     kinds: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for example in split.examples:
         for position, token in enumerate(example.tokens):
-            if kind := _oddity(token):
+            if kind := oddity(token):
                 kinds[kind].append((example, position))
     for (kind, flaw), cases in kinds.items():
         shown = ", ".join(
@@ -217,7 +207,7 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
             for example, position in cases[:_SHOWN]
         )
         message = f"{counted(len(cases), 'token')} {flaw}: {shown}"
-        yield _at(split, cases[0], f"{kind} tokens", message, len(cases))
+        yield _at(split, cases[0], f"{kind} tokens", message)
 
 
 def _numbers(split: Split) -> Iterator[Finding]:
@@ -260,19 +250,17 @@ def _similar_types(split: Split) -> Iterator[Finding]:
 
 def _labels(split: Split) -> Iterator[Finding]:
     """Finds labels that violate their scheme, and files without entities."""
-    broken = [
+    broken = (
         (example, position)
         for example in split.examples
         for position in schemes.violations(example.labels, split.scheme)
-    ]
-    if broken:
-        message = f"{split.ill_formed_note}; `jaxner convert … --scheme {split.scheme}`"
-        message += " writes well-formed ones"
-        yield _at(split, broken[0], "scheme", message, len(broken))
+    )
+    if split.ill_formed:
+        message = f"{split.notes[0]}; `jaxner convert … --scheme {split.scheme}` "
+        yield _at(split, next(broken), "scheme", f"{message}writes well-formed ones")
     if not split.types():
         message = "there is no entity: all labels are O; is it the right column "
-        message += "(label_column) or field?"
-        yield Finding("warning", "labels", message, str(split.path))
+        yield _of("labels", f"{message}(label_column) or field?", split.path)
 
 
 def _repeated(split: Split) -> Iterator[Finding]:
@@ -289,9 +277,9 @@ def _repeated(split: Split) -> Iterator[Finding]:
         message = f"the same sentence has different labels in lines {lines}: {text!r}"
         yield _at(split, (group[0], 0), "contradictions", message)
     if again:
-        count = sum(len(group) - 1 for group in again)
-        message = f"{counted(count, 'sentence')} of 4 tokens or more occurred before"
-        yield _at(split, (again[0][1], 0), "repetitions", message, count, "note")
+        count = counted(sum(len(group) - 1 for group in again), "sentence")
+        message = f"{count} of 4 tokens or more occurred before"
+        yield _at(split, (again[0][1], 0), "repetitions", message, "note")
 
 
 _GRAVE = (_numbers, _long_sentences, _odd_tokens, _similar_types)
@@ -319,15 +307,13 @@ def show(
     console = LineConsole()
     for split in splits:
         console.print(split.summary().splitlines()[0], markup=False)
-    shown = 0
-    for level, style in LEVELS.items():
-        for i, finding in enumerate(f for f in result if f.level == level):
-            if shown < limit or i == 0:
-                console.print(Text.assemble((f"{level}: ", style), str(finding)))
-            shown += 1
-    counts = Counter(finding.level for finding in result)
+    ranked = [f for level in LEVELS for f in result if f.level == level]
+    for finding in ranked[:limit]:
+        level = f"{finding.level}: ", LEVELS[finding.level]
+        console.print(Text.assemble(level, str(finding)))
+    counts = Counter(finding.level for finding in ranked)
     parts = ", ".join(counted(counts[level], level) for level in LEVELS)
-    console.print(parts + (" (--limit shows more)" if shown > limit else ""))
+    console.print(parts + (" (--limit shows more)" if len(ranked) > limit else ""))
     if suspects:
         count = counted(len(suspects), "place")
         console.print(f"{count} that the tagger labels otherwise, best first:")

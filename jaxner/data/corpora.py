@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,9 @@ class Split:
             `schemes.TAGS` if they are tags.
         sha256: Checksum of the decompressed file.
         ill_formed: Number of labels that break the scheme.
-        notes: Ill-formed labels, changes by the reader, differences from the published.
+        notes: Of ill-formed labels, the first if there are any; of changes by the
+            reader; of differences from the published corpus.
         vectors: Precomputed vectors of each sentence, or None.
-        ill_formed_note: The one of `notes` that counts ill-formed labels, or None.
     """
 
     name: str
@@ -54,7 +54,6 @@ class Split:
     ill_formed: int = 0
     notes: tuple[str, ...] = ()
     vectors: Any = None
-    ill_formed_note: str | None = None
 
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
         """Returns the sentences with well-formed labels in another scheme.
@@ -68,10 +67,7 @@ class Split:
             raise InputError(message, self.path)
         if scheme == schemes.TAGS:
             return tuple(self.examples)
-        return tuple(
-            dataclasses.replace(e, labels=tuple(schemes.convert(e.labels, scheme)))
-            for e in self.examples
-        )
+        return _relabelled(self.examples, lambda x: schemes.convert(x, scheme))
 
     def types(self) -> tuple[str, ...]:
         """Returns the entity types or the tags, sorted."""
@@ -101,6 +97,14 @@ class Split:
         kinds += "" if has_tags else f", {self.scheme}"
         line = f"{f'{self.name} {self.split}'.strip()}: {sizes} of {kinds}"
         return "\n  ".join([line, *self.notes])
+
+
+def _relabelled(
+    examples: Iterable[Example], change: Callable[[Sequence[str]], Iterable[str]]
+) -> tuple[Example, ...]:
+    return tuple(
+        dataclasses.replace(e, labels=tuple(change(e.labels))) for e in examples
+    )
 
 
 def read(
@@ -139,10 +143,7 @@ def split_of(
     if not has_tags and schemes.is_io(names):
         first = min(names - {"O"})
         notes.append(f"labels have no prefixes (IO): {first} is read as I-{first}")
-        examples = tuple(
-            dataclasses.replace(e, labels=tuple(schemes.from_io(e.labels)))
-            for e in examples
-        )
+        examples = _relabelled(examples, schemes.from_io)
         names = set(schemes.from_io(names))
     wrong = {n: problem for n in names if (problem := _problem(n, has_tags))}
     if wrong:
@@ -151,7 +152,7 @@ def split_of(
             raise problems[0]
         errors += problems
         examples = tuple(e for e in examples if wrong.keys().isdisjoint(e.labels))
-    lines, note = [], None
+    lines = []
     if not has_tags:
         detected = schemes.detect(example.labels for example in examples)
         broken = {
@@ -160,20 +161,19 @@ def split_of(
                 for example in examples
                 for position in schemes.violations(example.labels, known)
             ]
-            for known in dict.fromkeys((scheme or detected, detected))
+            for known in (scheme or detected, detected)
         }
         best = min(broken, key=lambda known: len(broken[known]))
         if scheme and best != scheme:
             notes.append(f"labels are {best}, not {scheme} as published")
         scheme, lines = best, broken[best]
     if lines:
-        note = f"{counted(len(lines), 'label')} against {scheme}, first in line "
-        note += ", ".join(map(str, lines[:5]))
-        notes.append(note)
-    count, notes = len(lines), tuple(notes)
+        shown = ", ".join(map(str, lines[:5]))
+        count = counted(len(lines), "label")
+        notes.insert(0, f"{count} against {scheme}, first in line {shown}")
     name = path.name if name is None else name
-    facts = scheme or "", file.sha256, count, notes
-    return Split(name, split, path, examples, *facts, ill_formed_note=note)
+    facts = scheme or "", file.sha256, len(lines), tuple(notes)
+    return Split(name, split, path, examples, *facts)
 
 
 def _problem(label: str, has_tags: bool) -> str:
@@ -201,8 +201,8 @@ def _label_errors(
     elif like_labels > len(tokens) / 2:
         hint = "; are the columns swapped? Set token_column and label_column"
     elif not any("; " in problem for problem in wrong.values()):
-        hint = "; is it the right column (label_column)? Or are they tags, without "
-        hint += "spans (scheme tags)?"
+        hint = "; is the column right (label_column)? Are they tags, without spans "
+        hint += "(scheme tags)?"
     return [
         InputError(wrong[label] + hint, example.path or path, line)
         for example in examples
@@ -229,7 +229,7 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
     unit = "documents" if has_documents else "sentences"
-    groups = batching.groups(documents if has_documents else [*range(len(documents))])
+    groups = batching.groups(documents if has_documents else range(len(documents)))
     if len(groups) < 2:
         raise InputError("expected several sentences, to take dev from", train.path)
     count = min(max(1, round(share * len(groups))), len(groups) - 1)
@@ -395,8 +395,8 @@ def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Pat
     sought = ", ".join(dict.fromkeys(map(str, tried)))  # each path once
     raise FileNotFoundError(
         f"No vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the folder "
-        "that holds vectors/, or give a path. GloVe vectors are at "
-        "https://nlp.stanford.edu/projects/glove; for others, see their authors' pages"
+        "that holds vectors/, or give a path. https://nlp.stanford.edu/projects/glove "
+        "has GloVe's"
     )
 
 
@@ -427,15 +427,11 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
         raise InputError(f"Several {split} files in {folder}: {several}; keep only one")
     if files:
         return files[0]
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"Expected a folder, {folder} is a file")
     beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
     content = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
-    where = ""
+    message = f"No {split} file in the folder {folder}: {content}. Possible names, "
+    message += f"each also with .gz: {', '.join(names)}"
     if corpus.name in CORPORA:
-        where = f". Set {DATA_VARIABLE} to the folder that holds the folder "
-        where += f"{corpus.name}, or name a directory. {corpus.source}"
-    raise FileNotFoundError(
-        f"No {split} file in the folder {folder}: {content}. Possible names, each also "
-        f"with .gz: {', '.join(names)}{where}"
-    )
+        message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
+        message += f"{corpus.name}, or name a directory. {corpus.source}"
+    raise FileNotFoundError(message)

@@ -34,7 +34,6 @@ from jaxner.wording import counted
 _HEAD = 1000  # rows for detecting the number of dimensions
 _QUOTED = 5  # malformed rows to quote
 _BEARABLE = 0.1  # maximum share of malformed rows
-_SUFFIXES = (".hdf5", ".h5", ".npz", ".safetensors")
 
 
 @dataclass(frozen=True)
@@ -58,28 +57,8 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     field that is not a finite float32, or bytes that are not UTF-8; more than a tenth
     of these is an InputError. If several rows have the same word, the first counts.
     """
-    try:
-        with open_binary(path) as file:
-            if b"\0" in file.peek(1 << 12):
-                message = "expected word vectors as text, got a binary file"
-                raise InputError(message, path)
-            return _read(file, path)
-    except DAMAGED_GZIP as error:
-        raise InputError(f"damaged gzip file ({error})", path) from error
-
-
-def width(path: str | os.PathLike[str]) -> int:
-    """Returns the dimensions of the vectors of a file, by its first lines."""
-    with open_binary(path) as file:
-        head = [*itertools.islice(file, _HEAD)]
-    header = _header(head)
-    return header[1] if header else _dimensions(head)
-
-
-def _read(file: Any, path: str | os.PathLike[str]) -> Vectors:
-    lines = (line.replace(b"\t", b" ").rstrip(b" \r\n") for line in file)
+    lines = _lines(path)
     head = [*itertools.islice(lines, _HEAD)]
-    head[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in head[:1]]
     header = _header(head)
     size = header[1] if header else _dimensions(head)
     words: dict[str, None] = {}  # keeps the order
@@ -106,11 +85,29 @@ def _read(file: Any, path: str | os.PathLike[str]) -> Vectors:
         problem = notes[0] if notes else "found none"
         raise InputError(f"expected rows of a word and its numbers; {problem}", path)
     if header and header[0] != count:
-        notes.append(
-            f"the header announces {header[0]:,} rows, but the file has {count:,}"
-        )
+        notes.append(f"the header announces {header[0]:,} rows, the file has {count:,}")
     table = np.frombuffer(numbers, np.float32).reshape(len(words), size)
     return Vectors(tuple(words), table, malformed, duplicates, tuple(notes))
+
+
+def width(path: str | os.PathLike[str]) -> int:
+    """Returns the dimensions of the vectors of a file, by its first lines."""
+    head = [*itertools.islice(_lines(path), _HEAD)]
+    header = _header(head)
+    return header[1] if header else _dimensions(head)
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    try:
+        with open_binary(path) as file:
+            for number, line in enumerate(file):
+                if number < 10 and b"\0" in line:
+                    message = "expected word vectors as text, got a binary file"
+                    raise InputError(message, path)
+                line = line if number else line.removeprefix(b"\xef\xbb\xbf")
+                yield line.replace(b"\t", b" ").rstrip(b" \r\n")
+    except DAMAGED_GZIP as error:
+        raise InputError(f"damaged gzip file ({error})", path) from error
 
 
 def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:
@@ -197,12 +194,9 @@ def read_contextual(
 
 
 def _another(path: Path, problem: str) -> InputError:
-    return InputError(
-        f"belongs to another text: {problem}. Compute the vectors again from exactly "
-        "these tokens: one sentence per line, in the order of the file, spaces between "
-        "tokens, no line -DOCSTART-.",
-        path,
-    )
+    message = f"belongs to another text: {problem}. Compute the vectors again from "
+    message += "exactly these tokens, one sentence per line, without -DOCSTART-"
+    return InputError(message, path)
 
 
 def write_contextual(
@@ -215,23 +209,22 @@ def write_contextual(
     `vectors` are `[T, D]` or `[S, T, D]` for each sentence. `InputError`: the numbers
     of vectors and tokens differ, or the ending of the path is unknown.
     """
-    kind = _kind(Path(path))
     texts = [" ".join(tokens) for tokens in sentences]
     arrays: dict[str, Any] = {}
     for i, (values, tokens) in enumerate(zip(vectors, sentences, strict=True)):
         _by_token(values, len(tokens), f"sentence {i + 1}")
         arrays[str(i)] = np.ascontiguousarray(values)
-    if kind == ".npz":
+    library = _library(Path(path))
+    if library is np:
         np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
-    elif kind == ".safetensors":
+    elif library.__name__ == "safetensors":
         about = {"tokens": json.dumps(texts)}
-        _library(kind).numpy.save_file(arrays, path, metadata=about)
+        library.numpy.save_file(arrays, path, metadata=about)
     else:
-        h5py = _library(kind)
-        with h5py.File(path, "w") as file:
+        with library.File(path, "w") as file:
             for key, values in arrays.items():
                 file.create_dataset(key, data=values)
-            file.create_dataset("tokens", data=texts, dtype=h5py.string_dtype())
+            file.create_dataset("tokens", data=texts, dtype=library.string_dtype())
 
 
 def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -251,10 +244,9 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
             raise InputError("This tagger takes no vectors; expected vectors=None")
         return None
     if vectors is None:
-        raise InputError(
-            f"This tagger needs vectors of {counted(sizes[0], 'layer')} and {sizes[1]} "
-            "dimensions for each token, got none: pass `vectors`."
-        )
+        layers, dim = counted(sizes[0], "layer"), sizes[1]
+        message = f"This tagger needs vectors of {layers} and {dim} dimensions for "
+        raise InputError(f"{message}each token, got none: pass `vectors`.")
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)
         return vectors
@@ -299,37 +291,31 @@ class _Arrays:
     """An open file with one array per sentence, named in `keys`."""
 
     def __init__(self, path: Path):
-        self.path, self._kind = path, _kind(path)
+        self.path, library = path, _library(path)
         if not path.is_file():
             raise FileNotFoundError(f"No file of vectors at {path}")
-        if self._kind == ".npz":
+        if library is np:
             self._file: Any = np.load(path, allow_pickle=False)
             weakref.finalize(self, self._file.close)
-        elif self._kind == ".safetensors":
-            self._file = _library(self._kind).safe_open(path, "np")
+        elif library.__name__ == "safetensors":
+            self._file = library.safe_open(path, "np")
         else:
-            self._file = _library(self._kind).File(path, "r")
+            self._file = library.File(path, "r")
+        slices = getattr(self._file, "get_slice", None)
+        self._item: Any = slices or self._file.__getitem__
         self.keys = {*self._file.keys()} - {"sentence_to_index", "tokens"}
 
     def array(self, key: str) -> np.ndarray:
         """Returns an array."""
-        if self._kind == ".safetensors":
-            return self._file.get_tensor(key)
-        return self._file[key][()]
+        return self._item(key)[:]
 
     def sizes(self, key: str) -> tuple[int, tuple[int, int]]:
-        """Returns the tokens of a sentence, and layers and dimensions; reads no array.
+        """Returns the tokens of a sentence, and layers and dimensions.
 
         An array of fewer than two or more than three axes fails here.
         """
-        if self._kind == ".npz":
-            with self._file.zip.open(f"{key}.npy") as member:
-                np.lib.format.read_magic(member)
-                shape = np.lib.format.read_array_header_1_0(member)[0]
-        elif self._kind == ".safetensors":
-            shape = tuple(self._file.get_slice(key).get_shape())
-        else:
-            shape = self._file[key].shape
+        item = self._item(key)  # of .npz files, the array itself
+        shape = item.shape if hasattr(item, "shape") else item.get_shape()
         layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
         return tokens, (layers, dim)
 
@@ -339,22 +325,19 @@ class _Arrays:
             return {i: _cleaned(text) for i, text in enumerate(texts)}
         if index := self._strings("sentence_to_index"):
             return {int(n): _cleaned(text) for text, n in json.loads(index[0]).items()}
-        raise InputError(
-            "does not list its text: it has neither 'tokens' nor 'sentence_to_index'. "
-            "Write it with jaxner.data.vectors.write_contextual, or with AllenNLP's "
-            "elmo command without --forget-sentences.",
-            self.path,
-        )
+        message = "lists no text, as 'tokens' or 'sentence_to_index': write it with "
+        message += "write_contextual, or AllenNLP's elmo without --forget-sentences"
+        raise InputError(message, self.path)
 
     def _strings(self, name: str) -> list[Any]:
         """Returns an entry with strings; an empty list if there is none."""
-        if self._kind == ".safetensors":
+        if hasattr(self._file, "metadata"):
             return json.loads((self._file.metadata() or {}).get(name, "[]"))
         if name not in self._file:
             return []
-        if self._kind == ".npz":
-            return self._file[name].tolist()
-        return np.atleast_1d(self._file[name].asstr()[()]).tolist()
+        values = self._file[name]
+        values = values.asstr()[()] if hasattr(values, "asstr") else values
+        return np.atleast_1d(values).tolist()
 
 
 @contextlib.contextmanager
@@ -372,16 +355,14 @@ def _cleaned(text: str) -> str:
     return " ".join(text.split())
 
 
-def _kind(path: Path) -> str:
-    if path.suffix not in _SUFFIXES:
-        known = ", ".join(_SUFFIXES)
-        raise InputError(f"unknown ending {path.suffix!r}; known: {known}", path)
-    return path.suffix
-
-
-def _library(kind: str) -> Any:
-    """Returns the library that reads and writes a kind of file."""
-    if kind != ".safetensors":
-        return errors.optional("h5py", f"A {kind} file")
-    errors.optional("safetensors.numpy", f"A {kind} file")
-    return errors.optional("safetensors", f"A {kind} file")
+def _library(path: Path) -> Any:
+    """Returns the library that reads and writes a file: NumPy, safetensors or h5py."""
+    if path.suffix == ".npz":
+        return np
+    if path.suffix == ".safetensors":
+        errors.optional("safetensors.numpy", "A .safetensors file")
+        return errors.optional("safetensors", "A .safetensors file")
+    if path.suffix in (".hdf5", ".h5"):
+        return errors.optional("h5py", f"A {path.suffix} file")
+    message = f"unknown ending {path.suffix!r}; known: .hdf5, .h5, .npz, .safetensors"
+    raise InputError(message, path)
