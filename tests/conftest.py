@@ -27,11 +27,16 @@ _CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
+# What JAX traces makes many objects and little garbage; looking for it at Python's own
+# pace takes a sixth of the time.
+gc.set_threshold(100_000)
+
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and what
 # they start would, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import filelock
 import hypothesis
 import jax
 import pytest
@@ -137,11 +142,16 @@ def corpus(tmp_path_factory):
 
 
 def _trained(name, make_config, corpus, factory):
-    """Returns the folder of a finished run."""
+    """Returns the folder of a finished run, which the first worker to ask trains."""
     import train
 
-    folder = factory.mktemp("runs") / name
-    train.main_run(make_config(corpus), folder)
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "runs" / name
+    with filelock.FileLock(shared / f"{name}.lock"):
+        if not (folder / "result.json").exists():
+            train.main_run(make_config(corpus), folder)
     return folder
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import jaxner
 from jaxner import cli
+from jaxner.models.model import named
 from tests.golden import make_encoders
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -149,13 +150,22 @@ def losses(folder):
     return [json.loads(line)["loss"] for line in lines]
 
 
-def weights_tree(tagger):
-    """Returns the shape of each array of a tagger's weights, by name."""
-    leaves = jax.tree.leaves_with_path(tagger.weights)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): list(leaf.shape)
-        for path, leaf in leaves
-    }
+def untrained(config):
+    """Returns the shapes that a run's weights begin with; nothing is compiled."""
+    from jaxner.training import corpus
+
+    corpus.fit_width(config)
+    words = config.model.representation.words
+    vocabulary = corpus.load_data(
+        config.data.to_dict(), word_dim=words and words.dim, log=lambda _: None
+    ).vocabulary
+    model = jaxner.build(vocabulary, **config.model.to_dict())
+    return jax.eval_shape(lambda key: jaxner.init(model, key), jax.random.key(0))
+
+
+def shapes(weights):
+    """Returns the shape of each array of weights, by name."""
+    return {name: list(leaf.shape) for name, leaf in named(weights).items()}
 
 
 # --- Stored runs ----------------------------------------------------------------------
@@ -172,33 +182,36 @@ def unpack(name, folder):
     return folder
 
 
-def answers(tagger, texts, vectors=None):
-    """Returns what a tagger says about sentences, as JSON values."""
+def answers(tagger, texts, vectors=None, exported=None):
+    """Returns what a tagger says about sentences, as JSON values.
+
+    A tagger that was `exported` decodes in one way only.
+    """
     options = {} if vectors is None else {"vectors": vectors}
-    record = {"labels": [" ".join(s) for s in jaxner.tag(tagger, texts, **options)]}
-    record["strict"] = [
-        " ".join(s) for s in jaxner.tag(tagger, texts, constrained=True, **options)
-    ]
+    says = exported or tagger
+    record = {"labels": [" ".join(s) for s in says.tag(texts, **options)]}
+    if not exported:
+        strict = tagger.tag(texts, constrained=True, **options)
+        record["strict"] = [" ".join(s) for s in strict]
     if type(tagger.model.head).__name__ == "Seq2seqHead":
         return record
     record["entities"] = [
         [[e.start, e.end, e.type, _rounded(e.probability)] for e in entities]
-        for entities in jaxner.entities(tagger, texts, **options)
+        for entities in says.entities(texts, **options)
     ]
     record["marginals"] = [
         [_rounded(p) for p in np.max(np.asarray(rows), axis=1)]
-        for rows in jaxner.marginals(tagger, texts, **options)
+        for rows in says.marginals(texts, **options)
     ]
     if tagger.model.mc_dropout.num_samples:
-        key = jax.random.key(1)
-        passes = jaxner.uncertainty(tagger, texts, key, 4, **options)
+        passes = says.uncertainty(texts, jax.random.key(1), 4, **options)
         record["uncertainty"] = [
             [_rounded(h) for h in np.asarray(each.entropy)] for each in passes
         ]
-    elif getattr(tagger.model.head, "transitions", False):
+    elif getattr(tagger.model.head, "transitions", False) and not exported:
         record["n_best"] = [
             [[" ".join(each.labels), _rounded(each.probability)] for each in best]
-            for best in jaxner.n_best(tagger, texts, 3, **options)
+            for best in tagger.n_best(texts, 3, **options)
         ]
     return record
 

@@ -18,6 +18,7 @@ from jaxner.errors import DamagedFileError, InputError
 from jaxner.models.model import named
 from tests import fence
 
+ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 # What no program needs; `scipy` and `ml_dtypes` come with JAX.
 ABSENT = (
@@ -58,32 +59,21 @@ def changed(file, target, changes=(), facts=(), lies=None):
     return target
 
 
-def check_equal(alone, tagger, texts, **context):
-    """Asserts that both answer alike."""
-    assert alone.labels == tagger.labels
-    assert alone.tag(texts, **context) == tagger.tag(texts, **context)
-    if type(tagger.model.head).__name__ == "Seq2seqHead":
-        with pytest.raises(InputError, match="no marginals"):
-            alone.marginals(texts, **context)
-        return
-    entities = (x.entities(texts, **context) for x in (alone, tagger))
-    for left, right in zip(*entities, strict=True):
+def test_it_answers_as_the_tagger(alone, params):
+    assert isinstance(alone, exported.Exported)
+    assert alone.labels == params.labels
+    sides, texts = (alone, params), [TOKENS, []]  # one shape
+    assert alone.tag(texts) == params.tag(texts)
+    for left, right in zip(*(x.entities(texts) for x in sides), strict=True):
         assert [entity[:6] for entity in left] == [entity[:6] for entity in right]
         chances = [[entity.probability for entity in side] for side in (left, right)]
         np.testing.assert_allclose(*chances, atol=1e-5)
-    chances = alone.marginals(texts, **context), tagger.marginals(texts, **context)
-    for left, right in zip(*chances, strict=True):
+    for left, right in zip(*(x.marginals(texts) for x in sides), strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
-    key = jax.random.key(3)
-    sides = (x.uncertainty(texts, key, 3, **context) for x in (alone, tagger))
-    for left, right in zip(*sides, strict=True):
+    passes = (x.uncertainty(texts, jax.random.key(3), 3) for x in sides)
+    for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
-
-
-def test_it_answers_as_the_tagger(alone, params):
-    assert isinstance(alone, exported.Exported)
-    check_equal(alone, params, [TOKENS, []])  # one shape
     for tokens in (TOKENS, ["Rome"] * 70, [["a" * 200, "b"]] * 40):
         assert alone.tag(tokens) == params.tag(tokens)
     text = "Rome beat Milan. Rain fell."
@@ -109,8 +99,11 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
     alone = jaxner.load_exported(tmp_path / "tagger.zip")
     assert isinstance(alone, exported.Exported)
     vectors = fence.vectors(tagger, texts)
-    context = {"vectors": vectors} if vectors else {}
-    check_equal(alone, tagger, texts, **context)
+    answers = fence.answers(tagger, texts, vectors, alone)
+    fence.same(answers, {key: ANSWERS[name][key][:1] for key in answers})
+    if name == "seq2seq":
+        with pytest.raises(InputError, match="no marginals"):
+            alone.marginals(texts)
 
 
 def test_a_tagger_of_documents_reads_them_whole(tmp_path):
