@@ -211,7 +211,7 @@ def answers(tagger, texts, vectors=None, exported=None):
     elif getattr(tagger.model.head, "transitions", False) and not exported:
         record["n_best"] = [
             [[" ".join(each.labels), _rounded(each.probability)] for each in best]
-            for best in tagger.n_best(texts, 3, **options)
+            for best in jaxner.n_best(tagger, texts, 3, **options)
         ]
     return record
 
