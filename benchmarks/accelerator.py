@@ -4,60 +4,30 @@ r"""Measures the gain by this machine's accelerator, in bounded time.
     python -m benchmarks.accelerator --minutes 3 --only systems seeds
 
 systems: training of each system at batch 10, 32, 128 and 512. seeds: K restarts in one
-program. bfloat16: some systems in both precisions. tagging: strings to strings, by
-calls of as many sentences (0: all). Parts take turns, and each row is stored at once,
-so a run that is cut keeps some of each. No row is begun that would end after the time
-is up, if it took as long as the part's longest.
+program. bfloat16: training at batch 32, in that format. tagging: strings to strings,
+all sentences in one call. Parts take turns, and each row is stored at once, so a run
+that is cut keeps some of each. No row is begun that would end after the time is up, if
+it took as long as the longest so far.
 """
 
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from benchmarks import measure, tagging
-from benchmarks.measure import SAME_SIZE, SYSTEMS
+from benchmarks import measure
+from benchmarks.measure import SYSTEMS
 
-FIRST = 40.0  # expected seconds of a part's first row
-
-
-class Case(NamedTuple):
-    """A row to measure."""
-
-    system: str
-    batch: int
-    seeds: int = 1
-    dtype: str = "float32"
-
-
-PARTS = {
-    "systems": [Case(x, b) for b in (10, 32, 128, 512) for x in SYSTEMS],
-    "seeds": [Case("GRN", b, k) for b in (10, 32) for k in (1, 2, 5, 10)],
-    "bfloat16": [
-        Case(*case)
-        for case in itertools.product(
-            ("GRN", SAME_SIZE, "ID-CNN"), (32, 128), [1], ("float32", "bfloat16")
-        )
-    ],
-    "tagging": [Case(x, 0) for x in SYSTEMS],
+FIRST = 40.0  # expected seconds of the first row
+# Rows: system, sentences of a batch (0: all), restarts and number format.
+PARTS: dict[str, list[tuple[str, int, int, str]]] = {
+    "systems": [(x, b, 1, "float32") for b in (10, 32, 128, 512) for x in SYSTEMS],
+    "seeds": [("GRN", b, k, "float32") for b in (10, 32) for k in (1, 2, 5, 10)],
+    "bfloat16": [(x, 32, 1, "bfloat16") for x in SYSTEMS],
+    "tagging": [(x, 0, 1, "float32") for x in SYSTEMS],
 }
-
-
-def workers(part: str, case: Case, folder: Path, options: Any) -> Any:
-    """Returns the worker of a row."""
-    mode, task = "tag", {"file": str(folder / "text.json"), "batch": case.batch}
-    if part != "tagging":
-        changes = {"batch_size": case.batch, "data.num_shapes": 1}
-        changes |= {"model.dtype": case.dtype}
-        if case.seeds > 1:
-            changes |= {"num_seeds": case.seeds, "restarts": "together"}
-        mode, task = "train", {"corpus": str(folder), "options": changes}
-    task["quick"] = options.quick
-    return measure.workers(mode, [case.system], options.trees, **task)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -72,26 +42,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     tokens = sum(len(tokens) for tokens, _ in train)
     end = time.monotonic() + 60 * options.minutes
     tables: dict[str, list[Any]] = {name: [] for name in options.only}
-    longest = dict.fromkeys(tables, min(FIRST, 6 * options.minutes))
-    skipped = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        measure.write_corpus(folder, train)
-        tagging.write_texts(folder / "text.json", train, train)
-        for cases in itertools.zip_longest(*(PARTS[name] for name in tables)):
-            for part, case in zip(tables, cases, strict=True):
-                start = time.monotonic()
-                if case is None or start + longest[part] > end:
-                    skipped += case is not None
-                    continue
-                ours = workers(part, case, folder, options)
-                timings, _ = measure.race(ours, {}, options.rounds)
-                (row,) = measure.rows(timings, case.seeds * tokens, "tokens", [])
-                tables[part].append({**case._asdict(), **row})
-                longest[part] = max(longest[part], time.monotonic() - start)
-                report.table(part, tables[part])
-    if skipped:
-        report.say(f"The time was up: {skipped} measurements were skipped")
+    longest = min(FIRST, 6 * options.minutes)
+    parts = ([(name, case) for case in PARTS[name]] for name in tables)
+    turns = itertools.chain(*itertools.zip_longest(*parts))
+    for part, case in filter(None, turns):
+        start = time.monotonic()
+        if start + longest > end:
+            report.say(f"The time was up before {part}, {case}")
+            break
+        system, batch, seeds, dtype = case
+        changes = {"data.num_shapes": 1, "model.dtype": dtype}
+        if seeds > 1:
+            changes |= {"num_seeds": seeds, "restarts": "together"}
+        mode = "tag" if part == "tagging" else "train"
+        task = {"batch": batch, "changes": changes}
+        timings, _ = measure.race(mode, [system], options, [train] * 2, **task)
+        (row,) = measure.rows(timings, seeds * tokens, "tokens", [])
+        row |= {"batch": batch, "seeds": seeds, "dtype": dtype}
+        tables[part].append(row)
+        longest = max(longest, time.monotonic() - start)
+        report.table(part, tables[part])
 
 
 if __name__ == "__main__":

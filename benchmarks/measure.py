@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,13 @@ class Timing:
         return Interval.of(theirs / ours for theirs, ours in pairs)
 
 
+def turns(names: Iterable[str], rounds: int) -> Iterator[str]:
+    """Yields names round by round, in reverse order every second round."""
+    ways = list(names), list(names)[::-1]
+    for number in range(rounds):
+        yield from ways[number % 2]
+
+
 def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
     """Returns the timings of runs that take turns.
 
@@ -117,10 +124,9 @@ def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Tim
         firsts[name] = seconds(run, 1)
         counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / seconds(run, 1)))
     samples: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(rounds):
-        for name in list(runs)[:: 1 if number % 2 == 0 else -1]:
-            time.sleep(_PAUSE_SECONDS)
-            samples[name].append(seconds(runs[name], counts[name]))
+    for name in turns(runs, rounds):
+        time.sleep(_PAUSE_SECONDS)
+        samples[name].append(seconds(runs[name], counts[name]))
     return {name: Timing(firsts[name], tuple(samples[name])) for name in runs}
 
 
@@ -149,18 +155,18 @@ def rows(
     return table
 
 
-class Worker:
-    """A process of `benchmarks.worker` in a checkout; does a turn at each call."""
+class Worker(subprocess.Popen):
+    """A process of `benchmarks.worker` in a checkout; does a turn at each call.
+
+    It ends when its standard input is closed.
+    """
 
     def __init__(self, tree: Path, mode: str, **task: Any):
-        # Open as long as the process runs. A pipe could fill while this reads a line.
-        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         worker = str(Path(__file__).with_name("worker.py"))
-        self._process = subprocess.Popen(
+        super().__init__(
             [sys.executable, "-P", worker, mode, json.dumps(task)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
             text=True,
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree)},
@@ -168,50 +174,72 @@ class Worker:
 
     def __call__(self) -> None:
         """Does a turn; raises RuntimeError if the process ended."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        if not self._process.stdout.readline():
-            self._errors.seek(0)
-            lines = self._errors.read().strip().splitlines() or ["no message"]
-            raise RuntimeError(f"A worker ended: {lines[-1]}")
+        print(file=self.stdin, flush=True)
+        if not (self.stdout and self.stdout.readline()):
+            raise RuntimeError("A worker ended")
 
     def peak_mb(self) -> float | None:
         """Returns the peak host memory so far, in MiB; None where it is unknown."""
-        status = Path(f"/proc/{self._process.pid}/status")
+        status = Path(f"/proc/{self.pid}/status")
         text = status.read_text() if status.exists() else ""
         peak = re.search(r"VmHWM:\s*(\d+) kB", text)
         return int(peak[1]) / 1024 if peak else None
 
-    def close(self) -> None:
-        """Ends the process."""
-        self._process.kill()
-        self._process.communicate()
-        self._errors.close()
-
-
-def workers(
-    mode: str, systems: Iterable[str], trees: Mapping[str, Path], **task: Any
-) -> dict[str, Worker]:
-    """Returns a worker for each system and checkout; `trees` is by the rows' suffix."""
-    return {
-        f"{name}{suffix}": Worker(tree, mode, config=SYSTEMS[name], **task)
-        for name in systems
-        for suffix, tree in trees.items()
-    }
-
 
 def race(
-    ours: Mapping[str, Worker], theirs: Mapping[str, Callable[[], Any]], rounds: int
+    mode: str,
+    systems: Iterable[str],
+    options: Any,
+    texts: Sequence[Sequence[Any]],
+    rivals: Mapping[str, Callable[[], Any]] | None = None,
+    **task: Any,
 ) -> tuple[dict[str, Timing], dict[str, float | None]]:
-    """Returns the timings of all, and the workers' peak memory; closes the workers."""
-    try:
-        timings = compare({**ours, **theirs}, rounds)
+    """Returns the timings of all, and peak memory of our systems, in workers.
+
+    `texts` has the sentences to train on and, if others than a few, those to tag.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        write_corpus(folder, *texts)
+        task |= {"corpus": str(folder), "quick": options.quick}
+        ours = {}
+        for name in systems:
+            for suffix, tree in options.trees.items():
+                worker = Worker(tree, mode, config=SYSTEMS[name], **task)
+                ours[f"{name}{suffix}"] = stack.enter_context(worker)
+        timings = compare({**ours, **(rivals or {})}, options.rounds)
         return timings, {name: worker.peak_mb() for name, worker in ours.items()}
-    finally:
-        for worker in ours.values():
-            worker.close()
+
+
+def beside_peers(
+    mode: str, doc: str | None, batches: list[int], argv: Sequence[str] | None
+) -> None:
+    """Runs a benchmark of our systems, in a mode of workers, beside the peers."""
+    made = parser(doc)
+    made.add_argument("--systems", nargs="*", choices=SYSTEMS)
+    kinds = peers.KINDS
+    made.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
+    made.add_argument("--batch", type=int, nargs="+", default=batches)
+    made.add_argument("--against", type=Path, help="root of another checkout")
+    options = parse(made, argv)
+    report = Report(options.json)
+    texts = [load(options.dataset, "train", options.limit)]
+    rivals = peers.build(options.peers, texts[0], report.say)
+    if mode == "tag":
+        texts.append(load(options.dataset, "dev", options.limit))
+        for peer in rivals.values():
+            peer.epoch(32)
+    sentences = [tokens for tokens, _ in texts[-1]]
+    count = sum(map(len, sentences))
+    about = f"{options.dataset}, {len(sentences):,} sentences, {count:,} tokens"
+    for batch in options.batch:
+        theirs = peers.runs(rivals, batch, sentences if mode == "tag" else None)
+        task = mode, options.systems, options, texts
+        timings, memory = race(*task, theirs, batch=batch)
+        table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
+        for row in table:
+            row["peak, MiB"] = memory.get(row["system"])
+        report.table(f"{mode}, batch {batch or 'whole'}: {about}", table)
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
@@ -224,17 +252,6 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     made.add_argument("--rounds", type=int, default=7)
     made.add_argument("--json", metavar="FILE", help="file for the tables")
     made.add_argument("--quick", action="store_true", help="tiny: does it run?")
-    return made
-
-
-def systems_parser(doc: str | None, batches: list[int]) -> argparse.ArgumentParser:
-    """Returns a parser of a benchmark that sets our systems beside others."""
-    made = parser(doc)
-    made.add_argument("--systems", nargs="*", choices=SYSTEMS)
-    kinds = peers.KINDS
-    made.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
-    made.add_argument("--batch", type=int, nargs="+", default=batches)
-    made.add_argument("--against", type=Path, help="root of another checkout")
     return made
 
 
@@ -258,12 +275,13 @@ def load(dataset: str, split: str, limit: int = 0) -> list[tuple[list[str], list
     return [(list(e.tokens), list(e.labels or ())) for e in examples[: limit or None]]
 
 
-def write_corpus(folder: Path, train: Sequence[tuple[list[str], list[str]]]) -> None:
-    """Writes a corpus; its dev and test splits are small, so that epochs train."""
+def write_corpus(folder: Path, train: Sequence[Any], text: Sequence[Any] = ()) -> None:
+    """Writes a corpus; dev, and test without a text, are small: epochs shall train."""
     folder.mkdir(parents=True, exist_ok=True)
-    blocks = ["\n".join(map(" ".join, zip(*x, strict=True))) + "\n" for x in train]
-    for split, count in (("train", len(train)), ("dev", 8), ("test", 8)):
-        (folder / f"{split}.conll").write_text("\n".join(blocks[:count]), "utf-8")
+    splits = {"train": train, "dev": train[:8], "test": text or train[:8]}
+    for split, sentences in splits.items():
+        blocks = ("\n".join(map(" ".join, zip(*x, strict=True))) for x in sentences)
+        (folder / f"{split}.conll").write_text("\n\n".join(blocks) + "\n", "utf-8")
 
 
 class Report:

@@ -27,7 +27,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -77,8 +77,8 @@ class SpaCy:
 
 
 @contextlib.contextmanager
-def serves(*command: str) -> Iterator[Server]:
-    """Yields a process that serves, once it is ready."""
+def serves(*command: str) -> Iterator[Any]:
+    """Yields a process that serves, its port and its log, once it is ready."""
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     pipe: Any = {"stdout": subprocess.PIPE, "stderr": log, "text": True}
     with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as started:
@@ -87,17 +87,9 @@ def serves(*command: str) -> Iterator[Server]:
         try:
             while asyncio.run(with_clients(port, 1, is_ready)) != [True]:
                 time.sleep(0.2)
-            yield Server(started, port, log)
+            yield types.SimpleNamespace(process=started, port=port, log=log)
         finally:
             started.kill()
-
-
-class Server(NamedTuple):
-    """A process that serves."""
-
-    process: subprocess.Popen
-    port: int
-    log: IO[str]
 
 
 class Client:
@@ -166,7 +158,7 @@ def spans(content: bytes) -> list[Any]:
     return [(e["start"], e["end"], e["type"], e["text"]) for e in result["entities"]]
 
 
-def soak(server: Server, bodies: Sequence[bytes], count: int) -> list[Any]:
+def soak(server: Any, bodies: Sequence[bytes], count: int) -> list[Any]:
     """Returns a row of each tenth: faults, and the server's memory; then the sums."""
     expected: list[Any] = []
     huge = b'{"texts": "%s"}' % (b"a" * (1 << 19))
@@ -237,12 +229,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for clients in CLIENTS:
             speeds: dict[str, list[float]] = {name: [] for name in ports}
             seconds: dict[str, list[float]] = {name: [] for name in ports}
-            for number in range(options.rounds):
-                for name in list(ports)[:: 1 if number % 2 == 0 else -1]:
-                    task = ports[name], bodies, clients, options.seconds
-                    speed, taken = load(*task)
-                    speeds[name].append(speed)
-                    seconds[name] += taken
+            for name in measure.turns(ports, options.rounds):
+                speed, taken = load(ports[name], bodies, clients, options.seconds)
+                speeds[name].append(speed)
+                seconds[name] += taken
             rows = []
             for name in ports:
                 pairs = zip(speeds[name], speeds["spaCy"], strict=True)

@@ -3,10 +3,9 @@ r"""Seconds from the start of a process to its first sign of life.
     python -m benchmarks.startup
     python -m benchmarks.startup --against ../before --systems GRN BiLSTM-CRF
 
-`import jax`, `jaxner --version` and `jaxner --help` compile nothing. `first label`
-loads a run and tags a sentence; `first epoch` trains the embedded corpus once. `cold`
-has an empty compilation cache, `warm` one that the cold process filled. All files have
-been read before. Processes take turns and do not overlap.
+`label` loads a run and tags a sentence; `epoch` trains on the embedded corpus once.
+`cold` has an empty compilation cache, `warm` one that the cold process filled. All
+files have been read before. Processes take turns and do not overlap.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jaxner
 from benchmarks import measure, worker
@@ -32,35 +32,17 @@ os._exit(0)
 SENTENCE = ("Ms", "Preston", "left", "Lakeside", "for", "Milan", "on", "Monday")
 
 
-def until(tree: Path, cache: Path, is_cold: bool, begins: str, *arguments: str) -> None:
-    """Starts Python in a checkout and waits for a line that begins with some text.
-
-    A cold start empties the compilation cache first.
-    """
+def begin(tree: Path, cache: Path, is_cold: bool, *arguments: str) -> None:
+    """Runs Python in a checkout; a cold start empties the compilation cache first."""
     if is_cold:
         shutil.rmtree(cache, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     environment |= {"JAX_COMPILATION_CACHE_DIR": str(cache)}
     with tempfile.TemporaryDirectory() as new:
-        process = subprocess.Popen(
-            [sys.executable, *(x.replace("NEW", new) for x in arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=tree,
-            env=environment,
-        )
-        lines = []
-        try:
-            for line in process.stdout or ():
-                lines.append(line)
-                if line.startswith(begins):
-                    return
-        finally:
-            process.kill()
-            process.communicate()
-    raise RuntimeError(f"{' '.join(arguments)}: {''.join(lines[-3:])}")
+        command = [sys.executable, *(x.replace("NEW", new) for x in arguments)]
+        task: Any = {"cwd": tree, "env": environment, "stdout": subprocess.DEVNULL}
+        subprocess.run(command, check=True, **task)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -79,30 +61,23 @@ def main(argv: Sequence[str] | None = None) -> None:
         corpus = folder / "corpus"
         measure.write_corpus(corpus, train)
         for suffix, tree in options.trees.items():
-            begin = functools.partial(until, tree, folder / "cache", False)
-            code = "import jax; print('ready')"
-            runs[f"import jax{suffix}"] = functools.partial(begin, "ready", "-c", code)
-            for flag in ("--version", "--help"):
-                command = functools.partial(begin, "", "-m", "jaxner", flag)
-                runs[f"jaxner {flag}{suffix}"] = command
             for system in options.systems:
                 text = SYSTEMS[system]
-                small = worker.quick_options(text) if options.quick else {}
+                small = {"data.num_shapes": 1} if options.quick else {}
+                changes = {"num_epochs": 1, **small}
                 run = folder / f"run {system}"
                 if not run.exists():
-                    config = worker.config_of(text, small)
+                    config = worker.config_of(text, {})
                     jaxner.save(run, worker.build(config, tokens, CONLL_TYPES))
-                task = {"config": text, "corpus": str(corpus), "options": small}
-                train_py = ["train.py", *worker.training_flags(task)]
-                for event, start in (
-                    ("label", ["", "-c", LABEL, str(run), *SENTENCE]),
-                    ("epoch", ["epoch ", *train_py, "--workdir", "NEW/run"]),
-                ):
+                flags = worker.training_flags(text, str(corpus), changes)
+                label = ["-c", LABEL, str(run), *SENTENCE]
+                epoch = ["train.py", *flags, "--workdir", "NEW/run"]
+                for event, start in (("label", label), ("epoch", epoch)):
                     cache = folder / f"{event} {system}{suffix}"
                     for state in ("cold", "warm"):
-                        begin = functools.partial(until, tree, cache, state == "cold")
-                        title = f"{system}, first {event}, {state}{suffix}"
-                        runs[title] = functools.partial(begin, *start)
+                        task = tree, cache, state == "cold", *start
+                        title = f"{system}, {event}, {state}{suffix}"
+                        runs[title] = functools.partial(begin, *task)
         timings = measure.compare(runs, options.rounds)
     rows = measure.rows(timings, 1, "processes", [])
     for row in rows:

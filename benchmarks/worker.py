@@ -10,30 +10,16 @@ tag     `jaxner.tag` of all sentences, with the sizes of a config and random wei
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import inspect
 import io
 import json
-import operator
 import os
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-QUICK = {
-    "data.num_shapes": 1,
-    "model.representation.words.dim": 8,
-    "model.encoder.hidden_dim": 8,
-    "model.encoder.first.hidden_dim": 5,
-    "model.refinement.num_layers": 1,
-    "model.refinement.num_heads": 2,
-    "model.refinement.head_dim": 8,
-}
-"""Options of `--quick`, for the configs that have them."""
 
 
 def config_of(text: str, options: dict[str, Any]) -> Any:
@@ -42,16 +28,6 @@ def config_of(text: str, options: dict[str, Any]) -> Any:
     config = runpy.run_path(f"configs/{name}.py")["get_config"](argument)
     config.update_from_flattened_dict(options)
     return config
-
-
-def quick_options(text: str) -> dict[str, Any]:
-    """Returns the options in `QUICK` that a config has."""
-    config, options = config_of(text, {}).to_dict(), {}
-    for path, value in QUICK.items():
-        with contextlib.suppress(KeyError, TypeError):  # no such section
-            if functools.reduce(operator.getitem, path.split("."), config) is not None:
-                options[path] = value
-    return options
 
 
 def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
@@ -70,74 +46,75 @@ def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
     return jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
 
 
-def training_flags(task: Any) -> list[str]:
-    """Returns the flags of `train.py` for a config, a folder of files and options."""
-    options = {**task["options"], "data.dir": task["corpus"], "data.vectors": ""}
+def training_flags(text: str, corpus: str, changes: dict[str, Any]) -> list[str]:
+    """Returns the flags of `train.py` for a config, a folder of files and changes."""
+    options = {**changes, "data.dir": corpus, "data.vectors": ""}
     options |= {"data.train_words": True}
-    name, _, argument = task["config"].partition(":")
+    name, _, argument = text.partition(":")
     flags = [f"--config.{key}={value}" for key, value in options.items()]
     return ["--config", f"configs/{name}.py:{argument}", *flags]
 
 
-def train(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
+def read(file: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """Yields tokens and labels of the sentences of a file."""
+    for block in file.read_text("utf-8").strip("\n").split("\n\n"):
+        rows = [line.split(" ") for line in block.split("\n")]
+        yield [token for token, _ in rows], [label for _, label in rows]
+
+
+def train(turn: Callable[[], None], task: Any) -> None:
     """Trains; each epoch is a turn."""
-    small = quick_options(task["config"]) if task["quick"] else {}
-    task["options"] = {**small, **task["options"], "seed": 0, "patience": 0}
-    task["options"] |= {"num_epochs": 10_000, "data.min_count": 1}
+    changes = {"data.num_shapes": 1} if task["quick"] else {}
+    changes |= {"batch_size": task["batch"], "seed": 0, "patience": 0}
+    changes |= {"num_epochs": 10_000, "data.min_count": 1, **task.get("changes", {})}
 
     class Turns(io.StringIO):
         """Standard output of the training; a line of an epoch ends a turn."""
 
         def write(self, text: str) -> int:
             if any(line.startswith("epoch ") for line in text.splitlines()):
-                done()
-                wait()
+                turn()
             return len(text)
 
     sys.stdout = Turns()
     workdir = f"{tempfile.mkdtemp(dir=task['corpus'])}/run"
-    sys.argv = ["train.py", *training_flags(task), "--workdir", workdir]
-    wait()
+    sys.argv = ["train.py", *training_flags(task["config"], task["corpus"], changes)]
+    sys.argv += ["--workdir", workdir]
     runpy.run_path("train.py", run_name="__main__")
 
 
-def tag(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
+def tag(turn: Callable[[], None], task: Any) -> None:
     """Tags; a turn tags all sentences, in calls of some number of them."""
-    options = quick_options(task["config"]) if task["quick"] else {}
-    config = config_of(task["config"], options)
-    wait()
     import jaxner
 
-    tagger = build(config, task["train"], task["types"])
-    sentences = task["sentences"]
+    train = list(read(Path(task["corpus"], "train.conll")))
+    types = sorted({label[2:] for _, labels in train for label in labels} - {""})
+    tagger = build(
+        config_of(task["config"], {}), [tokens for tokens, _ in train], types
+    )
+    sentences = [tokens for tokens, _ in read(Path(task["corpus"], "test.conll"))]
+    size = task["batch"] or len(sentences)
     # Each turn is a new text for a vocabulary that remembers looked-up tokens.
     forget = getattr(tagger.vocabulary, "forget", lambda: None)
     while True:
         forget()
-        for start in range(0, len(sentences), task["batch"] or len(sentences)):
-            stop = start + (task["batch"] or len(sentences))
-            jaxner.tag(tagger, sentences[start:stop])
-        done()
-        wait()
+        for start in range(0, len(sentences), size):
+            jaxner.tag(tagger, sentences[start : start + size])
+        turn()
 
 
 def main() -> None:
     """Runs the mode of the command line."""
     answers = os.fdopen(os.dup(1), "w")
 
-    def wait() -> None:
+    def turn() -> None:
+        answers.write("done\n")
+        answers.flush()
         if not sys.stdin.readline():
             os._exit(0)
 
-    def done() -> None:
-        answers.write("done\n")
-        answers.flush()
-
-    mode = {"train": train, "tag": tag}[sys.argv[1]]
-    task = json.loads(sys.argv[2])
-    if "file" in task:  # too long for a command line
-        task |= json.loads(Path(task["file"]).read_text("utf-8"))
-    mode(wait, done, task)
+    sys.stdin.readline()
+    {"train": train, "tag": tag}[sys.argv[1]](turn, json.loads(sys.argv[2]))
 
 
 if __name__ == "__main__":

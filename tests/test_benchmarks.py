@@ -18,9 +18,8 @@ from benchmarks import (
     startup,
     tagging,
     training,
-    worker,
 )
-from benchmarks.measure import SYSTEMS, Interval, Timing
+from benchmarks.measure import Interval, Timing
 
 
 def test_intervals_are_order_statistics():
@@ -40,11 +39,6 @@ def test_rivals_take_turns_and_ratios_are_of_the_same_rounds():
     rows = measure.rows({"a": fast, "a, before": slow}, 6, "tokens", ["none"])
     assert rows[0]["× before"].median == 2.5
     assert rows[1]["× before"] is None
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_quick_shrinks_each_system(name):
-    assert worker.quick_options(SYSTEMS[name])["data.num_shapes"] == 1
 
 
 PROGRAM = """
@@ -108,7 +102,6 @@ def test_kernels_of_a_program():
     loops, chains, others = 5 * 2 + 3 * 2, 2 + 2, 4
     assert deviceless.count(PROGRAM) == {
         "kernels": loops + chains + others,
-        "loops": "5×2 3×2",
         "collectives": 3,
         "collective MB": (4 * 8 + 2 * 16 + 4 * (8 + 2 * 3)) / 1e6,
     }
@@ -145,7 +138,7 @@ def test_accelerators_launch_few_kernels(tmp_path):
         (tagging, ["--peers", "--systems", "GRN", "--batch", "1", "--against", "."]),
         (kernels, []),
         (startup, []),
-        (papers, ["--tables", "idcnn-6", "grn-6-training", "--tokens", "4"]),
+        (papers, ["--tables", "idcnn-6", "grn-6-training"]),
         (accelerator, ["--minutes", "0.2", "--only", "tagging"]),
     ],
 )
