@@ -6,7 +6,7 @@ predicted label is the gold label; for an entity: whether it is a gold entity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,15 +49,15 @@ class Calibration(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Returns the figures and the bins as JSON values; nan becomes None."""
         figures = {
+            "count": int(self.reliability.counts.sum()),
             "expected_calibration_error": self.error,
             "maximum_calibration_error": self.largest_error,
             "brier": self.brier,
             "mean_probability": self.mean,
             "share_right": self.share,
+            "bins": self.reliability,
         }
-        figures = {name: _defined(value) for name, value in figures.items()}
-        count = int(self.reliability.counts.sum())
-        return {"count": count, **figures, "bins": _columns(self.reliability)}
+        return plain(figures)
 
 
 def calibration(
@@ -89,16 +89,11 @@ def calibration(
         bins = Reliability(edges, counts, sums / counts, right / counts)
     if not len(chances):
         return Calibration(bins, *[float("nan")] * 5)
-    filled = counts > 0
-    gaps = np.abs(bins.confidence - bins.accuracy)[filled]
-    figures = (
-        np.average(gaps, weights=counts[filled]),
-        gaps.max(),
-        np.mean((chances - came_true) ** 2),
-        chances.mean(),
-        came_true.mean(),
-    )
-    return Calibration(bins, *map(float, figures))
+    gaps = np.abs(bins.confidence - bins.accuracy)
+    brier = np.mean((chances - came_true) ** 2)
+    means = chances.mean(), came_true.mean()
+    error = np.nansum(gaps * counts) / len(chances)
+    return Calibration(bins, *map(float, (error, np.nanmax(gaps), brier, *means)))
 
 
 class ThresholdCurve(NamedTuple):
@@ -125,7 +120,7 @@ class ThresholdCurve(NamedTuple):
 
     def to_dict(self) -> dict[str, list[float | None]]:
         """Returns the curve as JSON values; nan becomes None."""
-        return _columns(self)
+        return plain(self)
 
 
 def threshold_curve(
@@ -217,14 +212,6 @@ def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
     return Detection(num_wrong, num_right, means[0], means[1], auroc)
 
 
-def _defined(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _columns(arrays: Any) -> dict[str, list[float | None]]:
-    return {name: list(map(_defined, x)) for name, x in arrays._asdict().items()}
-
-
 def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:
     chances = np.asarray(probabilities, float).ravel()
     came_true = np.asarray(correct, bool).ravel()
@@ -237,3 +224,18 @@ def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(wrong):
         raise InputError(f"Expected probabilities from 0 to 1, got {wrong[0]}")
     return chances, came_true.astype(float)
+
+
+def plain(value: Any) -> Any:
+    """Returns arrays, numbers and named tuples as JSON values; nan becomes None."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

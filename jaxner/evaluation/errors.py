@@ -12,6 +12,7 @@ matches; the task does not say how to pair several overlapping spans.
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -166,15 +167,14 @@ def by_group(
     paired: Iterable[Pair], order: Iterable[str], group: Callable[[int, Span], str]
 ) -> dict[str, Counts]:
     """Counts entities by group, a function of a sentence's index and a span."""
-    numbers = {name: [0, 0, 0] for name in order}
+    cells: Counter[tuple[str, str | None]] = Counter()
     for pair in paired:
-        if pair.predicted is not None:
-            numbers[group(pair.sentence, pair.predicted)][1] += 1
-        if pair.gold is not None:
-            row = numbers[group(pair.sentence, pair.gold)]
-            row[2] += 1
-            row[0] += pair.kind is None
-    return {name: Counts(*row) for name, row in numbers.items()}
+        sides = (x and group(pair.sentence, x) for x in (pair.gold, pair.predicted))
+        gold, predicted = sides
+        cells.update([("gold", gold), ("predicted", predicted)])
+        cells["correct", gold] += pair.kind is None
+    sides = Counts._fields
+    return {x: Counts(*(cells[side, x] for side in sides)) for x in order}
 
 
 def by_range(
@@ -184,16 +184,14 @@ def by_range(
     least: int = 1,
 ) -> dict[str, Counts]:
     """Counts entities by a number, such as a length, in ranges up to each bound."""
-    firsts = [least, *(bound + 1 for bound in bounds)]
     names = [
         str(first) if first == last else f"{first}–{last}"
-        for first, last in zip(firsts, bounds, strict=False)
+        for first, last in zip((least, *(x + 1 for x in bounds)), bounds, strict=False)
     ]
-    names.append(f"{firsts[-1]}+")
+    names.append(f"{bounds[-1] + 1}+")
 
     def group(sentence: int, span: Span) -> str:
-        value = number(sentence, span)
-        return names[sum(value > bound for bound in bounds)]
+        return names[bisect.bisect_left(bounds, number(sentence, span))]
 
     return by_group(paired, names, group)
 

@@ -52,18 +52,17 @@ class Guarantee(NamedTuple):
 def rows_of(prediction: Prediction, kind: str) -> list[Row]:
     """Returns the candidates of a type, and the gold entities among none of them."""
     gold = [
-        {span for span in schemes.to_spans(labels) if span[2] == kind}
+        {tuple(span) for span in schemes.to_spans(labels) if span.type == kind}
         for labels in prediction.gold
     ]
     rows: list[list[tuple[float, bool]]] = [[] for _ in gold]
-    candidates = prediction.entity_certainty or {}
-    for (i, *place, type_), chance in candidates.items():
-        if type_ == kind:
-            rows[i].append((chance, (*place, kind) in gold[i]))
+    for (i, *span), chance in (prediction.entity_certainty or {}).items():
+        if span[2] == kind:
+            rows[i].append((chance, tuple(span) in gold[i]))
     for row, spans in zip(rows, gold, strict=True):
         unfound = len(spans) - sum(is_gold for _, is_gold in row)
         row += [(_UNFOUND, True)] * unfound
-    return [tuple(row) for row in rows]
+    return [*rows]
 
 
 def losses(rows: Sequence[Row], threshold: float, of: Of) -> np.ndarray:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
 import rich.box
 import rich.table
 from rich.text import Text
@@ -23,6 +22,7 @@ from rich.text import Text
 from jaxner.data.schemes import TAGS, Span, to_spans
 from jaxner.evaluation import calibration, errors, scoring, stats
 from jaxner.evaluation.calibration import Calibration
+from jaxner.evaluation.calibration import plain as plain
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Counts, Labels, Scores, percents
 from jaxner.wording import counted
@@ -286,21 +286,6 @@ def comparisons(names: Sequence[str], runs: Sequence[Prediction]) -> list[Value]
         chosen = {key: figures[key] for key in COMPARED if key in figures}
         rows.append({"first": names[0], "second": name, "figures": chosen})
     return rows
-
-
-def plain(value: Any) -> Any:
-    """Returns arrays, numbers and named tuples as JSON values; nan becomes None."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
 
 
 # --- Tables ---------------------------------------------------------------------------

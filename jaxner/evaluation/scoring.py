@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from seqeval import scheme as seqeval
 
 from jaxner import fields
 from jaxner.data import schemes
@@ -41,37 +41,30 @@ LOST = -1
 
 def strict(labels: Sequence[str], scheme: str) -> list[Span]:
     """Returns the spans that seqeval's strict mode reads from labels of a scheme."""
-    spans, start = [], None
-    for i, (before, label) in enumerate(pairwise(["O", *labels, "O"])):
-        begins, continues, ends = _step(before, label, scheme)
-        if start is not None and not continues:
-            if ends:
-                spans.append(Span(start, i, schemes.parse(before)[1]))
-            start = None
-        if start is None and begins:
-            start = i
-    return spans
+    try:
+        read = seqeval.Tokens(list(labels), _SEQEVAL[scheme]).entities
+    except ValueError as error:  # a label of another scheme
+        raise InputError(
+            f"Rule 'strict' reads {scheme}: {error} Convert the labels, or name their "
+            "scheme."
+        ) from None
+    return [Span(x.start, x.end, labels[x.start][2:]) for x in read]
 
 
-# The starts, insides and ends of spans: the prefixes of two neighbours, and whether
-# their types must be equal (=), must differ (!) or may be any (*); a dot is any prefix.
-_STRICT = {
-    "IOB1": ("OI* II! BI* IB= BB=", "BI= II=", "II! IO* IB* BO* BI! BB="),
-    "BIO": (".B*", "BI= II=", "II! IO* IB* BO* BI! BB*"),
-    "BIOES": (".B* .S*", "BI= BE= II= IE=", "S.* E.*"),
-    "BILOU": (".B* .U*", "BI= BL= II= IL=", "U.* L.*"),
-    "IOE1": ("OI* II! EI* EE=", "II= IE=", "II! IO* IE! EI= EE="),
-    "IOE2": ("OI* OE* EI* EE* II! IE!", "IE= II=", "E.*"),
-}
+_SEQEVAL = {name: getattr(seqeval, name) for name in ("IOB1", "BILOU", "IOE1", "IOE2")}
+_SEQEVAL |= {"BIO": seqeval.IOB2, "BIOES": seqeval.IOBES}
 
 
-@lru_cache(maxsize=1 << 16)
-def _step(before: str, label: str, scheme: str) -> list[bool]:
-    """Returns whether a span starts, goes on and ends between two labels."""
-    (a, first), (b, second) = schemes.parse(before), schemes.parse(label)
-    same = "=" if first == second else "!"
-    fitting = {f"{a}{b}*", f".{b}*", f"{a}.*", f"{a}{b}{same}"}
-    return [not fitting.isdisjoint(x.split()) for x in _STRICT[scheme]]
+def by_seqeval(labels: Sequence[str]) -> list[Span]:
+    """Returns the spans that seqeval's default mode reads: those of conlleval."""
+    # Imported here, because it imports scikit-learn, which takes seconds.
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    respelt: Any = [_RESPELT.get(label[0], label[0]) + label[1:] for label in labels]
+    return [Span(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
+
+
+_RESPELT = {"L": "E", "U": "S"}
 
 
 def idcnn(labels: Sequence[str]) -> list[Span]:
@@ -106,9 +99,6 @@ def ncrfpp(labels: Sequence[str]) -> list[Span]:
     return spans
 
 
-_RESPELT = {"L": "E", "U": "S"}
-
-
 def each_token(labels: Sequence[str]) -> list[Span]:
     """Returns a span for each tag."""
     return [Span(i, i + 1, label) for i, label in enumerate(labels)]
@@ -133,7 +123,7 @@ def reads(rule: str, scheme: str) -> bool:
 
 def reader(rule: str, scheme: str) -> Rule:
     """Returns the function that reads the spans of a sentence, by a rule."""
-    fields.check_word("rule", rule, RULES)
+    fields.check_word("rule", rule, (*RULES, "seqeval"))
     schemes.label_names((), scheme)  # raises the error of unknown schemes
     if scheme == TAGS:
         return each_token
@@ -142,9 +132,9 @@ def reader(rule: str, scheme: str) -> Rule:
             f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in other schemes no "
             "label ends a span; convert the labels, or take rule 'conlleval'"
         )
-    if rule == "strict":
-        return partial(strict, scheme=scheme)
-    return {"conlleval": schemes.to_spans, "idcnn": idcnn, "ncrfpp": ncrfpp}[rule]
+    readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "seqeval": by_seqeval}
+    readers |= {"strict": partial(strict, scheme=scheme)}
+    return (readers | {"idcnn": idcnn, "ncrfpp": ncrfpp})[rule]
 
 
 # --- Counts ---------------------------------------------------------------------------
@@ -216,21 +206,11 @@ def count(
     """
     read = reader(rule, scheme)
     kinds = check_labels(gold, predicted, scheme) if types is None else types
-    if rule == "strict" and scheme != TAGS:
-        prefixes = {name[0] for name in schemes.label_names(["x"], scheme)}
-        strangers = {label[0] for label in set(chain(*gold, *predicted))} - prefixes
-        if strangers:
-            raise InputError(
-                f"Rule 'strict' reads gold and predicted labels as {scheme}, which has "
-                f"no label {min(strangers)}-…; convert the labels, or name their scheme"
-            )
     column = {kind: i for i, kind in enumerate(kinds)}
     width = max(len(column), 1)
     cells: list[int] = []
     for row, sides in enumerate(zip(gold, predicted, strict=True)):
-        expected = guessed = read(sides[0])
-        if not all(map(operator.eq, *sides)):
-            guessed = read(sides[1])
+        expected, guessed = map(read, sides)
         known = set(expected)
         correct = [s for s in guessed if s in known and s.end != LOST]
         for place, spans in enumerate((correct, guessed, expected)):
@@ -260,20 +240,8 @@ def check_labels(
                 f"Sentence {i} (counted from 0): gold has {len(right)} labels, "
                 f"predicted {len(guessed)}; expected one label per token on both sides"
             )
-    names = set(chain(*gold, *predicted))
-    if scheme == TAGS:
-        return tuple(sorted(names))
-    try:
-        return tuple(sorted({kind for _, kind in map(schemes.parse, names)} - {""}))
-    except InputError:
-        for name, side in (("gold", gold), ("predicted", predicted)):
-            for i, labels in enumerate(side):
-                try:
-                    schemes.to_spans(labels)
-                except InputError as error:
-                    where = f"Sentence {i} (counted from 0), {name}"
-                    raise InputError(f"{where}: {error.message}") from None
-        raise
+    labels = chain(*gold, *predicted)
+    return tuple(sorted({*labels})) if scheme == TAGS else schemes.types_of(labels)
 
 
 # --- Scores ---------------------------------------------------------------------------
@@ -284,8 +252,7 @@ class Scores:
     """The scores of predictions against gold labels; fractions, None where undefined.
 
     Attributes:
-        counts: Correct, predicted and gold spans, `[sentences, types, 3]`; in one row
-            for all sentences if seqeval counted them.
+        counts: Correct, predicted and gold spans, `[sentences, types, 3]`.
         types: Types of either side, sorted.
         correct_tokens: Tokens whose label equals the gold label as a string.
         ill_formed: Positions where predictions violate the grammar of `scheme`.
@@ -319,9 +286,8 @@ class Scores:
     @property
     def by_type(self) -> dict[str, Counts]:
         """Counts per type with a span on either side, types sorted."""
-        each = map(Counts._make, self.counts.sum(0).tolist())
-        pairs = zip(self.types, each, strict=False)
-        return {kind: x for kind, x in pairs if x.predicted or x.gold}
+        rows = zip(self.types, self.counts.sum(0).tolist(), strict=False)
+        return {kind: Counts(*row) for kind, row in rows if any(row)}
 
     @property
     def precision(self) -> float | None:
@@ -390,10 +356,9 @@ class Scores:
             for mean in ("macro", "weighted"):
                 figures = getattr(self, mean)._asdict()
                 values |= percents({f"{mean}_{x}": y for x, y in figures.items()})
-        of_spans = ("ill_formed", "ill_formed_sentences", "rule")
-        of_tags = ("oov_tokens", "correct_oov_tokens")
-        hidden = {"counts", "types", *(of_spans if self.has_tags else of_tags)}
-        names = [x.name for x in dataclasses.fields(self) if x.name not in hidden]
+        names = ["tokens", "correct_tokens", "sentences", "scheme"]
+        of_tags = ["oov_tokens", "correct_oov_tokens"]
+        names += of_tags if self.has_tags else ["rule", "ill_formed_sentences"]
         values |= {name: getattr(self, name) for name in names}
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
         return values | {"by_type": by_type, "jaxner": jaxner_version()}
@@ -414,8 +379,8 @@ def score(
     With `conlleval`, the two sides may have different schemes.
 
     Args:
-        rule: One of `RULES`; or "seqeval", which reads and counts the spans by that
-            library: a slower second opinion on "conlleval". Unused for tags.
+        rule: One of `RULES`; or "seqeval", which reads the spans by that library: a
+            slower second opinion on "conlleval". Unused for tags.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
             detected from `gold`. `schemes.TAGS`: the labels are tags.
         tokens: The words, to score tags of known and unknown words separately.
@@ -436,12 +401,7 @@ def score(
     """
     types = check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
-    by_seqeval = rule == "seqeval"
-    rule = "conlleval" if by_seqeval else rule
-    if by_seqeval and scheme != TAGS:
-        counts = _count_by_seqeval(gold, predicted, types)
-    else:
-        counts = count(gold, predicted, rule, scheme, types)
+    counts = count(gold, predicted, rule, scheme, types)
     same = list(map(operator.eq, chain(*gold), chain(*predicted)))
     broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
     oov = None
@@ -456,34 +416,11 @@ def score(
         sentences=len(gold),
         ill_formed=sum(broken),
         ill_formed_sentences=sum(map(bool, broken)),
-        rule=rule,
+        rule="conlleval" if rule == "seqeval" else rule,
         scheme=scheme,
         oov_tokens=None if oov is None else len(oov),
         correct_oov_tokens=None if oov is None else sum(oov),
     )
-
-
-def _count_by_seqeval(
-    gold: Labels, predicted: Labels, types: Sequence[str]
-) -> np.ndarray:
-    """Returns the counts of seqeval's default mode, `[1, types, 3]`."""
-    # Imported here, because seqeval imports scikit-learn, which takes seconds.
-    from seqeval.metrics import sequence_labeling as seqeval
-
-    # BILOU's L and U are E and S. seqeval raises an error without sentences; an extra
-    # empty one adds no span.
-    sides = [
-        [[_RESPELT.get(x[0], x[0]) + x[1:] for x in labels] for labels in (*side, [])]
-        for side in (gold, predicted)
-    ]
-    spans = [Counter(kind for kind, *_ in seqeval.get_entities(side)) for side in sides]
-    options: dict[str, Any] = {"average": None, "zero_division": 0}  # as in Counts
-    _, recall, _, support = seqeval.precision_recall_fscore_support(*sides, **options)
-    # seqeval does not return the number of correct spans: recall times support.
-    products = np.rint(np.multiply(recall, support)).astype(int).tolist()
-    correct = dict(zip(sorted(spans[0] | spans[1]), products, strict=True))
-    rows = [(correct.get(x, 0), spans[1][x], spans[0][x]) for x in types]
-    return np.array(rows, np.int64).reshape(1, -1, 3)
 
 
 @dataclasses.dataclass(frozen=True)
