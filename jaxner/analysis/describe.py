@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors, guarantees, page, report, scoring, stats
-from jaxner.evaluation.report import Prediction, Table, Training, Value
+from jaxner.evaluation.report import Prediction, Table, Value
 from jaxner.evaluation.scoring import Scores, jaxner_version
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
@@ -68,7 +67,6 @@ def describe(
     split: Split,
     train: Split | None = None,
     *,
-    has_vectors: bool = False,
     rule: str = "conlleval",
     decoding: str = "viterbi",
     constrained: bool = False,
@@ -77,12 +75,12 @@ def describe(
 ) -> tuple[Value, Prediction]:
     """Describes a tagger on a split: values for `page`, and the labels.
 
-    Takes what `score` does, the training text, if available, whether words outside it
-    may have vectors, and the rounds of the bootstrap.
+    Takes what `score` does, the training text, if available, and the rounds of the
+    bootstrap.
     """
     key = jax.random.key(seed) if decoding == "sampled" else None
     how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
-    training = None if train is None else _training(params, split, train, has_vectors)
+    training = None if train is None else train.examples
     prediction = entities.predict(params, split, rule=rule, training=training, **how)
     run = report.describe(prediction, rounds=rounds)
     degrees = np.atleast_1d(params.temperature).tolist()
@@ -104,19 +102,6 @@ def describe(
         if decoding != "viterbi":
             run["inside_note"] = "The labels of this part are those by Viterbi."
     return report.plain(run), prediction
-
-
-def _training(
-    params: Tagger, split: Split, train: Split, has_vectors: bool
-) -> Training:
-    spelled = sorted({token for e in split.examples for token in e.tokens})
-    ids = params.vocabulary.encode(spelled if has_vectors else []).words
-    known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
-    mentions: Counter[str] = Counter()
-    if params.vocabulary.scheme != TAGS:
-        labels = [e.labels for e in train.examples]
-        mentions = errors.mentions([e.tokens for e in train.examples], labels)
-    return Training(train.words(), known, mentions)
 
 
 # --- The inside of a model ------------------------------------------------------------
@@ -239,13 +224,12 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
         train = corpus.load_split(config["data"], "train")
     except (FileNotFoundError, KeyError):
         train = None
-    has_vectors = bool(config.get("data", {}).get("vectors"))
-    how: Value = {"rule": run.rule, "has_vectors": has_vectors, **run.how}
+    how: Value = {"rule": run.rule, **run.how}
     value, prediction = describe(run.tagger, run.split, train, **how)
-    value["best_epoch"] = result.get("best_epoch")
     if learning := folder.metrics():
-        value["learning"] = learning
-    value["about"] = _about(folder, run.split, config, result)
+        value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
+    value["file"], value["sha256"] = str(run.split.path), run.split.sha256
+    value["folder"] = str(folder.path)
     if kept := _json(folder, CALIBRATION).get("guarantees"):
         answer = entities.predict(run.tagger, run.split, n_best=kept["n_best"])
         for row in kept["types"]:
@@ -260,30 +244,6 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
 def _json(run: Workdir, name: str) -> Value:
     """Reads a file of a run; empty for a tagger from `jaxner.save`, which lacks it."""
     return run.read_json(name) if (run.path / name).is_file() else {}
-
-
-def _about(run: Workdir, split: Split, config: Value, result: Value) -> Value:
-    about = _json(run, "environment.json")
-    versions = about.get("versions", {})
-    used = [f"{x} {versions[x]}" for x in ("jaxner", "jax") if x in versions]
-    facts = {
-        "scored file": split.path,
-        "best epoch": result.get("best_epoch"),
-        "training, seconds": result.get("seconds"),
-        "peak memory, MiB": result.get("peak_memory_mb"),
-        "seed": config.get("seed"),
-        "devices": ", ".join(sorted(set(about.get("devices", ())))),
-        "trained with": ", ".join(used),
-        "notes": "; ".join(split.notes),
-    }
-    files = {name: x["sha256"] for name, x in about.get("data", {}).items()}
-    files["scored"] = split.sha256
-    return {
-        "folder": str(run.path),
-        "facts": [[name, str(x)] for name, x in facts.items() if x not in (None, "")],
-        "data": [list(item) for item in files.items()],
-        "config": config,
-    }
 
 
 # --- Improbable labels ----------------------------------------------------------------

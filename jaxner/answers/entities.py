@@ -22,9 +22,10 @@ from jaxner.answers.probabilities import check_static, count_passes
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
+from jaxner.data.formats import Example
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
-from jaxner.evaluation.report import Prediction, Training
+from jaxner.evaluation.report import Prediction
 from jaxner.fields import Labellings, Passes, checked
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.tagging import Decoding, Tokens
@@ -216,7 +217,7 @@ def predict(
     split: Split,
     *,
     rule: str = "conlleval",
-    training: Training | None = None,
+    training: Sequence[Example] | None = None,
     **how: Any,
 ) -> Prediction:
     """Labels a split, with exact probabilities if the head has any.

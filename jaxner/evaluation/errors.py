@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxner.data.formats import Example
 from jaxner.data.schemes import Span, to_spans
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
@@ -206,12 +207,13 @@ def by_sentence_length(paired: Iterable[Pair], gold: Labels) -> dict[str, Counts
     return by_range(paired, SENTENCES, lambda sentence, _: len(gold[sentence]))
 
 
-def mentions(tokens: Labels, labels: Labels) -> Counter[str]:
-    """Counts how often each string is an entity of a text."""
-    strings: Counter[str] = Counter()
-    for words, row in zip(tokens, labels, strict=True):
-        strings.update(" ".join(words[s.start : s.end]) for s in to_spans(row))
-    return strings
+def mentions(examples: Iterable[Example]) -> Counter[str]:
+    """Counts how often each string is an entity of some sentences."""
+    return Counter(
+        " ".join(example.tokens[span.start : span.end])
+        for example in examples
+        for span in to_spans(example.labels)
+    )
 
 
 # --- Tokens ---------------------------------------------------------------------------

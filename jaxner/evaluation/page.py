@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from jaxner import disk, errors
@@ -80,7 +79,6 @@ def html(content: Value) -> str:
     environment.globals |= {"report": report, "tiles": _TILES, "learning": _learning}
     environment.globals |= {"bars": _bars, "reliability": _reliability}
     environment.globals |= {"curves": drawings.curves, "maps": drawings.heat_maps}
-    environment.globals["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
     runs = content["runs"]
     by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
     is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12
@@ -98,16 +96,14 @@ def html(content: Value) -> str:
 
 
 def _learning(runs: Sequence[Value], figure: str) -> str:
-    """Draws the loss or the dev figure of each epoch, where it is defined."""
-    key, up = f"dev_{figure.lower()}", f"dev {figure} (%)"
-    if figure == "loss":
-        key = up = figure
+    """Draws the dev figure of each epoch, where it is defined."""
+    key = f"dev_{figure.lower()}"
     lines = {
         run["name"]: [(x["epoch"], x.get(key)) for x in run.get("learning", ())]
         for run in runs
     }
     best = {run["name"]: run.get("best_epoch") for run in runs}
-    return drawings.curves(lines, "epoch", up, best=best)
+    return drawings.curves(lines, "epoch", f"dev {figure} (%)", best=best)
 
 
 def _bars(rows: Mapping[str, Mapping[str, Value]]) -> str:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import rich.box
 import rich.table
 from rich.text import Text
 
+from jaxner.data.formats import Example
 from jaxner.data.schemes import TAGS, Span, to_spans
 from jaxner.evaluation import calibration, errors, scoring, stats
 from jaxner.evaluation.calibration import Calibration
@@ -34,21 +34,10 @@ COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 """The figures in which a report compares runs."""
 FREQUENCIES = (0, 1, 4, 19)
 """Maximum frequency in training of the entities in each group but the last."""
-WORD_CLASSES = ("in training", "in the vectors only", "in neither")
-"""What is known of a word, the best first."""
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
 _WINDOW = 9  # tokens of context on each side
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """Words of the training text and of the vectors, and how often which entities."""
-
-    words: Set[str]
-    in_vectors: Set[str]
-    mentions: Counter[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +49,7 @@ class Prediction:
         rule: One of `scoring.RULES`.
         certainty: Probability of each predicted label, by sentence and token.
         entity_certainty: Probability by sentence, start, end and type.
+        training: Sentences of the training text.
     """
 
     tokens: Labels | None
@@ -69,7 +59,7 @@ class Prediction:
     rule: str = "conlleval"
     certainty: Sequence[Sequence[float]] | None = None
     entity_certainty: Mapping[tuple[int, int, int, str], float] | None = None
-    training: Training | None = None
+    training: Sequence[Example] | None = None
 
     @property
     def words(self) -> Labels:
@@ -81,9 +71,11 @@ class Prediction:
         """The rule, if all its spans have lengths; else "conlleval"."""
         return scoring.with_lengths(self.rule)
 
-    @property
+    @functools.cached_property
     def _sides(self) -> Value:
-        known = self.training.words if self.training else None
+        known = None
+        if self.training is not None:
+            known = {word for example in self.training for word in example.tokens}
         sides: Value = {"gold": self.gold, "predicted": self.predicted}
         how = {"rule": self.rule, "scheme": self.scheme}
         return sides | how | {"tokens": self.tokens, "known_words": known}
@@ -186,23 +178,18 @@ def describe(
 
 def _groups(prediction: Prediction) -> Iterator[tuple[str, dict[str, Counts]]]:
     """Yields the name of each breakdown, and the counts by group."""
-    pairs, known, tokens = prediction.pairs, prediction.training, prediction.tokens
+    pairs, tokens = prediction.pairs, prediction.tokens
     yield "Entity length (tokens)", errors.by_length(pairs)
     by_sentence = errors.by_sentence_length(pairs, prediction.gold)
     yield "Sentence length (tokens)", by_sentence
-    if known and tokens:
+    if prediction.training and tokens:
+        mentions = errors.mentions(prediction.training)
 
         def frequency(sentence: int, span: Span) -> int:
-            return known.mentions[" ".join(tokens[sentence][span.start : span.end])]
-
-        def least_known(sentence: int, span: Span) -> str:  # as Ma and Hovy (2016)
-            words = set(tokens[sentence][span.start : span.end]) - known.words
-            return WORD_CLASSES[bool(words) + bool(words - known.in_vectors)]
+            return mentions[" ".join(tokens[sentence][span.start : span.end])]
 
         by_frequency = errors.by_range(pairs, FREQUENCIES, frequency, least=0)
         yield "Times the same string is an entity in training", by_frequency
-        by_word = errors.by_group(pairs, WORD_CLASSES, least_known)
-        yield "Least known word of the entity", by_word
 
 
 def calibrated(prediction: Prediction) -> dict[str, Calibration]:

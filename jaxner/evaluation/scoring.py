@@ -48,7 +48,7 @@ def strict(labels: Sequence[str], scheme: str) -> list[Span]:
             f"Rule 'strict' reads {scheme}: {error} Convert the labels, or name their "
             "scheme."
         ) from None
-    return [Span(x.start, x.end, labels[x.start][2:]) for x in read]
+    return [Span(x.start, x.end, schemes.parse(labels[x.start])[1]) for x in read]
 
 
 _SEQEVAL = {name: getattr(seqeval, name) for name in ("IOB1", "BILOU", "IOE1", "IOE2")}

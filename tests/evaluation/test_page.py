@@ -4,16 +4,16 @@ import dataclasses
 import json
 import re
 import sys
-from collections import Counter
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from jaxner.data import schemes
+from jaxner.data.formats import Example
 from jaxner.evaluation import page as pages
 from jaxner.evaluation import report, scoring
-from jaxner.evaluation.report import Prediction, Training, describe
+from jaxner.evaluation.report import Prediction, describe
 from tests.evaluation.test_scoring import random_corpus
 
 HOSTILE = "<script>alert('x')</script>"
@@ -36,7 +36,7 @@ def labelled():
         "BIOES",
         certainty=[draws.random(len(labels)).tolist() for labels in gold],
         entity_certainty=chances,
-        training=Training({"w1", "w2"}, {f"w{i}" for i in range(30)}, Counter()),
+        training=[Example(("w1", "w2"), ("B-PER", "O"))],
     )
 
 
@@ -59,7 +59,7 @@ def run_of(labelled, name):
         "tables": [
             {"title": "t", "note": "", "columns": ["c"], "rows": [[None], [1.5]]}
         ],
-        "about": {"facts": [["seed", "0"]], "data": [["train", "ab"]], "config": {}},
+        **{"file": HOSTILE, "sha256": "ab", "folder": name},
     }
 
 
@@ -160,7 +160,7 @@ def test_examples_show_gold_beside_predicted(labelled):
 
 def test_tags_and_files_without_tokens_have_pages_too():
     gold, predicted = [["NN", "VB"], ["NN"]], [["NN", "NN"], ["NN"]]
-    known = Training({"a"}, set(), Counter())
+    known = [Example(("a",), ("NN",))]
     labelled = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=known)
     run = describe(labelled, rounds=5)
     assert list(run["errors"]["largest"]) == ["type: VB as NN"]
