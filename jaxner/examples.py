@@ -8,9 +8,9 @@ folder of the run, as JSON lines, and so the command can resume it.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,6 @@ from jaxner.evaluation.scoring import Scores, Task
 from jaxner.tagger import Tagger
 
 _SHARE = 0.1  # of train, which is dev if there is none
-_TOKENS = ("tokens", "words", "token", "word")
-_LABELS = tuple(dict.fromkeys((*formats.JSON_LABELS, *formats.LABEL)))
-_SENTENCES = ("sentence", "sentence_id", "sentence_number")
 
 
 def train(
@@ -113,13 +110,13 @@ def evaluate(
     if isinstance(data, str | Path):
         split = corpora.read(data, scheme=declared)
     else:
-        file = _Memory(
-            Path("examples"), formats.Options(), rows=tuple(json_lines(data))
-        )
-        file.examples = list(formats.json_lines(file))
-        if file.errors:
-            raise file.errors[0]
-        split = corpora.split_of(file, scheme=declared)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "examples")
+            _write(path, data)
+            try:
+                split = corpora.read(path, format="jsonl", scheme=declared)
+            except InputError as error:
+                raise InputError(error.message, path.name, error.line) from None
     gold, predicted = tagging.label_split(params, split, constrained=constrained)
     tokens = [example.tokens for example in split.examples]
     return Task(scheme, rule=rule).score(tokens, gold, predicted)
@@ -133,17 +130,6 @@ def _write(path: Path, rows: Any) -> None:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     disk.write_text(path, text)
-
-
-@dataclasses.dataclass
-class _Memory(formats.File):
-    """JSON lines that are in no file."""
-
-    rows: tuple[str, ...] = ()
-
-    def lines(self) -> Iterator[str]:
-        """Yields the lines."""
-        yield from self.rows
 
 
 def json_lines(data: Any) -> Iterator[str]:
@@ -178,11 +164,11 @@ def _rows(data: Any) -> Iterator[tuple[Any, Any]]:
                 raise InputError(f"Example {number}: {message}")
             yield row[0], row[1]
         return
-    token, label = _column(first, _TOKENS), _column(first, _LABELS)
+    token, label = _column(first, formats.TOKEN), _column(first, formats.LABEL)
     if not isinstance(first[token], str):
         yield from ((row[token], row[label]) for row in rows)
         return
-    sentence = _column(first, _SENTENCES)
+    sentence = _column(first, formats.SENTENCE)
     for _, members in itertools.groupby(rows, key=lambda row: row[sentence]):
         pairs = [(row[token], row[label]) for row in members]
         yield [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -192,7 +178,7 @@ def _class_names(data: Any) -> list[str] | None:
     """Returns the names of labels in a data set of Hugging Face's library."""
     for name, feature in (getattr(data, "features", None) or {}).items():
         names = getattr(getattr(feature, "feature", feature), "names", None)
-        if name in _LABELS and names:
+        if name in formats.LABEL and names:
             return list(names)
     return None
 

@@ -9,11 +9,13 @@ The finished file is renamed to `OUTPUT`.
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import contextlib
 import dataclasses
 import gzip
 import io
+import itertools
 import json
 import os
 import re
@@ -199,7 +201,7 @@ class Sink(NamedTuple):
         content: dict[str, Any] = {}
         tokens = [token for piece in record.pieces for token in piece.tokens]
         if self.source == "jsonl":
-            old = (*formats.JSON_LABELS, "spans")
+            old = ("labels", "ner_tags", "spans")
             content = {k: v for k, v in record.source.items() if k not in old}
         elif self.source == "text":
             content = {"text": record.source}
@@ -369,17 +371,6 @@ def _flush(file: Any, is_safe: bool = True) -> None:
 # Tagging.
 
 
-@dataclasses.dataclass
-class _Chunk:
-    """Consecutive records, encoded; `end` and `checksum` are those of `Progress`."""
-
-    end: int
-    checksum: int
-    records: list[Record] = dataclasses.field(default_factory=list)
-    bad: list[Record] = dataclasses.field(default_factory=list)
-    sentences: list[Sentence] = dataclasses.field(default_factory=list)
-
-
 def identity(params: Tagger) -> str:
     """Returns a name that differs if labels might; a run resumes with one tagger."""
     checksum = 0
@@ -420,40 +411,39 @@ def tag_file(
         raise InputError("This tagger has no probabilities of entities to choose by.")
     wants_chances = has_chances and (min_probability or sink.writes_entities)
     least = min_probability if wants_chances else None
-    done, stops = output.done, output.rejects is None
-    for part in _ahead(_chunks(params, source, shard, done, stops, chunk)):
-        labelled = _labelled(params, part, constrained, least)
-        texts = [
-            sink.text(record, [next(labelled) for _ in record.pieces])
-            for record in part.records
-        ]
-        bad = [] if stops else part.bad
-        done.records, done.checksum = part.end, part.checksum
+    done, by_document = output.done, params.vocabulary.reads_documents
+
+    def takes(record: Record) -> bool:
+        number = (by_document and record.document) or record.index
+        return number % shard[1] == shard[0]
+
+    chunks = _chunks(params, source, done, takes, chunk, output.rejects is None, path)
+    for part, sentences in _ahead(chunks):
+        mine = [record for record in part if takes(record)]
+        good = [record for record in mine if record.problem is None]
+        bad = [record for record in mine if record.problem is not None]
+        labelled = _labelled(params, good, sentences, constrained, least)
+        texts = [sink.text(r, [next(labelled) for _ in r.pieces]) for r in good]
+        done.records, done.checksum = part[-1].index + 1, part[-1].checksum
         done.bad += len(bad)
-        done.sentences += len(part.sentences)
-        done.tokens += sum(len(sentence.words) for sentence in part.sentences)
+        done.sentences += len(sentences)
+        done.tokens += sum(len(sentence.words) for sentence in sentences)
         output.commit("".join(texts), bad, done)
         log(done)
-        if stops and part.bad:
-            record = part.bad[0]
-            raise InputError(
-                f"{record.problem}: {record.source[:80]!r}. Fix it and run the same "
-                "command, give the file's --encoding or --token-column, or name a file "
-                "for bad records with --rejects.",
-                path,
-                record.line,
-            )
     return done
 
 
 def _labelled(
-    params: Tagger, chunk: _Chunk, constrained: bool, least: Any
+    params: Tagger,
+    records: Sequence[Record],
+    encoded: Any,
+    constrained: bool,
+    least: Any,
 ) -> Iterator[Labelled]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
     # A record without a document is one itself.
-    documents = [r.document or (r.index,) for r in chunk.records for _ in r.pieces]
+    documents = [r.document or (r.index,) for r in records for _ in r.pieces]
     options = {"constrained": constrained, "documents": documents}
-    encoded: Any = chunk.sentences
     if least is None:
         for labels in tagging.tag(params, encoded, **options):
             yield labels, None
@@ -471,44 +461,43 @@ def _labelled(
 def _chunks(
     params: Tagger,
     source: Iterable[Record],
-    shard: tuple[int, int],
     done: Progress,
-    stops: bool,
+    takes: Callable[[Record], bool],
     size: int,
-) -> Iterator[_Chunk]:
-    """Yields the remaining records of a shard in encoded chunks."""
-    by_document = params.vocabulary.reads_documents
-    changed = InputError(
-        f"The first {done.records:,} records of the input have changed since the "
-        "output was begun; start over"
-    )
-    before, read, tokens, document = done.records, 0, 0, 0
-    chunk = _Chunk(before, done.checksum)
+    stops: bool,
+    path: str | None,
+) -> Iterator[tuple[list[Record], list[Sentence]]]:
+    """Yields the remaining records in chunks, with the sentences of those it `takes`.
+
+    If it `stops` at a bad record, raises the error after the records before it.
+    """
+    source = iter(source)
+    last = collections.deque(itertools.islice(source, done.records), 1)
+    before = [(record.index + 1, record.checksum) for record in last]
+    if done.records and before != [(done.records, done.checksum)]:
+        raise InputError(
+            f"The first {done.records:,} records of the input have changed since the "
+            "output was begun; start over"
+        )
+    chunk, sentences, tokens = [], [], 0
     for record in source:
-        goes_on = by_document and record.document and record.document == document
-        if tokens >= size and not goes_on:
-            yield chunk
-            chunk, tokens = _Chunk(chunk.end, chunk.checksum), 0
-        read, document = record.index + 1, record.document
-        if read <= before:
-            if read == before and record.checksum != chunk.checksum:
-                raise changed
-            continue
-        number = (by_document and record.document) or record.index
-        if number % shard[1] == shard[0]:
-            if record.problem is not None:
-                chunk.bad.append(record)
-                if stops:
-                    break
-            else:
-                chunk.records.append(record)
-                for piece in record.pieces:
-                    chunk.sentences.append(params.vocabulary.encode(piece.tokens))
-                    tokens += len(piece.tokens)
-        chunk.end, chunk.checksum = read, record.checksum
-    if read < before:
-        raise changed
-    yield chunk
+        goes_on = record.document and chunk and record.document == chunk[-1].document
+        is_full = tokens >= size and not (goes_on and params.vocabulary.reads_documents)
+        is_end = stops and record.problem is not None and takes(record)
+        if chunk and (is_full or is_end):
+            yield chunk, sentences
+            chunk, sentences, tokens = [], [], 0
+        if is_end:
+            message = f"{record.problem}: {record.source[:80]!r}. Fix it and run the "
+            message += "same command, give the file's --encoding or --token-column, or "
+            message += "name a file for bad records with --rejects."
+            raise InputError(message, path, record.line)
+        chunk.append(record)
+        for piece in record.pieces if takes(record) else ():
+            sentences.append(params.vocabulary.encode(piece.tokens))
+            tokens += len(piece.tokens)
+    if chunk:
+        yield chunk, sentences
 
 
 def _ahead(items: Iterator[Any]) -> Iterator[Any]:

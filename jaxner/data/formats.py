@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import gzip
 import hashlib
 import io
@@ -39,10 +40,9 @@ DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 # Usual names of columns, in lower case; the first one in a header counts.
 TOKEN = ("token", "tokens", "word", "words", "form")
-LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags")
-_SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
+LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
+SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 _DOCUMENT = ("document", "document_id", "doc_id", "doc")
-JSON_LABELS = ("labels", "ner_tags")
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, XPOS, MISC = 3, 4, 9
 _NER = re.compile(r"[\t|]NER=([^\t|]+)")
@@ -408,7 +408,7 @@ def table(file: File) -> Iterator[Example]:
     def column(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)
 
-    groups = column(_DOCUMENT), column(_SENTENCE)
+    groups = column(_DOCUMENT), column(SENTENCE)
     above = ["", ""]
 
     def group(row: Row) -> tuple[str, ...]:
@@ -781,23 +781,17 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
         yield "\n"
 
 
-def _to_json(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_json(
+    examples: Sequence[Example], tags: bool, has_spans: bool = False
+) -> Iterator[str]:
     for example in examples:
-        record = {"tokens": example.tokens, "labels": example.labels}
-        yield _json(record, example.document)
-
-
-def _to_spans(examples: Sequence[Example], tags: bool) -> Iterator[str]:
-    for example in examples:
-        text, spans = text_and_spans(example)
-        items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
-        record = {"text": text, "tokens": example.tokens, "spans": items}
-        yield _json(record, example.document)
-
-
-def _json(record: dict[str, Any], document: int) -> str:
-    record |= {"document": document} if document else {}
-    return json.dumps(record, ensure_ascii=False) + "\n"
+        record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
+        if has_spans:
+            text, spans = text_and_spans(example)
+            items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
+            record = {"text": text, "tokens": example.tokens, "spans": items}
+        record |= {"document": example.document} if example.document else {}
+        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
@@ -858,6 +852,7 @@ class Format:
 _PLACES = ("token_column", "label_column")
 _COLUMNS = (".conll", ".txt", ".bio", ".iob", ".iob2")
 _JSON = (".jsonl", ".ndjson", ".json")
+_to_spans = functools.partial(_to_json, has_spans=True)
 FORMATS: dict[str, Format] = {
     "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _COLUMNS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),

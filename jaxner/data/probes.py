@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jaxner.data import schemes
-from jaxner.data.schemes import Span
 
 SCHEME = "BIOES"
-_WORK = "WORK_OF_ART"
 
 
 class Case(NamedTuple):
@@ -35,8 +33,7 @@ class Probe:
     @property
     def types(self) -> tuple[str, ...]:
         """The entity types, sorted."""
-        labels = {label for case in self.train for label in case.labels}
-        return tuple(sorted({schemes.parse(label)[1] for label in labels - {"O"}}))
+        return schemes.types_of(label for case in self.train for label in case.labels)
 
     def accuracy(self, predicted: Iterable[Sequence[str]]) -> float:
         """Returns the share of scored test tokens with the right label.
@@ -70,13 +67,12 @@ def xor() -> Probe:
         Key and I -> O
         You and Peele -> O
     """
-    work = tuple(schemes.to_labels([Span(0, 3, _WORK)], 3, SCHEME))
-    cases = tuple(
-        Case(tuple(text.split()), labels, (1,))
-        for labels, texts in (
-            (work, ("Key and Peele", "You and I")),
-            (("O", "O", "O"), ("Key and I", "You and Peele")),
-        )
-        for text in texts
+    work = tuple(schemes.to_labels([(0, 3, "WORK_OF_ART")], 3, SCHEME))
+    phrases = (
+        ("Key and Peele", work),
+        ("You and I", work),
+        ("Key and I", ("O",) * 3),
+        ("You and Peele", ("O",) * 3),
     )
+    cases = tuple(Case(tuple(text.split()), labels, (1,)) for text, labels in phrases)
     return Probe(cases, cases)

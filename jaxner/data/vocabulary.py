@@ -179,10 +179,12 @@ class Vocabulary:
     @functools.cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """The ids of words, of characters and of labels."""
-        first = len(_SPECIAL)
+        first, last = len(_SPECIAL), len(self.chars) - 1
+        typed = _TYPE_OF if self.typed_unknowns else {}
+        unknown = {char: last + kind for char, kind in typed.items()}
         return (
             {word: i for i, word in enumerate(self.words[first:], first)},
-            {char: i for i, char in enumerate(self.chars[first:], first)},
+            unknown | {char: i for i, char in enumerate(self.chars[first:], first)},
             {label: i for i, label in enumerate(self.label_names)},
         )
 
@@ -217,13 +219,6 @@ class Vocabulary:
         if self.typed_unknowns:
             types += range(1, len(CHAR_TYPES) + 1)
         return tuple(types)
-
-    def _char_id(self, char: str) -> int:
-        known = self._ids[1].get(char)
-        if known is not None:
-            return known
-        kind = _TYPE_OF.get(char, 0) if self.typed_unknowns else 0
-        return len(self.chars) + kind - 1 if kind else UNKNOWN
 
     def normalise(self, token: str) -> str:
         """Returns the token by the rules: unescaped, and with digits as 0.
@@ -282,17 +277,14 @@ class Vocabulary:
         known = self._seen.get(token)
         if known is None:
             normal = self.normalise(token)
-            chars = [self._char_id(char) for char in normal[:MAX_CHARACTERS]]
+            ids = self._ids[1]
+            chars = [ids.get(char, UNKNOWN) for char in normal[:MAX_CHARACTERS]]
             spelled = np.array(chars, np.int32).tobytes()
             known = self.word_id(token), int(caps(normal)), spelled
             if len(self._seen) >= _MOST_SEEN:
                 self._seen.clear()
             self._seen[token] = known
         return known
-
-    def forget(self) -> None:
-        """Empties the cache of encoded tokens; results stay the same."""
-        self._seen.clear()
 
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
         """Returns the ids of labels, [T]; an unknown label is an InputError."""
@@ -417,10 +409,7 @@ def build(
     # Only words that some training token maps to can receive gradients; these are
     # trained, the most frequent first, so that words that occur once are the last of
     # them. If no word is trained, words that occur once come first.
-    used: collections.Counter[str] = collections.Counter()
-    for token, count in tokens.items():
-        if (word := rules.look_up(token, known)) is not None:
-            used[word] += count
+    used = _recounted(tokens, lambda token: rules.look_up(token, known))
     num_once = sum(count == 1 for count in used.values())
     if train_words:
         trained = sorted(used, key=lambda word: (-used[word], word))
@@ -474,10 +463,11 @@ def _label_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:
 
 
 def _recounted(
-    tokens: collections.Counter[str], change: Callable[[str], str]
+    tokens: collections.Counter[str], change: Callable[[str], str | None]
 ) -> collections.Counter[str]:
-    """Returns the counts of tokens after a change, such as lower-casing."""
+    """Returns the counts of tokens after a change; None: the token is left out."""
     counts: collections.Counter[str] = collections.Counter()
     for token, count in tokens.items():
-        counts[change(token)] += count
+        if (word := change(token)) is not None:
+            counts[word] += count
     return counts
