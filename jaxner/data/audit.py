@@ -12,7 +12,6 @@ import statistics
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -210,15 +209,6 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
         yield _at(split, cases[0], f"{kind} tokens", message)
 
 
-def _numbers(split: Split) -> Iterator[Finding]:
-    """Finds tokens that are running numbers: the column of the words' numbers."""
-    pairs = [pair for e in split.examples[:500] for pair in pairwise(e.tokens)]
-    numbers = [(int(a), int(b)) for a, b in pairs if a.isdecimal() and b.isdecimal()]
-    if len(pairs) > 3 and sum(b - a == 1 for a, b in numbers) > 0.9 * len(pairs):
-        message = "the tokens are running numbers, not words; set token_column"
-        yield _at(split, (split.examples[0], 0), "running numbers", message)
-
-
 def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
     longest = max(split.examples, key=lambda example: len(example.tokens))
@@ -282,7 +272,7 @@ def _repeated(split: Split) -> Iterator[Finding]:
         yield _at(split, (again[0][1], 0), "repetitions", message, "note")
 
 
-_GRAVE = (_numbers, _long_sentences, _odd_tokens, _similar_types)
+_GRAVE = (_long_sentences, _odd_tokens, _similar_types)
 _CHECKS = (*_GRAVE, _labels, _repeated)
 
 

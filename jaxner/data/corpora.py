@@ -192,17 +192,8 @@ def _problem(label: str, has_tags: bool) -> str:
 def _label_errors(
     path: Path, examples: Sequence[Example], wrong: Mapping[str, str]
 ) -> list[InputError]:
-    """Returns the errors of wrong labels, each with the hint that fits the file."""
-    tokens = [token for example in examples[:100] for token in example.tokens]
-    like_labels = sum(t == "O" or (t[1:2] == "-" and t[0] in "BIESLU") for t in tokens)
-    hint = ""
-    if all(label.isdigit() for label in wrong):
-        hint = "; labels are names, not numbers"
-    elif like_labels > len(tokens) / 2:
-        hint = "; are the columns swapped? Set token_column and label_column"
-    elif not any("; " in problem for problem in wrong.values()):
-        hint = "; is the column right (label_column)? Are they tags, without spans "
-        hint += "(scheme tags)?"
+    hint = "; are token_column and label_column right? Are these tags, without spans "
+    hint += "(scheme tags)?"
     return [
         InputError(wrong[label] + hint, example.path or path, line)
         for example in examples

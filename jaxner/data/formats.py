@@ -143,7 +143,6 @@ class File:
 
     path: Path
     options: Options
-    root: Path | None = None  # the folder of several files
     examples: list[Example] = dataclasses.field(default_factory=list)
     errors: list[InputError] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)  # what was left out
@@ -151,7 +150,7 @@ class File:
 
     @property
     def sha256(self) -> str:
-        """Checksum of the decompressed file, or of a folder's names and files."""
+        """Checksum of the decompressed file, or of a folder's files in turn."""
         return self._digest.hexdigest()
 
     def fail(self, line: int | None, message: str, text: str | None = None) -> None:
@@ -179,8 +178,6 @@ class File:
                 data = file.read()
         except DAMAGED_GZIP as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
-        if self.root:
-            self._digest.update(f"{path.relative_to(self.root)}\n".encode())
         self._digest.update(data)
         return data
 
@@ -222,7 +219,6 @@ def write_text(target: Target, text: str) -> None:
 
 Row = tuple[int, list[str]]  # line, cells
 _at_tabs = operator.methodcaller("split", "\t")
-_at_blanks = re.compile("[^ \t]+").findall
 
 
 def blocks(
@@ -251,11 +247,6 @@ def cells_of(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
 
 
-def _is_header(line: str) -> bool:
-    names = {*line.removeprefix("\ufeff").lower().split()}
-    return bool(names & {*TOKEN} and names & {*LABEL})
-
-
 def _sentences(
     file: File,
     lines: Iterable[str],
@@ -269,16 +260,9 @@ def _sentences(
 ) -> Iterator[Example]:
     """Yields sentences; bad lines are errors.
 
-    Args:
-        file: The file, whose options name the columns.
-        lines: Its lines.
-        mark: Lines between sentences; if the group matches, a document begins.
-        split: Returns the cells of a line; none if it is to be left out.
-        width: Number of columns; if negative, the least number.
-        token: Column of the tokens, by default.
-        label: Column of the labels, by default.
-        comments: Prefix of lines before a sentence.
-        group: Returns a row's document and sentence; a new one starts a sentence.
+    If the group of the pattern `mark` matches, a document begins. `split` returns no
+    cells of a line to be left out. A negative `width` is the least number of columns.
+    `group` returns the document and the sentence of a row; a new one starts a sentence.
     """
     options, size = file.options, abs(width)
     token = token if options.token_column is None else options.token_column
@@ -319,17 +303,37 @@ def columns(file: File) -> Iterator[Example]:
     part them. No other character does: a no-break space belongs to its token. A blank
     line ends a sentence; a line whose first cell is `-DOCSTART-` starts a document. `#`
     starts a token, unless `comments` says that it starts lines before a sentence.
+
+    If the first token line names columns for tokens and labels, it is a header. A new
+    value in its column of sentences or documents starts one, too; a blank cell there
+    means "as above".
     """
     lines, comments = file.lines(), file.options.comments or "\n"
     others = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
-    first = next((line for line in lines if not others.match(line)), None)
-    if first is None:
+    number = next((i for i, x in enumerate(lines) if not others.match(x)), None)
+    if number is None:
         return
-    if _is_header(first):
-        message = "expected a token and its label, got a header: remove it, or set "
-        raise InputError(f"{message}format to tsv", file.path)
-    split = _at_tabs if "\t" in first else cells_of
-    layout = DOCUMENT_LINE, split, len(split(first)), 0, -1, comments
+    split = _at_tabs if "\t" in lines[number] else cells_of
+    names = [cell.strip().lower() for cell in split(lines[number])]
+
+    def column(known: Sequence[str]) -> int | None:
+        return next((names.index(name) for name in known if name in names), None)
+
+    token, label = column(TOKEN), column(LABEL)
+    groups = column(_DOCUMENT), column(SENTENCE)
+    if token is None or label is None:
+        token, label, groups = 0, -1, ()
+    else:
+        lines[number] = ""
+    above = ["", ""]
+
+    def group(row: Row) -> tuple[str, ...]:
+        for i, place in enumerate(groups):
+            if place is not None and row[1][place].strip(" "):
+                above[i] = row[1][place]
+        return tuple(above)
+
+    layout = DOCUMENT_LINE, split, len(names), token, label, comments, group
     yield from _sentences(file, lines, *layout)
 
 
@@ -374,7 +378,7 @@ def conll2012(file: File) -> Iterator[Example]:
     if label is None:
         label = _POS if file.options.tags else _ENTITIES
     mark = re.compile("(#begin)|#end")
-    for example in _sentences(file, file.lines(), mark, _at_blanks, -12, _WORD, label):
+    for example in _sentences(file, file.lines(), mark, cells_of, -12, _WORD, label):
         labels = example.labels
         if label == _ENTITIES:
             labels = tuple(_unbracketed(file, example))
@@ -394,32 +398,6 @@ def _unbracketed(file: File, example: Example) -> Iterator[str]:
         kind = "" if ends else kind
     if kind:
         file.fail(example.lines[-1], f"the sentence ends within the entity {kind!r}")
-
-
-def table(file: File) -> Iterator[Example]:
-    """Reads a table with a header: a token a line, tabs between columns, no quotes.
-
-    A blank line ends a sentence, and so does a new value in a column for sentences or
-    documents; a blank cell there means "as above".
-    """
-    header, *lines = file.lines()
-    names = [cell.strip().lower() for cell in _at_tabs(header)]
-
-    def column(known: Sequence[str]) -> int | None:
-        return next((names.index(name) for name in known if name in names), None)
-
-    groups = column(_DOCUMENT), column(SENTENCE)
-    above = ["", ""]
-
-    def group(row: Row) -> tuple[str, ...]:
-        for i, place in enumerate(groups):
-            if place is not None and row[1][place].strip(" "):
-                above[i] = row[1][place]
-        return tuple(above)
-
-    places = column(TOKEN), column(LABEL)
-    layout = re.compile("(?!)"), _at_tabs, len(names), *places, "\n", group
-    yield from _sentences(file, ["", *lines], *layout)
 
 
 # Formats of texts and spans
@@ -859,7 +837,7 @@ FORMATS: dict[str, Format] = {
     "conllu": Format(conllu, _to_conllu, _PLACES, (".conllu",)),
     "jsonl": Format(json_lines, _to_json, ("label_names",), _JSON),
     "jsonl-spans": Format(json_lines, _to_spans, ("label_names",), (), has_spans=True),
-    "tsv": Format(table, _to_table, _PLACES, (".tsv", ".tab")),
+    "tsv": Format(columns, _to_table, (*_PLACES, "comments"), (".tsv", ".tab")),
     "brat": Format(brat, None, (), (".ann",), True, _write_brat),
     "spacy": Format(docbin, None, (), (".spacy",), True, _write_docbin),
 }
@@ -881,18 +859,11 @@ def of_name(path: str | os.PathLike[str]) -> str | None:
 def guess(path: str | os.PathLike[str]) -> str:
     """Returns the format of a file or folder by its name; columns by default.
 
-    An existing `.tsv` file is `tsv` if it has a header, else `conll`. A folder with
-    `.ann` files is `brat`, other folders are `conll2012`.
+    A folder with `.ann` files is `brat`, other folders are `conll2012`.
     """
-    path = Path(path)
-    if path.is_dir():
-        return "brat" if any(path.rglob("*.ann")) else "conll2012"
-    format = of_name(path) or "conll"
-    if format == "tsv" and path.is_file():
-        with open_binary(path) as file:
-            head = file.readline(1 << 16).decode("utf-8", "replace")
-        return "tsv" if _is_header(head) else "conll"
-    return format
+    if Path(path).is_dir():
+        return "brat" if any(Path(path).rglob("*.ann")) else "conll2012"
+    return of_name(path) or "conll"
 
 
 def guess_raw(path: str) -> str:
@@ -943,8 +914,7 @@ def read(
     special = {name for form in FORMATS.values() for name in form.options}
     for name in sorted(options.keys() & special - {*kind.options}):
         raise InputError(f"{name} is set, but {format} has none", path)
-    root = path if path.is_dir() else path.parent if format == "brat" else None
-    file = File(path, Options(**options), root)
+    file = File(path, Options(**options))
     document = 0
     for file.path in _members(path, format):
         base = document

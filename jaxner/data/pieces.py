@@ -24,8 +24,6 @@ from jaxner.types import Pieces
 
 _UNKNOWN = ("[UNK]", "<unk>")
 _BEGIN, _END = "[CLS]", "[SEP]"
-# Files of slow tokenizers.
-_OTHERS = ("*.model", "merges.txt")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,15 +218,9 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
             return word_pieces(vocab, max_length, **_normalisation(folder, vocab))
     except InputError as error:
         raise InputError(error.message, error.path or path) from None
-    hint = ""
-    if any(name for pattern in _OTHERS for name in Path(folder).glob(pattern)):
-        hint = (
-            '. To write tokenizer.json: python -c "import transformers as t; '
-            f"t.AutoTokenizer.from_pretrained({str(folder)!r}).save_pretrained("
-            f'{str(folder)!r})"'
-        )
     raise FileNotFoundError(
-        f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
+        f"No tokenizer in {folder}: expected vocab.txt or tokenizer.json, which "
+        "AutoTokenizer's save_pretrained of transformers writes"
     )
 
 

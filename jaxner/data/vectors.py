@@ -126,11 +126,8 @@ def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:
 def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
     """Returns the numbers of words and dimensions in word2vec's first line."""
     fields = lines[0].split() if lines else []
-    if len(fields) != 2 or not all(text.isdigit() for text in fields):
-        return None
-    words, dim = map(int, fields)
-    # In a file of one dimension, this may be the row of a numeric word.
-    return None if _dimensions(lines[1:]) == 1 != dim else (words, dim)
+    is_header = len(fields) == 2 and all(text.isdigit() for text in fields)
+    return (int(fields[0]), int(fields[1])) if is_header else None
 
 
 def _dimensions(lines: Sequence[bytes]) -> int:

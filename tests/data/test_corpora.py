@@ -120,11 +120,10 @@ def test_labels_without_prefixes_are_read_as_entities(tmp_path):
     ("text", "line", "hint"),
     [
         ("EU NNP\nsays VB\n", 1, "label_column"),
-        ("B-ORG EU\nO says\nO yes\n", 1, "columns swapped"),
+        ("B-ORG EU\nO says\nO yes\n", 1, "token_column"),
         ("EU B-ORG\nsays B_person\n", 2, "write B-person"),
         ("EU b-org\nsays o\n", 1, "write B-org"),
         ("EU ORG-B\nsays O\n", 1, "write B-ORG"),
-        ("EU 3\nsays 0\n", 1, "not numbers"),
         ("EU B-ORG\nsays B-OR\u200bG\n", 2, r"\(U\+200B\)"),
         ("EU\tB-ORG \n", 1, r"\(U\+0020\)"),
     ],

@@ -188,6 +188,7 @@ READ = [
         *("1:2 x/O", "1:4 y/O", "2:5 z/O"),
     ),
     ("dev.tsv", "Milan\tB-ORG\n", {}, "0:1 Milan/B-ORG"),
+    ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, "0:2 EU/B-ORG"),
     (
         "a.jsonl",
         line(tokens=["New York", "wins"], ner_tags=["B-City-Name", "O"])
@@ -296,7 +297,6 @@ BAD = [
     ("a.conll", "a\tO\n\tO\nb\t \n", {}, [2, 3]),
     ("a.conll", "a O\rb O\r", {}, [1]),
     ("a.conll", "a O\né O\n".encode("latin-1"), {}, [2]),
-    ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, [0]),
     ("a.conll", "a O\n", {"label_column": 5}, [0]),
     ("a.conll", "a O\n", {"token_column": 1}, [0]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
@@ -313,7 +313,6 @@ BAD = [
     ("a_conll", c12(0, "(X*") + c12(1, "(Y)"), {}, [2]),
     ("a_conll", c12(0, "(X*"), {}, [1]),
     ("a.tsv", "token\tlabel\nx\n\ny\t \nz\ty\rz\n", {}, [2, 4, 5]),
-    ("a", "a\tb\nx\tO\n", {"format": "tsv"}, [0]),
     ("a.ann", ANN.replace("0 11", "0 10"), {}, [1]),
     ("a.ann", "T1 LOC 0 4 Rome\n", {}, [1]),
     ("a.ann", "#\tx\nT1\tX 0 3;12 16\tAda left\n", {}, [2]),
