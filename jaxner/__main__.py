@@ -5,7 +5,6 @@ The module imports next to nothing, so that Ctrl-C ends it from the start.
 
 # The module `signal` would import enum, which takes longer than all the rest.
 import _signal  # pyright: ignore[reportMissingImports]
-import gc
 import sys
 
 
@@ -17,6 +16,8 @@ def main(arguments: "list[str] | None" = None, command: str = "") -> None:
     if arguments is None:
         arguments = sys.argv[1:]
         end_at_signals()
+        import gc
+
         # What JAX traces makes many objects and little garbage: looking for it at
         # Python's own pace takes a tenth of the time until the first step.
         gc.set_threshold(100_000)

@@ -96,10 +96,10 @@ def test_the_commands_run_away_from_the_clone(installed, corpus, tmp_path):
     text = run(installed / "jaxner", "options", "grn:sample,encoder=mine:Mine", **away)
     assert "--config.model.encoder.depth=7" in text
     small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
-    train = ["train", "--config", "grn", "--config.num_epochs=1", *small]
+    train = ["train", "--config=grn:sample,encoder=projection", *small]
     out = run(
         *(installed / "jaxner", *train, f"--config.data.dir={corpus}"),
-        *("--workdir", "run"),
+        *("--config.num_epochs=1", "--workdir=run"),
         **away,
     )
     assert "Everything is in" in out

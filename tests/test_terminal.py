@@ -18,6 +18,7 @@ pty = pytest.importorskip("pty")  # not on Windows
 fcntl = pytest.importorskip("fcntl")
 termios = pytest.importorskip("termios")
 ROOT = Path(__file__).parents[1]
+CONFIG = "--config=grn:sample,encoder=projection"
 
 
 def lines_of(text, **options):
@@ -75,7 +76,7 @@ def test_a_run_moves_and_its_lines_fit(corpus, tmp_path):
     values |= {"data.dir": corpus, "num_epochs": 3}
     flags = [f"--config.{name}={value}" for name, value in values.items()]
     workdir = tmp_path / "/".join(["a-long-path"] * 9)
-    command = [sys.executable, "-m", "jaxner", "train", "--config=grn", *flags]
+    command = [sys.executable, "-m", "jaxner", "train", CONFIG, *flags]
     status, lines = shown_by([*command, f"--workdir={workdir}"])
     text = "\n".join(lines)
     assert status == 0, text

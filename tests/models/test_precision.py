@@ -22,7 +22,6 @@ ENCODERS = {
         "first": {"name": "bilstm", "hidden_dim": 5},
         "then": {"name": "attention", "num_heads": 2},
     },
-    "lan": {"name": "lan", "hidden_dim": 4, "num_layers": 2, "num_heads": 2},
 }
 REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
 
@@ -38,7 +37,7 @@ def build(encoder, refinement=None, **options):
             "dropout": 0.2,
         },
         encoder=ENCODERS[encoder],
-        head={"name": "scores" if encoder == "lan" else "crf"},
+        head={"name": "crf"},
         refinement=refinement,
         **options,
     )
@@ -86,7 +85,7 @@ def test_products_are_exact_unless_jax_is_asked_for_less(wanted):
     ("name", "refinement"),
     [
         ("grn", None),
-        *slow(("attention", None), ("lan", None), ("bilstm", REFINEMENT)),
+        *slow(("attention", None), ("bilstm", REFINEMENT)),
     ],
 )
 def test_bfloat16_is_float32_rounded(name, refinement):

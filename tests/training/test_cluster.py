@@ -275,14 +275,12 @@ def test_a_signal_to_one_process_stops_all_at_the_same_step(corpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["Building the model", "epoch   1"])
-def test_the_launcher_passes_sigterm_on(corpus, tmp_path, line):
+def test_the_launcher_passes_sigterm_on(corpus, tmp_path):
     """To all processes; outside the steps it ends them at once."""
     launcher = in_two(arguments_of(corpus, tmp_path / "run", 400))
-    told = read_until(line, launcher)
+    told = read_until("Building the model", launcher)
     launcher.send_signal(signal.SIGTERM)
-    rest, _ = launcher.communicate(timeout=120 if line == "epoch   1" else 20)
+    rest, _ = launcher.communicate(timeout=20)
     assert launcher.returncode == 128 + signal.SIGTERM, told + rest
     with Workdir(tmp_path / "run").locked():  # no process is left that trains
-        latest = Checkpoints(Workdir(tmp_path / "run").part("latest"))
-        assert (latest.step is not None) == (line == "epoch   1")
+        assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step is None

@@ -13,6 +13,7 @@ from jaxner.training import signals
 from tests.marks import slow
 from tests.training.runs import ROOT, flags, read_until, start
 
+CONFIG = "--config=grn:sample,encoder=projection"
 IMPORTED = " jaxlib."  # while it imports JAX
 
 
@@ -30,7 +31,7 @@ def test_a_command_ends_without_a_traceback(line, number, corpus, tmp_path):
     # Python prints each import.
     environment = {"PYTHONPROFILEIMPORTTIME": "1"} if line == IMPORTED else {}
     options = flags(corpus, tmp_path / "run", num_epochs=400)
-    command = ["-m", "jaxner", "train", "--config=grn", *options]
+    command = ["-m", "jaxner", "train", CONFIG, *options]
     process = start(command, **environment)
     said = read_until(line, process)
     process.send_signal(number)
