@@ -20,7 +20,7 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 from jaxner import cache, disk, fields
 from jaxner.errors import InputError
@@ -154,6 +154,7 @@ def _quiet() -> Iterator[None]:
 # --- From a signature to options ------------------------------------------------------
 
 _OTHER_SPELLINGS = {"--tokenizer": ("--tokeniser",)}
+_MANY = inspect.Parameter.VAR_POSITIONAL
 _SHORT = {"split_sentences": "sentences"}
 _COMMON = {
     "cache": "Folder for compiled programs, or off; default: the user's cache folder.",
@@ -174,7 +175,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the named values for a call of the function."""
-        options, overrides = self._split([*arguments])
+        options, overrides = self._split(arguments)
         values = dict(vars(self.parse_args(options)))
         sources = [
             path
@@ -185,40 +186,33 @@ class Parser(argparse.ArgumentParser):
         ]
         for name in self.outputs:
             disk.check(values[name], *sources)
-        positional: list[Any] = []
-        for name in self.positional:
-            value = values.pop(name)
-            many = isinstance(value, list) or value == ()  # a tuple is one argument
-            positional += value if many else [value]
         for name, (kind, parts) in self.groups.items():
             chosen = {part: values.pop(part) for part in parts}
             values[name] = kind(**{k: v for k, v in chosen.items() if v is not None})
+        positional: list[Any] = []
+        for name in self.positional:
+            value = values.pop(name)
+            positional += value if isinstance(value, list) else [value]
         return positional, {**values, **overrides}
 
-    def _split(self, rest: list[str]) -> tuple[list[str], dict[str, str]]:
+    def _split(self, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """Returns arguments with one spelling, and overrides of a config by name."""
-        arguments: list[str] = []
-        overrides: dict[str, str] = {}
-        while rest and rest[0] != "--":
-            argument = rest.pop(0)
+        options, overrides = self._option_string_actions, {}
+        known, cutoff = [], 0.85 if self.takes_overrides else 0.6
+        for argument in arguments:
             flag, equals, value = argument.partition("=")
             name = "--" + flag[2:].replace("_", "-")
-            if not flag.startswith("--"):
-                arguments.append(argument)
-            elif name in self._option_string_actions:
-                arguments.append(name + equals + value)
+            if name in options:
+                known.append(name + equals + value)
+            elif not flag.startswith("--") or "--" in (flag, *known):
+                known.append(argument)
+            elif close := difflib.get_close_matches(name, options, 1, cutoff):
+                self.error(f"unknown option {flag}. Did you mean {close[0]}?")
+            elif self.takes_overrides:
+                overrides[flag[2:]] = value if equals else "true"
             else:
-                cutoff = 0.85 if self.takes_overrides else 0.6
-                options = self._option_string_actions
-                close = difflib.get_close_matches(name, options, 1, cutoff)
-                if close or not self.takes_overrides:
-                    hint = f". Did you mean {close[0]}?" if close else ""
-                    self.error(f"unknown option {flag}{hint}")
-                if not equals:
-                    is_last = not rest or rest[0].startswith("--")
-                    value = "true" if is_last else rest.pop(0)
-                overrides[flag[2:]] = value
-        return arguments + rest, overrides
+                self.error(f"unknown option {flag}")
+        return known, overrides
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
@@ -258,12 +252,10 @@ def parser_of(function: Callable) -> Parser:
                 default = None if parts else defaults[part]
                 _add(parser, part, kinds[part], default, explained[part])
         else:
-            default = parameter.default
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                default = ()
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            default, are_many = parameter.default, parameter.kind is _MANY
+            if are_many or parameter.kind is parameter.POSITIONAL_ONLY:
                 parser.positional.append(name)
-            _add(parser, name, hint, default, meanings[name])
+            _add(parser, name, hint, [] if are_many else default, meanings[name])
     for name, meaning in _COMMON.items():
         parser.add_argument(f"--{name}", metavar="TEXT", help=meaning)
     return parser
@@ -287,46 +279,25 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
     if typing.get_origin(hint) is list:
         (hint,) = typing.get_args(hint)
         options["action"] = "append"
-    if "output" in typing.get_args(hint):
+    (kind,) = fields.kinds(hint)
+    if kind.rule is fields.OUTPUT:
         parser.outputs.add(name)
-    options["type"], options["metavar"], words = _kind(hint)
-    if words:
-        options["help"] += f" One of {', '.join(words)}."
+    metavar = {int: "N", float: "X", Path: "FILE"}.get(kind.type, "TEXT")
+    if isinstance(kind.rule, fields.NoFile):
+        metavar = "FOLDER"
+    if type(kind.rule) is fields.OneOf:
+        metavar = "NAME"
+        options["help"] += f" One of {kind}."
+    options["metavar"] = f"{metavar},…" if kind.is_several else metavar
+    options["type"] = fields.argument(hint)
     is_needed = default in (inspect.Parameter.empty, dataclasses.MISSING)
     if default and not is_needed and "default" not in meaning.lower():
         values = default if isinstance(default, tuple) else (default,)
         options["help"] += f" Default: {','.join(map(str, values))}."
     if name in parser.positional:
         options["metavar"] = name.upper()
-        options["nargs"] = "*" if default == () else None if is_needed else "?"
+        options["nargs"] = "*" if default == [] else None if is_needed else "?"
         parser.add_argument(name, **options)
     else:
         flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
         parser.add_argument(*flags, dest=name, required=is_needed, **options)
-
-
-def _kind(hint: Any) -> tuple[Callable[[str], Any], str, Sequence[str]]:
-    """Returns a reader of texts, the name of a value, and the words that it may be."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is tuple:
-        read, name, _ = _kind(inner[0])
-        return lambda text: tuple(map(read, text.split(","))), f"{name},…", ()
-    if origin is typing.Literal:
-        hint, inner = Annotated[str, fields.OneOf(inner)], (str, fields.OneOf(inner))
-    base, *rules = inner or (hint,)
-    if base is Path:
-        is_folder = "folder" in rules
-        name = "FOLDER" if is_folder else "FILE"
-        return lambda text: _path(text, is_folder), name, ()
-    words = next((rule.known for rule in rules if type(rule) is fields.OneOf), ())
-    name = "NAME" if words else {int: "N", float: "X"}.get(base, "TEXT")
-    return str if hint is str else fields.argument(hint), name, words
-
-
-def _path(text: str, is_folder: bool) -> Path:
-    if not text:  # an unset variable of the shell: not the current folder
-        raise argparse.ArgumentTypeError("must name a file or folder, got ''")
-    path = disk.expanded(text)
-    if is_folder and path.is_file():
-        raise argparse.ArgumentTypeError(f"must be a folder, got a file: {text}")
-    return path

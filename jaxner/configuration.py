@@ -7,17 +7,14 @@ of each. A config file says what differs from the defaults.
 
 from __future__ import annotations
 
-import collections.abc
 import difflib
 import functools
 import importlib.util
 import sys
 import textwrap
-import types
-import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -93,8 +90,8 @@ def _parsed(text: str, arguments: dict[str, Any]) -> Any:
             name, value = "dataset", part
         fields.check_word("config option", name, arguments)
         kind = type(values[name])
-        read = _read(value if equals or name == "dataset" else "true", kind)
-        fields.check(name, read, kind, " after the colon")
+        read = fields.read(value if equals or name == "dataset" else "true", kind)
+        fields.check(f"{name} after the colon", read, kind)
         if isinstance(arguments[name], tuple):
             fields.check_word(name, read, arguments[name])
         values[name] = read
@@ -242,7 +239,7 @@ def override(config: Any, name: str, text: str) -> None:
     for section in schema.sections(config):
         if section.path == path and option in section.fields:
             hint = section.fields[option].hint
-            value = _read(text, hint)
+            value = fields.read(text, hint)
             fields.check(section.flag(option), value, hint)
             section.values[option] = value
             _complete(config)  # another optimizer has other options
@@ -274,42 +271,6 @@ def meant(config: Any, name: str, text: str = "") -> str:
     return f". Did you mean {options}?" if options else ""
 
 
-_BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-
-
-def _read(text: str, hint: Any) -> Any:
-    """Returns the value of a text for an annotation; the text itself if it has none."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        return _read(text, inner[0])
-    if origin in (typing.Union, types.UnionType):
-        readings = [
-            (_read(text, kind), kind)
-            for kind in sorted(inner, key=lambda kind: kind is str)
-            if not _is_several(kind) or text[:1] in ("(", "[") or "," in text
-        ]
-        fitting = [value for value, kind in readings if fields.fits(value, kind)]
-        conversions = [value for value, _ in readings if value != text]
-        return [*fitting, *conversions, text][0]
-    if _is_several(hint):
-        parts = [part.strip(" '\"") for part in text.strip("()[] ").split(",")]
-        return tuple(_read(part, inner[0]) for part in parts if part)
-    if hint is types.NoneType:
-        return None if text == "None" else text
-    if hint is bool:
-        return _BOOLS.get(text.lower(), text)
-    if hint in (int, float):
-        try:
-            return hint(text)
-        except ValueError:
-            return text
-    return str(disk.expanded(text)) if text.startswith("~/") else text
-
-
-def _is_several(hint: Any) -> bool:
-    return typing.get_origin(hint) in (tuple, collections.abc.Sequence)
-
-
 def describe(text: str) -> str:
     """Returns a config's docstring, and of each option default, meaning and values."""
     module, config = _loaded(text)
@@ -317,26 +278,6 @@ def describe(text: str) -> str:
     for section in schema.sections(config):
         for option, field in section.fields.items():
             lines.append(f"{section.flag(option)}={section.values[option]}")
-            about = f"{field.meaning.rstrip('.')} ({allowed(field.hint)})"
+            about = f"{field.meaning.rstrip('.')} ({fields.allowed(field.hint)})"
             lines.append(textwrap.indent(textwrap.fill(about, 76), "    "))
     return "\n".join(lines)
-
-
-_WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text"}
-
-
-def allowed(hint: Any) -> str:
-    """Describes the allowed values of an annotation."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        for rule in inner[1:]:
-            if isinstance(rule, fields.OneOf):
-                return ", ".join(rule.known)
-            if isinstance(rule, fields.Range):
-                return f"{_WORDS[inner[0]]} {rule}"
-        return allowed(inner[0])
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(map(allowed, inner))
-    if _is_several(hint):
-        return f"several, each {allowed(inner[0])}"
-    return _WORDS.get(hint, "None")

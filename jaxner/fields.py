@@ -1,7 +1,8 @@
 """Allowed values of options: ranges and choices, as annotations of fields.
 
 An annotation such as `dropout: Rate = 0.5` is the only place that states them: models
-check themselves by it, configs their options, and public functions their arguments.
+check themselves by it, configs their options, and public functions their arguments; the
+command line reads and explains values by it.
 """
 
 from __future__ import annotations
@@ -13,24 +14,35 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import itertools
 import math
 import numbers
 import operator
+import os
 import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from jaxner.errors import InputError
 
 
+class Rule:
+    """Which values of its type an annotation allows: here, all."""
+
+    note = ""  # a hint for the error
+
+    def __contains__(self, value: Any) -> bool:
+        return True
+
+
 @dataclasses.dataclass(frozen=True)
-class Range:
+class Range(Rule):
     """The allowed numbers of an option; `least` and `most` are allowed themselves.
 
-    `step` is the distance between allowed numbers, from `least` on, or 0 for any;
-    `note` is a hint for the error.
+    `step` is the distance between allowed numbers, from `least` on, or 0 for any.
     """
 
     least: int | float | None = None
@@ -61,7 +73,7 @@ class Range:
                 yield words, compare, bound
 
 
-class OneOf:
+class OneOf(Rule):
     """The allowed words of an option; a note says what other words are meant for."""
 
     def __init__(self, known: Iterable[str], note: str = ""):
@@ -70,6 +82,14 @@ class OneOf:
 
     def __contains__(self, value: Any) -> bool:
         return isinstance(value, str) and value in self.known
+
+    def unknown(self, value: Any, name: str) -> str:
+        """Returns the message about another word."""
+        close = difflib.get_close_matches(str(value).lower(), self.known, 1)
+        hint = f". Did you mean {close[0]!r}?" if close else ""
+        words = ", ".join(filter(None, self.known))
+        known = "; ".join(filter(None, (words, self.note)))
+        return f"{f'Unknown {name}'.rstrip()} {value!r}; known: {known}{hint}"
 
 
 class Encodings(OneOf):
@@ -83,8 +103,21 @@ class Encodings(OneOf):
         return True
 
 
-DERIVED = "derived"  # marks a field whose value comes from the data: no option
+class NoFile(Rule):
+    """The paths of folders, which need not be there."""
 
+    def __contains__(self, value: Any) -> bool:
+        return not value.is_file()
+
+    def __str__(self) -> str:
+        return "a folder"
+
+
+DERIVED = Rule()  # marks a field whose value comes from the data: no option
+OUTPUT = Rule()  # marks the path of a file to write
+
+Folder = Annotated[Path, NoFile()]
+Output = Annotated[Path, OUTPUT]
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
 EvenSize = Annotated[int, Range(least=2, step=2, note="half sines, half cosines")]
@@ -111,17 +144,97 @@ Column = Annotated[int, Range(least=-1000, most=1000)]
 _KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
 Encoding = Annotated[str, Encodings(_KNOWN)]
 
-_SEQUENCES = (tuple, collections.abc.Sequence)
-_UNIONS = (typing.Union, types.UnionType)
-_MOST_VALUES = 100  # of an option with several values, such as sizes of layers
-_TYPES: dict[Any, tuple[Any, str]] = {
-    bool: (bool, "true or false"),
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    str: (str, "text"),
-    tuple: ((tuple, list), "several values, such as (1, 2)"),
-    types.NoneType: (types.NoneType, "None"),
+
+NONE = types.NoneType
+
+
+def _at_home(text: str) -> str:
+    return os.path.expanduser(text) if text.startswith("~/") else text
+
+
+_BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+# What values of a type are, in code and in words, and how to read them from a text.
+_TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
+    bool: (bool, "true or false", lambda text: _BOOLS.get(text.lower(), text)),
+    int: (numbers.Integral, "a whole number", int),
+    float: (numbers.Real, "a number", float),
+    str: (str, "text", _at_home),
+    Path: (Path, "a path", lambda text: Path(text).expanduser() if text else text),
+    NONE: (NONE, "None", {"None": None}.__getitem__),
 }
+
+
+class Kind(NamedTuple):
+    """A kind of values that an annotation allows: of a type by a rule, or several such.
+
+    How an option is read, checked and explained follows from its kinds.
+    """
+
+    type: Any
+    rule: Any = Rule()
+    is_several: bool = False
+
+    @property
+    def each(self) -> Kind:
+        """The kind of each of several values."""
+        return self._replace(is_several=False)
+
+    def __str__(self) -> str:
+        if self.is_several:
+            return f"several, each {self.each}"
+        if isinstance(self.rule, OneOf):
+            return ", ".join(self.rule.known)
+        word = _TYPES[self.type][1].removeprefix("a ")
+        return f"{word} {self.rule}" if isinstance(self.rule, Range) else word
+
+    def read(self, text: str) -> Any:
+        """Returns the value of a text; the text itself if it is of another type."""
+        if self.is_several:
+            parts = text.strip("()[] ").split(",")
+            return tuple(self.each.read(part.strip(" '\"")) for part in parts if part)
+        try:
+            return _TYPES[self.type][2](text)
+        except (KeyError, ValueError):
+            return text
+
+    def has_type(self, value: Any) -> bool:
+        """Returns whether a value is of the type, whatever the rule says."""
+        python = (tuple, list) if self.is_several else _TYPES[self.type][0]
+        is_other = isinstance(value, bool) and self.type is not bool
+        return isinstance(value, python) and not is_other
+
+    def problem(self, value: Any, name: str) -> str | None:
+        """Returns the message about a value; None if it is allowed."""
+        wanted, note, rule = _TYPES[self.type][1], "", self.rule
+        if self.is_several:
+            if self.has_type(value):
+                problems = (self.each.problem(x, name) for x in value)
+                return next(filter(None, problems), None)
+            wanted = "several values, such as (1, 2)"
+        elif isinstance(rule, OneOf):
+            return None if value in rule else rule.unknown(value, name)
+        elif self.has_type(value):
+            if value in rule:
+                return None
+            wanted, note = str(rule), rule.note and f": {rule.note}"
+        return f"{name} must be {wanted}, got {value!r}{note}"
+
+
+def kinds(hint: Any) -> tuple[Kind, ...]:
+    """Returns the kinds of values that an annotation allows; () if it is no option."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        rule = inner[-1]
+        kept = () if rule is DERIVED else kinds(inner[0])
+        return tuple(kind._replace(rule=rule) for kind in kept)
+    if origin in (typing.Union, types.UnionType):
+        parts = [kinds(each) for each in inner]
+        return tuple(itertools.chain(*parts)) if all(parts) else ()
+    if origin in (tuple, collections.abc.Sequence):
+        return tuple(kind._replace(is_several=True) for kind in kinds(inner[0]))
+    if origin is typing.Literal:
+        return (Kind(str, OneOf(inner)),)
+    return (Kind(hint),) if hint in _TYPES else ()
 
 
 class Field(NamedTuple):
@@ -131,11 +244,6 @@ class Field(NamedTuple):
     default: Any
     meaning: str = ""
 
-    @property
-    def kind(self) -> type:
-        """The type of its flag; `object` if several types are allowed."""
-        return _kind(self.hint)
-
 
 @functools.cache
 def of(module: type) -> dict[str, Field]:
@@ -144,13 +252,13 @@ def of(module: type) -> dict[str, Field]:
     Fields that contain other modules, and those marked `Derived`, are not options.
     """
     hints = typing.get_type_hints(module, include_extras=True)
-    told = {}
+    explained = {}
     for kind in reversed(module.__mro__):
-        told |= meanings(kind.__doc__, "Attributes")
+        explained |= meanings(kind.__doc__, "Attributes")
     return {
-        field.name: Field(hints[field.name], field.default, told.get(field.name, ""))
-        for field in dataclasses.fields(module)
-        if field.name not in ("parent", "name") and _is_option(hints[field.name])
+        name: Field(hints[name], field.default, explained.get(name, ""))
+        for name, field in module.__dataclass_fields__.items()
+        if name not in ("parent", "name") and kinds(hints[name])
     }
 
 
@@ -172,14 +280,14 @@ def check_fields(instance: Any) -> None:
     """Checks each option of a dataclass or Linen module, then all by its `check`."""
     kind = type(instance)
     for name, field in of(kind).items():
-        check(name, getattr(instance, name), field.hint, f" of {kind.__name__}")
+        check(f"{name} of {kind.__name__}", getattr(instance, name), field.hint)
     if hasattr(instance, "check"):
         instance.check()
 
 
-def check(name: str, value: Any, hint: Any, owner: str = "") -> None:
-    """Raises InputError, with `name` and `owner` in it, unless a value is allowed."""
-    if wrong := _problem(value, hint, name, owner):
+def check(name: str, value: Any, hint: Any) -> None:
+    """Raises InputError, with `name` in it, unless a value is allowed."""
+    if wrong := _problem(value, hint, name):
         raise InputError(wrong)
 
 
@@ -193,20 +301,33 @@ def fits(value: Any, hint: Any) -> bool:
     return not _problem(value, hint)
 
 
+def read(text: str, hint: Any) -> Any:
+    """Returns the value of a text that a user typed; the text if it fits no kind.
+
+    Several values stand between commas, perhaps in parentheses.
+    """
+    is_list = text[:1] in ("(", "[") or "," in text
+    likely = sorted(kinds(hint), key=lambda k: (k.type is str, k.is_several != is_list))
+    values = [(kind.problem(kind.read(text), ""), kind.read(text)) for kind in likely]
+    fitting = [value for problem, value in values if not problem]
+    return [*fitting, *(value for _, value in values if value != text), text][0]
+
+
 def argument(hint: Any) -> Callable[[str], Any]:
-    """Returns a parser of a command line's option, for argparse's `type`."""
-    kind = _kind(hint)
+    """Returns a reader of a command line's option, for argparse's `type`."""
 
     def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = text
+        value = read(text, hint)
         if wrong := _problem(value, hint):
             raise argparse.ArgumentTypeError(wrong.strip())
         return value
 
     return parse
+
+
+def allowed(hint: Any) -> str:
+    """Describes the allowed values of an annotation."""
+    return " or ".join(map(str, kinds(hint)))
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -240,7 +361,9 @@ def checked(function: _Function) -> _Function:
         return {
             name: hint
             for name, hint in evaluated.items()
-            if _is_option(hint) and _kind(hint) is not tuple
+            if any(
+                not k.is_several and k.type is not types.NoneType for k in kinds(hint)
+            )
         }
 
     @functools.wraps(function)
@@ -257,67 +380,12 @@ def checked(function: _Function) -> _Function:
     return call  # pyright: ignore[reportReturnType]
 
 
-def _problem(value: Any, hint: Any, name: str = "", owner: str = "") -> str | None:
-    """Returns the message about a value; None if it is allowed."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    note = ""
-    if origin is Annotated:
-        rule = inner[-1]
-        if isinstance(rule, OneOf):
-            return None if value in rule else _unknown(value, rule, name, owner)
-        wrong = _problem(value, inner[0], name, owner)
-        if wrong or not isinstance(rule, Range) or value in rule:
-            return wrong
-        is_said = math.isfinite(value) or rule == Range(note=rule.note)
-        text = f"{'' if is_said else 'finite and '}{rule}"
-        note = rule.note and f": {rule.note}"
-    elif origin in _UNIONS:
-        problems = [_problem(value, each, name, owner) for each in inner]
-        # The problem of the type that the value has says most.
-        of_type = [not _problem(value, _kind(each)) for each in inner]
-        told = problems[of_type.index(True) if True in of_type else 0]
-        return None if None in problems else told
-    elif origin in _SEQUENCES:
-        if wrong := _problem(value, tuple, name, owner):
-            return wrong
-        if len(value) <= _MOST_VALUES:
-            each = (_problem(x, inner[0], name, owner) for x in value)
-            return next(filter(None, each), None)
-        text, value = f"at most {_MOST_VALUES} values", len(value)
-    else:
-        wanted, text = _TYPES.get(hint, (object, ""))
-        is_other = isinstance(value, bool) and hint in (int, float)
-        if isinstance(value, wanted) and not is_other:
-            return None
-    return f"{name}{owner} must be {text}, got {value!r}{note}"
-
-
-def _unknown(value: Any, rule: OneOf, name: str, owner: str) -> str:
-    close = difflib.get_close_matches(str(value).lower(), rule.known, 1)
-    hint = f". Did you mean {close[0]!r}?" if close else ""
-    words = ", ".join(filter(None, rule.known))
-    known = "; ".join(filter(None, (words, rule.note)))
-    subject = f"Unknown {name}".rstrip()
-    return f"{subject} {value!r}{owner}; known: {known}{hint}"
-
-
-def _kind(hint: Any) -> type:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        return _kind(inner[0])
-    if origin in _UNIONS:
-        kinds = {_kind(each) for each in inner} - {types.NoneType}
-        return kinds.pop() if len(kinds) == 1 else object
-    if origin in _SEQUENCES:
-        return tuple
-    return hint if hint in _TYPES else object
-
-
-def _is_option(hint: Any) -> bool:
-    """Returns whether an annotation says all that is allowed."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        return DERIVED not in inner and _is_option(inner[0])
-    if origin in (*_UNIONS, *_SEQUENCES):
-        return all(_is_option(each) for each in inner if each is not Ellipsis)
-    return hint in _TYPES
+def _problem(value: Any, hint: Any, name: str = "") -> str | None:
+    """Returns the message about a value; None if a kind allows it."""
+    allowed = kinds(hint)
+    problems = [kind.problem(value, name) for kind in allowed]
+    if not problems or None in problems:
+        return None
+    # The problem of the type that the value has says most.
+    of_type = [kind.has_type(value) for kind in allowed]
+    return problems[of_type.index(True) if True in of_type else 0]

@@ -47,4 +47,4 @@ def test_values_that_fit_and_errors_that_say_what_would(hint, right, wrong):
     for value, text in wrong.items():
         assert not fields.fits(value, hint)
         with pytest.raises(ValueError, match=f"x.* of M.*{text}"):
-            fields.check("x", value, hint, " of M")
+            fields.check("x of M", value, hint)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from jaxner import disk
-
-Folder = Annotated[Path, "folder"]  # need not be there
-Output = Annotated[Path, "output"]  # is written, and is none of the files that are read
+from jaxner.fields import Folder as Folder
+from jaxner.fields import Output as Output
 
 
 def write_json(path: Path | None, content: Any) -> None:

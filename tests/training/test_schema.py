@@ -111,7 +111,9 @@ def flag_value(field):
         bool: str(field.default is not True),
         str: "x",
     }
-    return by_kind.get(field.kind, "(3, 5)")
+    kinds = [kind for kind in fields.kinds(field.hint) if kind.type is not fields.NONE]
+    are_several = any(kind.is_several for kind in kinds)
+    return "(3, 5)" if are_several else by_kind[kinds[0].type]
 
 
 @pytest.mark.parametrize("config", CONFIGS)
