@@ -10,40 +10,35 @@ from jaxner.errors import InputError
 from jaxner.wording import shown as shown
 
 
+def expect(is_right: Any, wanted: str, value: Any) -> None:
+    """Raises TypeError, with what was expected and what came, unless it is right."""
+    if not is_right:
+        raise TypeError(f"Expected {wanted}, got {shown(value)}.")
+
+
 def check_tagger(params: Any) -> None:
     """Raises TypeError unless a value is a tagger."""
-    if isinstance(params, (str, os.PathLike)):
-        raise TypeError(
-            f"Expected a tagger, got {shown(params)}: call "
-            f"jaxner.load({os.fspath(params)!r})."
-        )
     parts = [getattr(params, name, None) for name in ("weights", "model", "vocabulary")]
-    if None in parts or not isinstance(parts[0], Mapping) or "params" not in parts[0]:
-        raise TypeError(
-            "Expected a tagger with weights, model and vocabulary, as jaxner.load "
-            f"returns it, got {shown(params)}."
-        )
+    is_whole = None not in parts and isinstance(parts[0], Mapping)
+    wanted = "a tagger with weights, model and vocabulary, as jaxner.load returns it"
+    expect(is_whole and "params" in parts[0], wanted, params)
 
 
 def check_vocabulary(vocabulary: Any) -> None:
     """Raises TypeError unless a value is a vocabulary."""
-    if not hasattr(vocabulary, "label_names"):
-        raise TypeError(
-            "Expected a vocabulary, the first that jaxner.build_vocabulary returns, "
-            f"got {shown(vocabulary)}."
-        )
+    wanted = "a vocabulary, the first that jaxner.build_vocabulary returns"
+    expect(hasattr(vocabulary, "label_names"), wanted, vocabulary)
 
 
 def check_folder(workdir: Any) -> None:
     """Raises TypeError or InputError unless a value can be the path of a folder."""
-    wanted = "Expected the path of a run folder, such as 'runs/grn'"
-    if not isinstance(workdir, (str, os.PathLike)) or isinstance(workdir, bytes):
-        raise TypeError(f"{wanted}, got {shown(workdir)}.")
+    wanted = "the path of a run folder, such as 'runs/grn'"
+    expect(isinstance(workdir, (str, os.PathLike)), wanted, workdir)
     path = os.fspath(workdir)
     if not path or "\0" in path:
-        raise InputError(f"{wanted}, got {path!r}; '.' is the current folder.")
+        raise InputError(f"Expected {wanted}, got {path!r}; '.' is the current folder.")
     if os.path.isfile(path):
-        raise NotADirectoryError(f"{wanted}, got the file {path}.")
+        raise NotADirectoryError(f"Expected {wanted}, got the file {path}.")
 
 
 def check_documents(documents: Any, number: int) -> None:
@@ -51,11 +46,8 @@ def check_documents(documents: Any, number: int) -> None:
     if documents is None:
         return
     is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
-    if not is_list or isinstance(documents, (str, bytes, dict)):
-        raise TypeError(
-            "Expected documents as a list with the document of each sentence, such as "
-            f"[0, 0, 1], got {shown(documents)}."
-        )
+    wanted = "documents as a list with the document of each sentence, such as [0, 0, 1]"
+    expect(is_list and not isinstance(documents, (str, bytes, dict)), wanted, documents)
     if len(documents) != number:
         raise InputError(
             f"Expected one document per sentence, {number}, got {len(documents)}."
@@ -64,7 +56,5 @@ def check_documents(documents: Any, number: int) -> None:
 
 def check_mapping(name: str, value: Any, example: str) -> None:
     """Raises TypeError unless a value is a dictionary whose keys are strings."""
-    if not isinstance(value, Mapping) or any(not isinstance(key, str) for key in value):
-        raise TypeError(
-            f"Expected {name} as a dictionary, such as {example}, got {shown(value)}."
-        )
+    is_right = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    expect(is_right, f"{name} as a dictionary, such as {example}", value)

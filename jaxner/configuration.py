@@ -151,7 +151,9 @@ def _in_place_of(old: Any, part: str, name: str) -> Any:
 
 def _replace_head(model: Any, name: str) -> None:
     """Gives the model the chosen head, and scores of labels to one that takes them."""
-    *_, last = model_options.encoder_sections("", model.encoder)
+    *_, last = model_options.sections(
+        "", model.encoder, model_options.MODEL.inner["encoder"]
+    )
     gives_scores = "num_labels" in fields.names(last.module)
     kind = model.head.name
     if kind == "scores":  # it is a CRF, or independent labels, too

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import devices
-from jaxner.arguments import check_documents, shown
+from jaxner.arguments import check_documents, expect
 from jaxner.data import batching
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
@@ -72,11 +72,9 @@ def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     """Returns each sentence encoded separately, without padding."""
     if vectors is None:
         vectors = [None] * len(sentences)
-    if not hasattr(vectors, "__len__") or isinstance(vectors, (str, bytes, Mapping)):
-        raise TypeError(
-            "Expected vectors as an array for one sentence, or a list of arrays for "
-            f"several, got {shown(vectors)}."
-        )
+    is_list = hasattr(vectors, "__len__") and not isinstance(vectors, (str, Mapping))
+    wanted = "vectors as an array for one sentence, or a list of arrays for several"
+    expect(is_list, wanted, vectors)
     if len(vectors) != len(sentences):
         raise InputError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "

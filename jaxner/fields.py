@@ -255,10 +255,11 @@ def of(module: type) -> dict[str, Field]:
     explained = {}
     for kind in reversed(module.__mro__):
         explained |= meanings(kind.__doc__, "Attributes")
+    made = {field.name: field.default for field in dataclasses.fields(module)}
     return {
-        name: Field(hints[name], field.default, explained.get(name, ""))
-        for name, field in module.__dataclass_fields__.items()
-        if name not in ("parent", "name") and kinds(hints[name])
+        name: Field(hints[name], made[name], explained.get(name, ""))
+        for name in names(module)
+        if kinds(hints[name])
     }
 
 
@@ -272,8 +273,9 @@ def meanings(docstring: str | None, heading: str) -> dict[str, str]:
 
 
 def names(module: type) -> list[str]:
-    """Returns the names of all fields of a dataclass or Linen module."""
-    return [field.name for field in dataclasses.fields(module)]
+    """Returns the names of a dataclass's or Linen module's fields, without Linen's."""
+    names = [field.name for field in dataclasses.fields(module)]
+    return [name for name in names if name not in ("parent", "name")]
 
 
 def check_fields(instance: Any) -> None:

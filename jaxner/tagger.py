@@ -149,8 +149,8 @@ class Ensemble(Tagger):
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
     """Returns an ensemble of taggers, whose models and vocabularies are equal."""
-    if not isinstance(taggers, (list, tuple)) or not taggers:
-        raise TypeError(f"Expected a list of taggers, got {arguments.shown(taggers)}.")
+    is_list = isinstance(taggers, (list, tuple)) and taggers
+    arguments.expect(is_list, "a list of taggers", taggers)
     for tagger in taggers:
         arguments.check_tagger(tagger)
         for part in ("model", "vocabulary"):

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxner.arguments import check_documents, check_vocabulary
+from jaxner.arguments import check_documents, check_vocabulary, expect
 from jaxner.data import schemes
 from jaxner.data.vectors import TokenVectors
 from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
 from jaxner.fields import Count, Seed, Size, checked
 from jaxner.types import LongWords, Pieces, Sentence
-from jaxner.wording import counted, shown
+from jaxner.wording import counted
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -549,8 +549,7 @@ class Batches:
 
 def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
     """Raises TypeError or InputError unless each token has a label, by the scheme."""
-    if not isinstance(rows, (list, tuple)):
-        raise TypeError(f"Expected labels as a list of lists, got {shown(rows)}.")
+    expect(isinstance(rows, (list, tuple)), "labels as a list of lists", rows)
     wanted = counted(len(sentences), "sentence")
     if len(rows) != len(sentences):
         raise InputError(f"Expected labels of {wanted}, got {len(rows)}.")

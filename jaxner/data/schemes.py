@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxner.arguments import expect
 from jaxner.errors import InputError
-from jaxner.wording import counted, shown
+from jaxner.wording import counted
 
 # Prefixes of the first, an inner, the last and the only token of a span. On a tie, the
 # first scheme is detected: BIO for labels that are all O.
@@ -284,8 +285,8 @@ def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
 
 def _parsed(labels: Sequence[str]) -> list[tuple[str, str]]:
     """Returns prefixes and types; raises the error of the first bad label."""
-    if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
-        raise TypeError(f"Expected labels as a list of strings, got {shown(labels)}.")
+    is_list = hasattr(labels, "__len__") and not isinstance(labels, (str, dict))
+    expect(is_list, "labels as a list of strings", labels)
     pairs: list[tuple[str, str]] = []
     try:
         pairs.extend(map(parse, labels))

@@ -11,6 +11,7 @@ import numpy as np
 from flax import linen as nn
 from jax.core import Tracer
 
+from jaxner.arguments import expect
 from jaxner.driver import check_key as check_key
 from jaxner.errors import InputError
 from jaxner.types import AnyPotentials, Sentence
@@ -29,10 +30,8 @@ CONTRACTS = {
 
 def check_model(model: Any) -> None:
     """Raises TypeError unless a value is a Linen module."""
-    if not isinstance(model, nn.Module):
-        raise TypeError(
-            f"Expected a model, which jaxner.build returns, got {shown(model)}."
-        )
+    is_module = isinstance(model, nn.Module)
+    expect(is_module, "a model, which jaxner.build returns", model)
 
 
 def check_inputs(
@@ -40,17 +39,16 @@ def check_inputs(
 ) -> None:
     """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
     check_model(model)
-    if not isinstance(weights, Mapping) or "params" not in weights:
+    wanted = "the weights of a model, a dictionary with 'params' and 'frozen' as "
+    is_right = isinstance(weights, Mapping) and "params" in weights
+    expect(is_right, f"{wanted}jaxner.init returns it", weights)
+    is_sentence = isinstance(sentence, Sentence)
+    rank = jnp.ndim(sentence.words) if is_sentence else 0
+    if rank != 1 + is_batch:
+        kind, axes = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
         raise TypeError(
-            "Expected the weights of a model, a dictionary with 'params' and 'frozen' "
-            f"as jaxner.init returns it, got {shown(weights)}."
-        )
-    kind, wanted = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
-    shape = jnp.shape(sentence.words) if isinstance(sentence, Sentence) else None
-    if shape is None or len(shape) != 1 + is_batch:
-        got = shown(sentence) if shape is None else list(shape)
-        raise TypeError(
-            f"Expected an encoded {kind}, words of shape {wanted}, got {got}: call "
+            f"Expected an encoded {kind}, words {axes}, got "
+            f"{f'{rank} axes' if is_sentence else shown(sentence)}: call "
             f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'}), and map "
             "over batches with jax.vmap."
         )
@@ -87,21 +85,18 @@ def check_part(part: str, options: Any, known: Any = None) -> None:
         if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
             name, contract = type(options).__name__, CONTRACTS.get(part, "")
             raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
-    elif not isinstance(options, Mapping):
-        is_table = isinstance(known, Mapping)
-        names = f' with "name", one of {", ".join(sorted(known))}' if is_table else ""
-        raise TypeError(
-            f"Expected {part} as a dictionary of options{names}; got {shown(options)}."
-        )
+        return
+    wanted = f"{part} as a dictionary of options"
+    if isinstance(known, Mapping):
+        wanted += f' with "name", one of {", ".join(sorted(known))}'
+    expect(isinstance(options, Mapping), wanted, options)
 
 
 def check_returned(part: str, module: Any, value: Any) -> None:
     """Raises TypeError unless an encoder or a head returned what it has to."""
-    if part == "head":
-        is_right = isinstance(value, get_args(AnyPotentials))
-    else:
-        is_pair = isinstance(value, tuple) and len(value) == 2
-        is_right = is_pair and isinstance(value[1], dict)
+    is_right = isinstance(value, get_args(AnyPotentials) if part == "head" else tuple)
+    if part == "encoder" and is_right:
+        is_right = len(value) == 2 and isinstance(value[1], dict)
     if not is_right:
         shape = getattr(value, "shape", None)
         form = type(value).__name__ if shape is None else f"an array {list(shape)}"

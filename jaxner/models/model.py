@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.fields import OneOf, Passes, Seed, check_fields
+from jaxner.fields import DERIVED, OneOf, Passes, Seed, check_fields
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
 from jaxner.models.layers import Features
@@ -108,7 +108,7 @@ class Model(nn.Module):
     earlier_heads: tuple[nn.Module, ...] = ()
     refinement: nn.Module | None = None
     mc_dropout: MCDropout = MCDropout()
-    separators: bool = False
+    separators: Annotated[bool, DERIVED] = False
     dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     remat: bool = False
 

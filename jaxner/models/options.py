@@ -7,23 +7,22 @@ tables of `jaxner.models`, or the place of a module of your own, such as
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 
 from jaxner import fields, models
 from jaxner.errors import InputError
-from jaxner.fields import Field, OneOf, Rate
+from jaxner.fields import Field, Rate
 from jaxner.models import pretrained
 from jaxner.models.bert import WordPieces
 from jaxner.models.bilstm import Chain
 from jaxner.models.checks import check_part
-from jaxner.models.model import DTYPES, MCDropout, Model
+from jaxner.models.model import MCDropout, Model
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import Refinement, TwoStream
@@ -33,29 +32,6 @@ _RATES = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
-
-
-class Section(NamedTuple):
-    """A section of a config, at a path such as `model.encoder.first`.
-
-    `values` is a mutable mapping; `fields` are its options, `inner` the names of the
-    sections within it, and `module` is the class that is built from it.
-    """
-
-    path: str
-    values: Any
-    fields: Mapping[str, Field]
-    inner: tuple[str, ...] = ()
-    module: Any = None
-
-    def flag(self, option: str = "") -> str:
-        """Returns the flag of an option, or of the section."""
-        return "--config." + ".".join(filter(None, (self.path, option)))
-
-
-def choice(known: Iterable[str], default: str, meaning: str = "") -> Field:
-    """Returns an option with the allowed values `known`."""
-    return Field(Annotated[str, OneOf(sorted(known))], default, meaning)
 
 
 # --- Parts ----------------------------------------------------------------------------
@@ -73,33 +49,31 @@ class Part(NamedTuple):
     inner: Mapping[str, Part] = {}
 
 
-def parts() -> dict[str, Part]:
-    """Returns the parts of a model, by name."""
+def _parts() -> Iterator[tuple[str, Part]]:
+    """Yields the parts of a model, by name."""
     rate = Field(Rate | None, None, "Rate of the encoder; None: by its config.json.")
     place = Field(str | None, None, "Your encoder, package.module:Class, if any.")
-    switch = Field(
-        bool, True, "Whether the refinement has its own word and character features."
-    )
-    stages = Field(bool, False, "Whether each stage of the encoder has its own head.")
+    pieces = {"encoder": place, **dict.fromkeys(_RATES, rate)}
     features = {
         "words": Part(Words),
         "caps": Part(Capitalisation),
         "vectors": Part(Vectors),
         "chars": Part(models.CHARACTERS, "cnn"),
-        "bert": Part(
-            WordPieces, more={"encoder": place, **dict.fromkeys(_RATES, rate)}
-        ),
+        "bert": Part(WordPieces, more=pieces),
     }
-    streams = {"own_representation": switch, **fields.of(TwoStream)}
-    return {
-        "representation": Part(Representation, inner=features),
-        "encoder": Part(models.ENCODERS),
-        "head": Part(models.HEADS, more={"per_stage": stages}),
-        "mc_dropout": Part(MCDropout),
-        "refinement": Part(
-            Refinement, more=streams, inner={"head": Part(models.HEADS)}
-        ),
-    }
+    yield "representation", Part(Representation, inner=features)
+    yield "encoder", Part(models.ENCODERS)
+    about = "Whether each stage of the encoder has its own head."
+    more = {"per_stage": Field(bool, False, about)}
+    yield "head", Part(models.HEADS, more=more)
+    yield "mc_dropout", Part(MCDropout)
+    about = "Whether the refinement has its own word and character features."
+    streams = {"own_representation": Field(bool, True, about), **fields.of(TwoStream)}
+    head = {"head": Part(models.HEADS, "softmax")}
+    yield "refinement", Part(Refinement, more=streams, inner=head)
+
+
+MODEL = Part(Model, inner=dict(_parts()))
 
 
 def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -131,59 +105,53 @@ def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
     return kind if isinstance(kind, tuple) else (kind, {})
 
 
-def _read(path: str, values: Any, part: Part) -> tuple[Any, Any, Mapping[str, Part]]:
-    """Returns the class of a part, the options its name implies, and parts within."""
-    if not isinstance(part.kinds, Mapping):
-        return part.kinds, {}, part.inner
-    kind, implied = kind_of(path, values.get("name", part.default), part.kinds)
-    if kind is not Chain:
-        return kind, implied, part.inner
-    links = ("first", "then")
-    if any(values.get(link) is None for link in links):
-        raise InputError(f"A chain is of {path}.first and {path}.then")
-    return kind, implied, dict.fromkeys(links, part)
-
-
 # --- Sections -------------------------------------------------------------------------
 
 
-def model_sections(model: Any) -> Iterator[Section]:
-    """Yields a config's section `model`, and all sections within it."""
-    top = {
-        "dtype": choice(DTYPES, DTYPES[0], "Type of the computed numbers."),
-        "remat": Field(bool, False, "Whether to compute twice and save memory."),
-    }
-    yield Section("model", model, top, tuple(parts()))
-    for name, part in parts().items():
-        yield from _sections(f"model.{name}", model.get(name), part)
+class Section(NamedTuple):
+    """A section of a config, at a path such as `model.encoder.first`.
+
+    `values` is a mutable mapping; `fields` are its options, `inner` the parts within
+    it, `module` is the class that is built from it, with what its name implies.
+    """
+
+    path: str
+    values: Any
+    fields: Mapping[str, Field]
+    inner: Mapping[str, Any] = {}
+    module: Any = None
+    implied: Mapping[str, Any] = {}
+
+    def flag(self, option: str = "") -> str:
+        """Returns the flag of an option, or of the section."""
+        return "--config." + ".".join(filter(None, (self.path, option)))
 
 
-def encoder_sections(path: str, section: Any) -> Iterator[Section]:
-    """Yields the section of an encoder, and those of a chain's links."""
-    yield from _sections(path, section, parts()["encoder"])
-
-
-def _sections(path: str, values: Any, part: Part) -> Iterator[Section]:
-    if values is None:
-        return
-    kind, implied, inner = _read(f"--config.{path}", values, part)
-    options = {**part.more, **fields.of(kind)}
-    if isinstance(part.kinds, Mapping):
-        options = {"name": Field(str, part.default, "Which of them."), **options}
+def section_of(path: str, values: Any, part: Part) -> Section:
+    """Returns the section of a part; InputError: its name is unknown."""
+    kind, inner, options, implied = part.kinds, part.inner, dict(part.more), {}
+    if isinstance(kind, Mapping):
+        kind, implied = kind_of(path, values.get("name", part.default), kind)
+        name = Field(str, part.default, "Which of them.")
+        options = {"name": name, **options}
+    if kind is Chain:
+        inner = dict.fromkeys(("first", "then"), part)
+        if any(values.get(link) is None for link in inner):
+            raise InputError(f"A chain is of {path}.first and {path}.then")
+    options |= fields.of(kind)
     if "types" in fields.names(kind):  # a switch here, a table in the module
         options["types"] = Field(bool, False, "Whether to read types, too.")
-    for name in implied:
-        del options[name]
-    yield Section(path, values, options, tuple(inner), kind)
-    for name, inner_part in inner.items():
-        yield from _sections(f"{path}.{name}", values.get(name), inner_part)
+    options = {name: option for name, option in options.items() if name not in implied}
+    return Section(path, values, options, inner, kind, implied)
 
 
-def copied(value: Any) -> Any:
-    """Copies nested mappings, and turns lists into tuples, which JSON lacks."""
-    if isinstance(value, Mapping):
-        return {name: copied(inner) for name, inner in value.items()}
-    return tuple(value) if isinstance(value, list) else value
+def sections(path: str, values: Any, part: Part = MODEL) -> Iterator[Section]:
+    """Yields the section of a part, and those within it; none if it is absent."""
+    if values is not None:
+        section = section_of(path, values, part)
+        yield section
+        for name, within in section.inner.items():
+            yield from sections(f"{path}.{name}", values.get(name), within)
 
 
 # --- Modules --------------------------------------------------------------------------
@@ -231,7 +199,7 @@ def build(
         TypeError: A part is neither options nor a module.
         InputError: A name or an attribute is unknown, or a value is not allowed.
     """
-    sizes = {
+    sizes: dict[str, Any] = {
         "num_labels": num_labels,
         "num_trained": num_trained_words,
         "num_frozen": num_frozen_words,
@@ -244,8 +212,8 @@ def build(
     if encoder_sizes is not None:
         sizes["encoder"] = {**encoder_sizes, "remat": remat}
 
-    def make(name: str, values: Any, path: str = "") -> Any:
-        return _module(path or name, values, parts()[name], sizes)
+    def make(name: str, values: Any) -> Any:
+        return _module(name, values, MODEL.inner[name], sizes)
 
     encode = make("encoder", encoder)
     per_stage = isinstance(head, Mapping) and head.get("per_stage", False)
@@ -254,20 +222,10 @@ def build(
     *earlier, last = (make("head", head) for _ in range(count))
     refine = None
     if refinement is not None:
-        check_part("refinement", refinement)
-        options = {"own_representation": True, "head": {"name": "softmax"}}
-        options |= refinement
-        is_own = options.pop("own_representation")
-        streams = {n: options[n] for n in fields.of(TwoStream) if n in options}
-        rest = {n: x for n, x in options.items() if n not in streams or n == "labels"}
-        rest["representation"] = (
-            make("representation", representation) if is_own else None
-        )
-        rest["streams"] = _make(TwoStream, "refinement", streams, {})
-        rest["head"] = make("head", options["head"], "refinement.head")
-        if any(isinstance(module, Seq2seqHead) for module in (last, rest["head"])):
+        sizes["representation"] = make("representation", representation)
+        refine = make("refinement", refinement)
+        if Seq2seqHead in (type(last), type(refine.head)):
             raise InputError("A refinement needs heads 'softmax' or 'crf'")
-        refine = _make(Refinement, "refinement", rest, {})
     model = Model(
         representation=make("representation", representation),
         encoder=encode,
@@ -288,12 +246,19 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
     check_part(path, values, part.kinds)
     if isinstance(values, nn.Module):
         return values
-    kind, implied, inner = _read(path, values, part)
-    left_out = {"name", "per_stage"} if isinstance(part.kinds, Mapping) else set()
-    options = {n: x for n, x in values.items() if n not in left_out} | implied
-    for name, inner_part in inner.items():
+    section = section_of(path, values, part)
+    kind, names = section.module, fields.names(section.module)
+    more = section.fields.keys() - {*names}  # which the module does not have
+    options = {n: x for n, x in values.items() if n not in more} | section.implied
+    if kind is Refinement:
+        options.setdefault("head", {})
+        streams = {n: values[n] for n in fields.of(TwoStream) if n in values}
+        sizes = {**sizes, "streams": _make(TwoStream, path, streams, {})}
+        if not values.get("own_representation", True):
+            options["representation"] = None
+    for name, within in section.inner.items():
         if options.get(name) is not None:
-            options[name] = _module(f"{path}.{name}", options[name], inner_part, sizes)
+            options[name] = _module(f"{path}.{name}", options[name], within, sizes)
     if kind is Representation:
         options = {"words": None, "chars": None, **options}
         if not any(map(options.get, ("words", "chars", "vectors", "bert"))):
@@ -307,33 +272,31 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
     if kind is WordPieces:
         if "encoder" not in sizes:
             raise InputError("representation.bert needs data.pretrained")
-        rates = {_RATES[name]: options.pop(name, None) for name in _RATES}
-        rates = {name: x for name, x in rates.items() if x is not None}
-        values = {**sizes["encoder"], **rates}
+        rates = {theirs: values.get(ours) for ours, theirs in _RATES.items()}
+        rates = {name: rate for name, rate in rates.items() if rate is not None}
+        attributes = {**sizes["encoder"], **rates}
         if place := options.pop("encoder", None):
             module, _ = kind_of(f"{path}.encoder", place, {})
-            encoder = _make(module, f"{path}.encoder", {}, values)
+            encoder = _make(module, f"{path}.encoder", {}, attributes)
         else:
-            encoder = pretrained.make(values)
+            encoder = pretrained.make(attributes)
         sizes = {**sizes, "encoder": encoder}
     return _make(kind, path, options, sizes)
 
 
 def _make(kind: Any, path: str, options: Any, sizes: Mapping[str, Any]) -> Any:
     """Makes a module from its options, and from sizes what is no option."""
-    names = [name for name in fields.names(kind) if name not in ("parent", "name")]
-    values = {}
-    for name, value in options.items():
-        if name not in names:
-            listed = ", ".join(names)
-            raise InputError(f"Unknown option {path}.{name}; known: {listed}")
-        # JSON has no tuples, and lists do not hash.
-        values[name] = tuple(value) if isinstance(value, list) else value
-    if "types" in names and not values.get("types"):
-        sizes = {**sizes, "types": None}  # a switch in the config, a table here
+    names = {*fields.names(kind)}
+    if unknown := sorted(options.keys() - names):
+        listed = ", ".join(sorted(names))
+        raise InputError(f"Unknown option {path}.{unknown[0]}; known: {listed}")
+    # JSON has no tuples, and lists do not hash.
+    values = {n: tuple(x) if isinstance(x, list) else x for n, x in options.items()}
+    if not values.get("types"):  # a switch in the config, a table here
+        sizes = {**sizes, "types": None}
     is_ours = kind.__module__.startswith("jaxner.")
-    derived = set(names) - set(fields.of(kind) if is_ours else values)
-    values |= {name: sizes[name] for name in derived & set(sizes)}
+    derived = names - {*(fields.of(kind) if is_ours else values)}
+    values |= {name: sizes[name] for name in derived & sizes.keys()}
     module = kind(**values)
     fields.check_fields(module)
     return module
@@ -357,13 +320,8 @@ def describe(module: Any, known: Mapping[str, type]) -> Any:
             f"{kind} is your own module, and a folder holds no code: pass the model to "
             "`load`"
         )
-    names = (f.name for f in dataclasses.fields(module))
-    values = {
-        name: describe(getattr(module, name), known)
-        for name in names
-        if name not in ("parent", "name")
-    }
-    return {"module": kind, **values}
+    parts = {name: getattr(module, name) for name in fields.names(type(module))}
+    return {"module": kind} | {n: describe(part, known) for n, part in parts.items()}
 
 
 def restore(description: Any, known: Mapping[str, type]) -> Any:

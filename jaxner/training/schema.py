@@ -8,7 +8,7 @@ values before a run reads or writes anything.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,10 +145,15 @@ class Evaluation:
     rule: Annotated[str, OneOf(scoring.RULES)] = "conlleval"
 
 
-OPTIMIZER = {
-    "name": options.choice(optimizers.OPTIMIZERS, "sgd", "The optimizer."),
-    **fields.of(optimizers.Options),
-}
+def _choice(
+    known: Iterable[str], default: str, meaning: str
+) -> dict[str, fields.Field]:
+    hint = Annotated[str, OneOf(sorted(known))]
+    return {"name": fields.Field(hint, default, meaning)}
+
+
+OPTIMIZER = _choice(optimizers.OPTIMIZERS, "sgd", "The optimizer.")
+OPTIMIZER |= fields.of(optimizers.Options)
 """The options of the section `optimizer`, and of each of its `parts`."""
 
 
@@ -159,13 +164,13 @@ def sections(config: Any) -> Iterator[Section]:
         ValueError: A part has an unknown name.
     """
     inner = ("data", "model", "objective", "optimizer", "evaluation")
-    yield Section("", config, fields.of(Run), inner)
-    name = {"name": options.choice(DATASETS, "sample", "The data set.")}
-    yield Section("data", config["data"], name | fields.of(Data))
-    yield from options.model_sections(config["model"])
+    yield Section("", config, fields.of(Run), dict.fromkeys(inner))
+    data = _choice(DATASETS, "sample", "The data set.") | fields.of(Data)
+    yield Section("data", config["data"], data)
+    yield from options.sections("model", config["model"])
     yield Section("objective", config["objective"], fields.of(Objective))
     if "name" in (optimizer := config["optimizer"]):
-        yield Section("optimizer", optimizer, OPTIMIZER, ("parts",))
+        yield Section("optimizer", optimizer, OPTIMIZER, {"parts": None})
     for path, part in (optimizer.get("parts") or {}).items():
         yield Section(f"optimizer.parts.{path}", part, OPTIMIZER)
     yield Section("evaluation", config["evaluation"], fields.of(Evaluation))
@@ -173,6 +178,7 @@ def sections(config: Any) -> Iterator[Section]:
 
 # --- Checks ---------------------------------------------------------------------------
 
+_NEEDED = dataclasses.MISSING
 _ANY_SIZE = 10**6  # stands for sizes that the data will give
 
 
@@ -183,74 +189,55 @@ def check(config: Mapping[str, Any]) -> None:
         ValueError: An option is unknown, or its value wrong alone or beside another.
     """
     for section in sections(config):
-        known = section.fields
-        for name in section.values.keys() - known.keys() - {*section.inner}:
-            listed = ", ".join(sorted((*known, *section.inner)))
-            raise InputError(f"Unknown option {section.flag(name)}; known: {listed}")
+        values, known = section.values, section.fields
+        if unknown := sorted(values.keys() - known.keys() - section.inner.keys()):
+            listed, flag = sorted({**known, **section.inner}), section.flag(unknown[0])
+            raise InputError(f"Unknown option {flag}; known: {', '.join(listed)}")
         for name, field in known.items():
-            if name in section.values:
-                fields.check(section.flag(name), section.values[name], field.hint)
-        if section.module is not None:
-            _make(section)
+            if name in values:
+                fields.check(section.flag(name), values[name], field.hint)
+        if (kind := section.module) is not None:
+            attributes = fields.of(kind)
+            needed = [f.name for f in dataclasses.fields(kind) if f.default is _NEEDED]
+            derived = dict.fromkeys({*needed} - {*attributes}, _ANY_SIZE)
+            parts = {name: values[name] for name in attributes if name in values}
+            try:
+                fields.check_fields(kind(**parts, **derived))
+            except ValueError as error:
+                raise InputError(f"{section.flag()}: {error}") from None
     optimizers.build(config["optimizer"], 1, config["num_epochs"])
-    for message in (text for text, is_wrong in _combined(config) if is_wrong):
-        raise InputError(f"--config.{message}")
-
-
-def _make(section: Section) -> None:
-    """Makes the module of a section, which checks its options together."""
-    known = fields.of(section.module)
-    values = {k: v for k, v in section.values.items() if k in known}
-    derived = {
-        field.name: _ANY_SIZE
-        for field in dataclasses.fields(section.module)
-        if field.default is dataclasses.MISSING and field.name not in known
-    }
-    try:
-        fields.check_fields(section.module(**options.copied(values), **derived))
-    except ValueError as error:
-        raise InputError(f"{section.flag()}: {error}") from None
-
-
-def _combined(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields what is wrong with options beside each other, and whether it is so."""
-    model, data, objective = config["model"], config["data"], config["objective"]
-    parts, head = model["representation"], model["head"]["name"]
-    yield (
-        "data.dir must be your folder, got none",
-        (data["name"] == "files" and not data["dir"]),
-    )
     for option in ("dir", "pretrained"):
-        folder = data.get(option)
-        is_wrong = folder and not Path(folder).is_dir()
-        yield f"data.{option}: there is no folder {folder}", is_wrong
-    yield (
-        "model.representation needs words, chars, vectors or bert",
-        (not any(map(parts.get, ("words", "chars", "vectors", "bert")))),
-    )
+        if (folder := config["data"].get(option)) and not Path(folder).is_dir():
+            raise InputError(f"--config.data.{option}: there is no folder {folder}")
+    for option, is_set, need, is_met in _needs(config):
+        if is_set and not is_met:
+            raise InputError(f"--config.{option} needs {need}")
+
+
+def _needs(config: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, Any]]:
+    """Yields options, whether they are set, what they need then, and if it is there."""
+    model, data, objective = config["model"], config["data"], config["objective"]
+    parts, head, old = model["representation"], model["head"]["name"], "init_from"
+    inputs = {name: parts.get(name) is not None for name in ("vectors", "bert")}
+    has_input = any((parts.get("words"), parts.get("chars"), *inputs.values()))
+    yield "data.name=files", data["name"] == "files", "data.dir", data["dir"]
+    yield "model.representation", True, "words, chars, vectors or bert", has_input
     for part, option in (("vectors", "contextual"), ("bert", "pretrained")):
-        has_part, has_file = parts.get(part) is not None, bool(data.get(option))
-        learns_on = part == "bert" and bool(config.get("init_from"))
-        is_there = has_file or learns_on  # from the old run
-        yield f"model.representation.{part} needs data.{option}", has_part > is_there
-        yield f"data.{option} needs model.representation.{part}", has_file > has_part
-    encoders = list(options.encoder_sections("", model["encoder"]))
-    yield (
-        "model.head.name 'scores' needs an encoder of scores, such as 'lan'",
-        (head == "scores" and "num_labels" not in fields.names(encoders[-1].module)),
-    )
-    yield (
-        "objective.orthogonality needs an encoder with LSTMs, such as 'bilstm'",
-        (
-            objective.get("orthogonality")
-            and not any(hasattr(section.module, "forget_bias") for section in encoders)
-        ),
-    )
+        place, file = f"model.representation.{part}", data.get(option)
+        yield f"data.{option}", file, place, inputs[part]
+        learns_on = part == "bert" and config.get(old)  # with the encoder of that run
+        yield place, inputs[part], f"data.{option}", file or learns_on
+    encoders = [*options.sections("", model["encoder"], options.MODEL.inner["encoder"])]
+    gives_scores = "num_labels" in fields.names(encoders[-1].module)
+    need = "an encoder of scores, such as 'lan'"
+    yield "model.head.name=scores", head == "scores", need, gives_scores
+    has_lstm = any(hasattr(section.module, "forget_bias") for section in encoders)
+    is_set, need = objective.get("orthogonality"), "an encoder with LSTMs"
+    yield "objective.orthogonality", is_set, f"{need}, such as 'bilstm'", has_lstm
     for option in ("retain", "partial"):
-        is_wrong = objective.get(option) and not config.get("init_from")
-        yield f"objective.{option} needs init_from", is_wrong
+        yield f"objective.{option}", objective.get(option), old, config.get(old)
     # Its scores of labels depend on earlier labels.
-    drafts = model.get("mc_dropout") or {}
+    has_scores, drafts = head != "seq2seq", model.get("mc_dropout") or {}
     for option, is_set in (
         ("model.refinement", model.get("refinement") is not None),
         ("model.mc_dropout.num_samples", drafts.get("num_samples")),
@@ -259,7 +246,4 @@ def _combined(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         ("objective.partial", objective.get("partial")),
         ("data.unit=document", data["unit"] == "document"),
     ):
-        yield (
-            f"{option} needs another head than 'seq2seq'",
-            (head == "seq2seq" and is_set),
-        )
+        yield option, is_set, "another head than 'seq2seq'", has_scores
