@@ -236,15 +236,6 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
 
 # Known corpora
 
-_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl", "spacy")
-_ENDINGS += ("*_conll",)
-
-
-def _names(split: str, *stems: str) -> tuple[str, ...]:
-    """Returns the usual names of a split's file, or of a folder of files."""
-    names = [f"{stem}.{ending}" for stem in stems for ending in _ENDINGS]
-    return (*names, f"*-ud-{split}.conllu", *(f"{stem}/" for stem in stems))
-
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
@@ -253,25 +244,10 @@ class Corpus:
     name: str  # also of its folder
     source: str  # where to get it
     scheme: str | None = None  # as published
-    # File names of each split, with or without .gz.
-    files: Sequence[tuple[str, ...]] = (
-        _names("train", "train"),
-        _names("dev", "dev", "valid"),
-        _names("test", "test"),
-    )
+    files: Sequence[str] = ()  # of its splits, if not train.conll and the like
     sizes: Sequence[Sizes] = ()  # as published
 
 
-_CONLL2003 = (
-    ("train.conll", "eng.train", "train.txt"),
-    ("dev.conll", "eng.testa", "valid.txt"),
-    ("test.conll", "eng.testb", "test.txt"),
-)
-_WNUT17 = (
-    ("train.conll", "wnut17train.conll"),
-    ("dev.conll", "emerging.dev.conll"),
-    ("test.conll", "emerging.test.annotated"),
-)
 _KNOWN = (
     Corpus(
         "sample",
@@ -284,14 +260,14 @@ _KNOWN = (
         "Request the Reuters corpus RCV1 from NIST (https://trec.nist.gov/data/reuters)"
         " and add the annotations of https://www.clips.uantwerpen.be/conll2003/ner.",
         "IOB1",
-        _CONLL2003,
+        ("eng.train", "eng.testa", "eng.testb"),
         ((14_041, 203_621, 23_499), (3_250, 51_362, 5_942), (3_453, 46_435, 5_648)),
     ),
     Corpus(
         "wnut17",
         "Download it from https://github.com/leondz/emerging_entities_17.",
         "BIO",
-        _WNUT17,
+        ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
         ((3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)),
     ),
     Corpus(
@@ -405,14 +381,19 @@ def _place(
 
 def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     fields.check_word("split", split, SPLITS)
-    names = corpus.files[SPLITS.index(split)]
-    wanted = [f"{name}{ending}" for name in names for ending in ("", ".gz")]
-    files = [
-        path
-        for name in wanted
-        for path in sorted(folder.glob(name))
-        if (formats.is_folder(path) if name[-1] == "/" else path.is_file())
-    ]
+    stems = ("dev", "valid") if split == "dev" else (split,)
+    own = corpus.files[SPLITS.index(split)] if corpus.files else None
+
+    def fits(path: Path) -> bool:
+        name = path.name.removesuffix(".gz")
+        stem, _, ending = name.partition(".")
+        if path.is_dir():
+            return name in stems and formats.is_folder(path)
+        is_usual = stem in stems and "." not in ending
+        is_known = is_usual and formats.of_name(path) not in (None, "brat")
+        return is_known or name == own or name.endswith(f"-ud-{split}.conllu")
+
+    files = [path for path in sorted(folder.glob("*")) if fits(path)]
     if len(files) > 1:
         several = ", ".join(path.name for path in files)
         raise InputError(f"Several {split} files in {folder}: {several}; keep only one")
@@ -420,8 +401,10 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
         return files[0]
     beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
     content = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
-    message = f"No {split} file in the folder {folder}: {content}. Possible names, "
-    message += f"each also with .gz: {', '.join(names)}"
+    message = (
+        f"No {split} file in the folder {folder}: {content}. Expected a name such "
+    )
+    message += f"as {own or f'{split}.conll'}, or that of another format"
     if corpus.name in CORPORA:
         message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
         message += f"{corpus.name}, or name a directory. {corpus.source}"

@@ -670,20 +670,17 @@ def _line(cells: Iterable[str], separator: str = "\t") -> str:
     return separator.join(_cell(c, f"\r\n\t{separator}") for c in cells) + "\n"
 
 
-def _lines(
-    sentences: Iterable[tuple[int, Rows]],
-    mark: Callable[[int], str],
-    separator: str = "\t",
-) -> Iterator[str]:
-    """Yields the lines of sentences, with a mark before each document from 1 on."""
-    document = 0
+def _written(
+    sentences: Iterable[tuple[int, Rows]], mark: str, separator: str = "\t"
+) -> str:
+    """Returns sentences as text; `mark` begins each document, {} is its number."""
+    lines, document = [], 0
     for number, rows in sentences:
-        while document < number:
-            document += 1
-            yield mark(document)
-        for cells in rows:
-            yield _line(cells, separator)
-        yield "\n"
+        lines += [mark.format(n) for n in range(document + 1, number + 1)]
+        lines += [_line(cells, separator) for cells in rows]
+        lines.append("\n")
+        document = number
+    return "".join(lines)
 
 
 def write_columns(
@@ -694,28 +691,25 @@ def write_columns(
     Rows have equally many cells, two or more. `documents`, the `Example.document` of
     each sentence, never decrease.
     """
-    write_text(target, "".join(_columns(sentences, documents)))
+    write_text(target, _columns(sentences, documents))
 
 
-def _columns(
-    sentences: Iterable[Rows], documents: Sequence[int] | None
-) -> Iterator[str]:
+def _columns(sentences: Iterable[Rows], documents: Sequence[int] | None) -> str:
     sentences = [list(rows) for rows in sentences]
-    cells = [cell for rows in sentences for row in rows for cell in row]
-    if DOCSTART in (row[0] for rows in sentences for row in rows):
+    rows = [row for rows in sentences for row in rows]
+    if DOCSTART in (row[0] for row in rows):
         raise InputError(f"The token {DOCSTART} could not be read back as columns")
-    separator = "\t" if any(" " in cell for cell in cells) else " "
-    width = len(next(itertools.chain(*sentences), ()))
-    mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
+    separator = "\t" if any(" " in cell for row in rows for cell in row) else " "
+    mark = separator.join([DOCSTART, *["O"] * (len(rows[0]) - 1)]) if rows else ""
     pairs = zip(documents or [0] * len(sentences), sentences, strict=True)
-    yield from _lines(pairs, lambda _: mark, separator)
+    return _written(pairs, f"{mark}\n\n", separator)
 
 
-def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_columns(examples: Sequence[Example], tags: bool) -> str:
     return _columns(map(_rows, examples), [example.document for example in examples])
 
 
-def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_conllu(examples: Sequence[Example], tags: bool) -> str:
     def rows(example: Example) -> Iterator[list[str]]:
         for i, (token, label) in enumerate(_rows(example), 1):
             if (label == "_") if tags else ("|" in label):
@@ -723,17 +717,12 @@ def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
             upos, misc = (label, "_") if tags else ("_", f"NER={label}")
             yield [str(i), token, "_", upos, *"_____", misc]
 
-    return _lines(((e.document, rows(e)) for e in examples), lambda _: "# newdoc\n")
+    return _written(((e.document, rows(e)) for e in examples), "# newdoc\n")
 
 
-def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_conll2012(examples: Sequence[Example], tags: bool) -> str:
     # Sentences before the first document become a document, too.
     before = int(bool(examples) and not examples[0].document)
-    end = "#end document\n"
-
-    def begin(number: int) -> str:
-        name = f"#begin document (document_{number}); part 000\n"
-        return name if number == 1 else end + name
 
     def rows(example: Example) -> Iterator[list[str]]:
         brackets = ["*"] * len(example.tokens)
@@ -746,22 +735,23 @@ def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
             yield [*cells, "*", *"----", brackets[i], "-"]
 
     pairs = ((example.document + before, rows(example)) for example in examples)
-    return itertools.chain(_lines(pairs, begin, " "), [end] if examples else [])
+    begin, end = "#begin document (document_{}); part 000\n", "#end document\n"
+    text = _written(pairs, end + begin, " ").removeprefix(end)
+    return text + end if examples else ""
 
 
-def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_table(examples: Sequence[Example], tags: bool) -> str:
     has_documents = any(example.document for example in examples)
-    yield "document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"
+    lines = ["document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"]
     for example in examples:
         # A sentence before the first document has a blank cell.
         before = f"{example.document or ''}\t" if has_documents else ""
-        yield from (before + _line(row) for row in _rows(example))
-        yield "\n"
+        lines += [*(before + _line(row) for row in _rows(example)), "\n"]
+    return "".join(lines)
 
 
-def _to_json(
-    examples: Sequence[Example], tags: bool, has_spans: bool = False
-) -> Iterator[str]:
+def _to_json(examples: Sequence[Example], tags: bool, has_spans: bool = False) -> str:
+    lines = []
     for example in examples:
         record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
         if has_spans:
@@ -769,7 +759,8 @@ def _to_json(
             items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
             record = {"text": text, "tokens": example.tokens, "spans": items}
         record |= {"document": example.document} if example.document else {}
-        yield json.dumps(record, ensure_ascii=False) + "\n"
+        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+    return "".join(lines)
 
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
@@ -820,7 +811,7 @@ class Format:
     """How a format is read and written."""
 
     read: Callable[[File], Iterator[Example]]
-    write: Callable[[Sequence[Example], bool], Iterator[str]] | None
+    write: Callable[[Sequence[Example], bool], str] | None
     options: tuple[str, ...]  # of `Options`, those that only some formats have
     endings: tuple[str, ...]  # of the names of its files
     has_spans: bool = False  # and no tags
@@ -980,4 +971,4 @@ def write(
     if kind.write_to:
         kind.write_to(Path(cast(Any, target)), examples)
     elif kind.write:
-        write_text(target, "".join(kind.write(examples, tags)))
+        write_text(target, kind.write(examples, tags))
