@@ -64,18 +64,6 @@ class Record(NamedTuple):
 # Reading.
 
 
-@contextlib.contextmanager
-def opened(path: str) -> Iterator[io.BufferedIOBase]:
-    """Opens a file, or standard input for `-`, for reading; unpacks gzip."""
-    if path != "-":
-        with formats.open_binary(path) as file:
-            yield file
-        return
-    source: Any = sys.stdin.buffer
-    is_zipped = source.peek(2)[:2] == b"\x1f\x8b"
-    yield gzip.GzipFile(fileobj=source) if is_zipped else source
-
-
 def records(
     file: Any, format: str, options: Options, *, max_line: int = MAX_LINE
 ) -> Iterator[Record]:

@@ -97,7 +97,7 @@ def tag(
     show = _Progress()
     show.line(f"Tags {input}, {source} to {to}")
     with (
-        stream.opened(str(input)) as file,
+        formats.opened(str(input)) as file,
         stream.Output(target, identity, rejects=bad, overwrite=overwrite) as out,
     ):
         if out.done.records:
@@ -276,7 +276,7 @@ def select(
     source = from_ or formats.guess_raw(str(input))
     options = formats.Options(**{"split_sentences": True, **reading})
     sentences: list[formats.Example] = []
-    with stream.opened(str(input)) as file:
+    with formats.opened(str(input)) as file:
         for record in stream.records(file, source, options):
             if record.problem:
                 raise InputError(record.problem, input, record.line)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import corpora, formats, schemes
+from jaxner.data import corpora, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
 from jaxner.errors import InputError, optional
@@ -76,27 +76,23 @@ def findings(
     return splits, result + of_splits(splits)
 
 
-def of_file(
-    path: str | Path, *, scheme: str | None = None, split: str = "", **options: Any
-) -> tuple[Split | None, list[Finding]]:
+def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Finding]]:
     """Reads a file, or a folder as one, and returns errors and probable mistakes.
 
     Arguments as in `corpora.read`. The split, None if the file cannot be read, lacks
     sentences whose labels are malformed.
     """
-    has_tags = scheme == schemes.TAGS
+    errors: list[InputError] = []
     try:
-        file = formats.read(path, tags=has_tags, collect=True, **options)
+        read = corpora.read(path, errors=errors, **options)
     except (OSError, ValueError) as error:
         return None, [_of("format", str(error), path, level="error")]
-    is_readable, errors = not file.errors, file.errors
-    read = corpora.split_of(file, split=split, scheme=scheme, errors=errors)
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     result = [
         _of("format", error.message, error.path or path, error.line, "error")
         for error in errors
     ]
-    if not is_readable or not read.examples:
+    if not read.examples:
         return None, result
     notes = [*read.notes[bool(read.ill_formed) :]]  # the first: see _labels
     if result:

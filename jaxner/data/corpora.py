@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxner import fields
 from jaxner.data import batching, formats, schemes
-from jaxner.data.formats import Example, File
+from jaxner.data.formats import Example
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -113,32 +113,19 @@ def read(
     name: str | None = None,
     split: str = "",
     scheme: str | None = None,
+    errors: list[InputError] | None = None,
     **options: Any,
 ) -> Split:
     """Returns the sentences of one file, with the labels unchanged.
 
     `name` is that of the corpus, by default of the file; `scheme` the declared one,
-    None to detect one of spans. `options` are those of `formats.read`.
+    None to detect one of spans. `errors` gets all errors of lines and labels; sentences
+    with malformed labels are left out, all sentences if a line is malformed. None: the
+    first error is raised. Other options are those of `formats.read`.
     """
-    file = formats.read(path, tags=scheme == schemes.TAGS, **options)
-    return split_of(file, name=name, split=split, scheme=scheme)
-
-
-def split_of(
-    file: File,
-    *,
-    name: str | None = None,
-    split: str = "",
-    scheme: str | None = None,
-    errors: list[InputError] | None = None,
-) -> Split:
-    """Returns the split of a file; arguments as in `read`.
-
-    `errors` gets an error for each malformed label, and sentences with such labels are
-    left out; None: the first error is raised.
-    """
+    has_tags, collect = scheme == schemes.TAGS, errors is not None
+    file = formats.read(path, tags=has_tags, collect=collect, **options)
     path, examples, notes = file.path, tuple(file.examples), [*file.notes]
-    has_tags = scheme == schemes.TAGS
     names = {label for example in examples for label in example.labels}
     if not has_tags and schemes.is_io(names):
         first = min(names - {"O"})
@@ -152,6 +139,9 @@ def split_of(
             raise problems[0]
         errors += problems
         examples = tuple(e for e in examples if wrong.keys().isdisjoint(e.labels))
+    if errors is not None and file.errors:
+        errors += file.errors
+        examples = ()
     lines = []
     if not has_tags:
         detected = schemes.detect(example.labels for example in examples)
@@ -309,9 +299,39 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
     `name_or_dir` is a key of `CORPORA` or a folder. If no file is there, the
     FileNotFoundError says where to get it; several are an InputError.
     """
-    is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
-    place = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
-    return _find(*_place(*place), split)
+    fields.check_word("split", split, SPLITS)
+    corpus, folder = CORPORA.get(str(name_or_dir)), Path(name_or_dir)
+    if corpus:
+        inside = Path(__file__).parent if corpus.name == "sample" else data_folder()
+        folder = inside / corpus.name
+    elif isinstance(name_or_dir, str) and not folder.is_dir():
+        fields.check_word("corpus", name_or_dir, CORPORA, "or a directory")
+    stems = ("dev", "valid") if split == "dev" else (split,)
+    others = {c.files[SPLITS.index(split)] for c in _KNOWN if c.files}
+
+    def fits(path: Path) -> bool:
+        name = path.name.removesuffix(".gz")
+        stem, _, ending = name.partition(".")
+        if path.is_dir():
+            return name in stems and bool(formats.members(path, formats.guess(path)))
+        is_usual = stem in stems and "." not in ending
+        is_known = is_usual and formats.of_name(path) not in (None, "brat")
+        return is_known or name in others or name.endswith(f"-ud-{split}.conllu")
+
+    files = [path for path in sorted(folder.glob("*")) if fits(path)]
+    if len(files) > 1:
+        several = ", ".join(path.name for path in files)
+        raise InputError(f"Several {split} files in {folder}: {several}; keep only one")
+    if files:
+        return files[0]
+    beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
+    content = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
+    message = f"No {split} file in the folder {folder}: {content}. Expected one with a "
+    message += f"name such as {split}.conll, and the ending of a format"
+    if corpus:
+        message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
+        message += f"{corpus.name}, or name a directory. {corpus.source}"
+    raise FileNotFoundError(message)
 
 
 def load(
@@ -333,8 +353,11 @@ def load(
         >>> load("sample", "dev").scheme
         'BIO'
     """
-    corpus, folder = _place(name, directory)
-    path, scheme = _find(corpus, folder, split), scheme or corpus.scheme
+    if name is not None or directory is None:
+        fields.check_word("corpus", name, CORPORA, "or a directory")
+    folder = None if directory is None else Path(directory)
+    corpus = CORPORA[name] if name else Corpus(Path(folder or "").resolve().name, "")
+    path, scheme = find(folder or corpus.name, split), scheme or corpus.scheme
     loaded = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(loaded.notes), loaded.sizes()
     known = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
@@ -365,47 +388,3 @@ def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Pat
         "that holds vectors/, or give a path. https://nlp.stanford.edu/projects/glove "
         "has GloVe's"
     )
-
-
-def _place(
-    name: str | None, directory: str | os.PathLike[str] | None
-) -> tuple[Corpus, Path]:
-    if name is None and directory is not None:
-        folder = Path(directory)
-        return Corpus(folder.resolve().name, "This is a corpus of your own."), folder
-    fields.check_word("corpus", name, CORPORA, "or a directory")
-    inside = Path(__file__).parent if name == "sample" else data_folder()
-    corpus = CORPORA[str(name)]
-    return corpus, Path(directory or inside / corpus.name)
-
-
-def _find(corpus: Corpus, folder: Path, split: str) -> Path:
-    fields.check_word("split", split, SPLITS)
-    stems = ("dev", "valid") if split == "dev" else (split,)
-    own = corpus.files[SPLITS.index(split)] if corpus.files else None
-
-    def fits(path: Path) -> bool:
-        name = path.name.removesuffix(".gz")
-        stem, _, ending = name.partition(".")
-        if path.is_dir():
-            return name in stems and formats.is_folder(path)
-        is_usual = stem in stems and "." not in ending
-        is_known = is_usual and formats.of_name(path) not in (None, "brat")
-        return is_known or name == own or name.endswith(f"-ud-{split}.conllu")
-
-    files = [path for path in sorted(folder.glob("*")) if fits(path)]
-    if len(files) > 1:
-        several = ", ".join(path.name for path in files)
-        raise InputError(f"Several {split} files in {folder}: {several}; keep only one")
-    if files:
-        return files[0]
-    beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
-    content = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
-    message = (
-        f"No {split} file in the folder {folder}: {content}. Expected a name such "
-    )
-    message += f"as {own or f'{split}.conll'}, or that of another format"
-    if corpus.name in CORPORA:
-        message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
-        message += f"{corpus.name}, or name a directory. {corpus.source}"
-    raise FileNotFoundError(message)

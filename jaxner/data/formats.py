@@ -8,6 +8,7 @@ in silence: a bad line is an error with file and line.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import functools
 import gzip
@@ -36,7 +37,6 @@ Target = str | os.PathLike[str] | TextIO | io.TextIOBase
 DOCSTART = "-DOCSTART-"
 UNFIT = ("error", "drop", "widen")
 """What to do with character spans that do not match tokens."""
-DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 # Usual names of columns, in lower case; the first one in a header counts.
 TOKEN = ("token", "tokens", "word", "words", "form")
@@ -124,17 +124,20 @@ class CharSpan(NamedTuple):
 # Files
 
 
-def open_binary(path: str | os.PathLike[str]) -> Any:
-    """Opens a file for reading bytes; unpacks gzip, recognised by its first bytes."""
-    path = Path(path)
-    if path.is_dir():
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
+    if os.path.isdir(path):
         raise IsADirectoryError(f"Expected a file, {path} is a folder")
-    if not path.exists():
-        beside = sorted(entry.name for entry in path.parent.glob("*"))[:20]
+    if str(path) != "-" and not os.path.exists(path):
+        beside = sorted(entry.name for entry in Path(path).parent.glob("*"))[:20]
         raise FileNotFoundError(f"No file {path}; beside it: {', '.join(beside)}")
-    with path.open("rb") as file:
-        is_zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if is_zipped else path.open("rb")
+    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
+        is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
+        try:
+            yield gzip.GzipFile(fileobj=file) if is_zipped else file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"damaged gzip file ({error})", path) from None
 
 
 @dataclasses.dataclass
@@ -173,11 +176,8 @@ class File:
 
     def content(self, path: Path) -> bytes:
         """Returns the decompressed bytes of a file."""
-        try:
-            with open_binary(path) as file:
-                data = file.read()
-        except DAMAGED_GZIP as error:
-            raise InputError(f"damaged gzip file ({error})", path) from None
+        with opened(path) as file:
+            data = file.read()
         self._digest.update(data)
         return data
 
@@ -550,11 +550,10 @@ def brat(file: File) -> Iterator[Example]:
     ]
     spans, left_out = [], 0
     for number, line in enumerate(file.lines(), 1):
-        if not (match := _ANNOTATION.fullmatch(line.removesuffix("\r"))):
-            if line[:1] in tuple("REAMNW#*"):
-                left_out += 1
-            elif line.strip():
+        if not (match := _ANNOTATION.fullmatch(line)):
+            if line.startswith("T"):
                 file.fail(number, "expected ID, tab, type, offsets, tab, text", line)
+            left_out += bool(line.strip())
             continue
         kind, places, wanted = match.groups()
         fragments = [tuple(map(int, part.split(" "))) for part in places.split(";")]
@@ -879,11 +878,6 @@ def guess_output(path: str, source: str) -> str:
     raise InputError(f"{message}with .conll or .jsonl, or give --to")
 
 
-def is_folder(path: Path) -> bool:
-    """Returns whether a folder contains brat or CoNLL-2012 files, to read as one."""
-    return any(path.rglob("*.ann")) or any(path.rglob("*_conll*"))
-
-
 def read(
     path: str | os.PathLike[str],
     format: str | None = None,
@@ -906,8 +900,11 @@ def read(
     for name in sorted(options.keys() & special - {*kind.options}):
         raise InputError(f"{name} is set, but {format} has none", path)
     file = File(path, Options(**options))
-    document = 0
-    for file.path in _members(path, format):
+    document, files = 0, members(path, format)
+    if not files:
+        message = f"Expected a file of {format}, {path} is a folder; folders hold .txt "
+        raise IsADirectoryError(f"{message}and .ann of brat, or _conll of CoNLL-2012")
+    for file.path in files:
         base = document
         try:
             for example in kind.read(file):
@@ -930,20 +927,15 @@ def read(
     return file
 
 
-def _members(path: Path, format: str) -> list[Path]:
-    """Returns the files to read."""
+def members(path: Path, format: str) -> list[Path]:
+    """Returns the files to read in a folder of brat or CoNLL-2012, or the file."""
     if not path.is_dir():
         return [path.with_suffix(".ann") if format == "brat" else path]
     patterns = {"brat": ("*.ann", "*.txt"), "conll2012": ("*_conll", "*_conll.gz")}
-    files = [file for name in patterns.get(format, ()) for file in path.rglob(name)]
+    files = {file for name in patterns.get(format, ()) for file in path.rglob(name)}
     if format == "brat":
-        files = [file.with_suffix(".ann") for file in files]
-    if not files:
-        raise IsADirectoryError(
-            f"Expected a file of {format}, {path} is a folder; folders hold brat's "
-            ".txt and .ann, or CoNLL-2012's _conll files"
-        )
-    return sorted({*files})
+        files = {file.with_suffix(".ann") for file in files}
+    return sorted(files)
 
 
 def write(

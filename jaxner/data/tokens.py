@@ -255,12 +255,11 @@ def read(
     text: str,
     tokenizer: str | Tokenizer | None = None,
     *,
-    tokeniser: str | Tokenizer | None = None,
     split_sentences: bool = True,
 ) -> list[list[Token]]:
     """Splits a raw text into sentences of tokens, with offsets in the text.
 
-    The tokenizer, in either spelling, and errors are as in `resolve` and `located`. If
+    The tokenizer and errors are as in `resolve` and `located`. If
     it returns lists of tokens, these are the sentences; else they follow the rules of
     `sentences`, whatever the tokenizer. Without `split_sentences`, the text is one.
 
@@ -270,7 +269,7 @@ def read(
         >>> [[t.text for t in s] for s in read("Rome fell. It rose.", "whitespace")]
         [['Rome', 'fell.'], ['It', 'rose.']]
     """
-    chosen = resolve(tokenizer, tokeniser)
+    chosen = resolve(tokenizer)
     made: Any = chosen(text)
     if not isinstance(made, Iterable):
         raise TypeError(f"Expected tokens from the tokenizer, got {made!r}")

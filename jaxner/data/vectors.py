@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from jaxner import errors
-from jaxner.data.formats import DAMAGED_GZIP, open_binary
+from jaxner.data.formats import opened
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -98,16 +98,13 @@ def width(path: str | os.PathLike[str]) -> int:
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    try:
-        with open_binary(path) as file:
-            for number, line in enumerate(file):
-                if number < 10 and b"\0" in line:
-                    message = "expected word vectors as text, got a binary file"
-                    raise InputError(message, path)
-                line = line if number else line.removeprefix(b"\xef\xbb\xbf")
-                yield line.replace(b"\t", b" ").rstrip(b" \r\n")
-    except DAMAGED_GZIP as error:
-        raise InputError(f"damaged gzip file ({error})", path) from error
+    with opened(path) as file:
+        for number, line in enumerate(file):
+            if number < 10 and b"\0" in line:
+                message = "expected word vectors as text, got a binary file"
+                raise InputError(message, path)
+            line = line if number else line.removeprefix(b"\xef\xbb\xbf")
+            yield line.replace(b"\t", b" ").rstrip(b" \r\n")
 
 
 def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:

@@ -156,7 +156,7 @@ def test_own_tokenizers():
     assert texts(read(text, str.split, split_sentences=False)) == whole
     # Sentences are those of the text, whatever the tokenizer.
     assert texts(read(text, str.split)) == [["Rome", "fell."], ["It", "rose."]]
-    nested = read(text, tokeniser=lambda text: [["Rome", "fell"], [], [(11, 13)]])
+    nested = read(text, tokenizer=lambda text: [["Rome", "fell"], [], [(11, 13)]])
     assert texts(nested) == [["Rome", "fell"], ["It"]]
 
 
@@ -165,7 +165,7 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
     parts = read(text)
     assert all(parts)
     assert [token for part in parts for token in part] == tokenise(text)
-    words = [t for part in read(text, tokeniser="whitespace") for t in part]
+    words = [t for part in read(text, tokenizer="whitespace") for t in part]
     assert words == located(text, resolve("whitespace")(text))
 
 
