@@ -128,11 +128,15 @@ def test_each_command_runs(module, options, tmp_path, monkeypatch):
     assert all(rows for rows in tables.values())
 
 
-def test_promises_over_random_splits_hold_in_the_mean():
+def test_promises_over_random_splits_hold():
     from benchmarks.guarantees import coverage
 
     rng = np.random.default_rng(0)
-    rows = [[(chance, True)] for chance in rng.uniform(size=300)]
-    risks = coverage((rows[:150], rows[150:]), "PER", 0.2, "misses", draws=40)
+    rows = [[(p, bool(rng.uniform() < p**0.3))] for p in rng.uniform(size=1200)]
+    splits = rows[:200], rows[200:]
+    risks = coverage(splits, "PER", 0.2, "misses", draws=40)
     assert len(risks) == 40
     assert 0.15 < risks.mean() <= 0.2 + 2 * risks.std() / 40**0.5
+    risks = coverage(splits, "PER", 0.2, "errors", draws=40)
+    assert np.mean(risks <= 0.2) >= 0.9
+    assert risks.mean() > 0.1

@@ -13,46 +13,10 @@ from jaxner import __main__
 from jaxner.answers import temperature
 from jaxner.commands import uncertainty
 from jaxner.errors import InputError
-from jaxner.evaluation.guarantees import bounded, losses, p_value, rows_of
+from jaxner.evaluation.guarantees import bounded, p_value, rows_of
 from jaxner.evaluation.report import Prediction
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
-
-
-def drawn(rng, count):
-    """Sentences with up to four entities, which are right with their probability.
-
-    Probabilities within a sentence are alike, and one of ten gold entities is unfound.
-    """
-    rows = []
-    for easy in rng.uniform(size=count):
-        chances = np.clip(easy + rng.normal(0, 0.1, rng.integers(5)), 0.01, 0.99)
-        row = [(p, bool(rng.uniform() < p**0.3)) for p in chances]
-        rows.append([*row, *[(-1.0, True)] * (rng.uniform() < 0.05)])
-    return rows
-
-
-def risks(of, risk, draws=60):
-    """The risk on many new sentences, for thresholds of many draws of a few."""
-    rng = np.random.default_rng(0)
-    new, promises = drawn(rng, 3_000), []
-    for _ in range(draws):
-        chosen = bounded(drawn(rng, 200), "PER", risk, of, confidence=0.8)
-        promises.append(losses(new, chosen.threshold, of).mean())
-    return np.array(promises)
-
-
-@pytest.mark.slow
-def test_the_mean_share_of_misses_is_below_the_risk_and_near_it():
-    promises = risks("misses", 0.2)
-    assert 0.18 < promises.mean() <= 0.2 + 2 * promises.std() / np.sqrt(len(promises))
-
-
-@pytest.mark.slow
-def test_the_share_of_errors_is_below_the_risk_as_often_as_promised():
-    promises = risks("errors", 0.3)
-    assert np.mean(promises <= 0.3) >= 0.8
-    assert promises.mean() > 0.15
 
 
 def test_thresholds_by_hand():
