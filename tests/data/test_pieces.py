@@ -1,8 +1,6 @@
-"""Word pieces: against another tokenizer, and windows against brute force."""
+"""Word pieces by hand and as of `tokenizers`; windows against brute force."""
 
 import dataclasses
-import json
-import warnings
 
 import numpy as np
 import pytest
@@ -41,37 +39,8 @@ def test_the_longest_piece_comes_first():
     vocabulary, _ = build([["ab", "-LRB-"]], ["LOC"], unescape=True)
     vocabulary = dataclasses.replace(vocabulary, pieces=make())
     assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
-    # As runs had it when there was no other encoder than BERT.
-    content = json.loads(vocabulary.to_json()) | {"pieces": {"vocab": VOCAB}}
-    assert Vocabulary.from_json(json.dumps(content)).pieces == vocabulary.pieces
     encoded = vocabulary.encode(["ab", "/."]).pieces
     assert [VOCAB[i] for i in encoded.windows[0]] == ["[CLS]", "ab", ".", "[SEP]"]
-
-
-@pytest.mark.parametrize("lower", [True, False])
-def test_pieces_are_those_of_transformers(lower, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # theirs
-        transformers = pytest.importorskip("transformers")
-        (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n", "utf-8")
-        options = json.dumps({"do_lower_case": lower})
-        (tmp_path / "tokenizer_config.json").write_text(options)
-        theirs = transformers.BertTokenizer.from_pretrained(tmp_path)
-        theirs.save_pretrained(tmp_path / "again")  # has tokenizer.json
-    rng = np.random.default_rng(0)
-    letters = np.array([*LETTERS, "É", "x", "—", "\t", "Á", "\u0301"])
-    for folder in (tmp_path, tmp_path / "again"):
-        ours = pieces.read(folder)
-        for _ in range(100):
-            sizes = rng.integers(1, 7, rng.integers(1, 9))
-            # A letter first: a token of marks alone has no piece, there.
-            words = ["a" + "".join(rng.choice(letters, n)) for n in sizes]
-            encoded = ours.encode(words)
-            right = theirs(words, is_split_into_words=True)
-            assert encoded.windows.tolist() == [right["input_ids"]]
-            assert encoded.mask.all()
-            firsts = [right.word_ids().index(i) for i in range(len(words))]
-            assert encoded.positions[:, 0].tolist() == firsts
 
 
 # --- Other tokenizers ----------------------------------------------------------------

@@ -166,14 +166,6 @@ def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
                 vectors.read_contextual(path, wrong)
 
 
-def test_files_of_another_text_are_refused(tmp_path):
-    path = elmo(tmp_path / "a.hdf5", arrays())
-    for text in (TEXT[:2], [["EU", "rejects", "it"], *TEXT[1:]]):
-        with pytest.raises(InputError) as error:
-            vectors.read_contextual(path, text)
-        assert error.value.path == path
-
-
 TOKENS = {"tokens": [" ".join(sentence) for sentence in TEXT]}
 GOOD = {str(i): array for i, array in enumerate(arrays())}
 

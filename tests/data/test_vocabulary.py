@@ -1,7 +1,6 @@
 """The vocabulary: ids, rules of look-up, labels, and which vectors are trained."""
 
 import copy
-import dataclasses
 import string
 
 import numpy as np
@@ -205,17 +204,3 @@ def test_json_keeps_the_fingerprint():
     assert build()[0] != vocabulary
     vocabulary.encode(["Rome"])  # fills a cache
     assert copy.deepcopy(vocabulary) == vocabulary
-
-
-def test_a_vocabulary_of_before_has_the_defaults():
-    """What a run wrote that knew no `zero_digits` still loads."""
-    text = (
-        '{"words": ["<pad>", "<unk>", "B-52"], "num_trained": 3, "chars": ["<pad>", '
-        '"<unk>", "-", "2", "5", "B"], "label_names": ["O", "B-LOC", "I-LOC"], '
-        '"scheme": "BIO", "lowercase": false}'
-    )
-    vocabulary = vocab.Vocabulary.from_json(text)
-    assert vocabulary.encode(["B-52", "B-00"]).words.tolist() == [2, 1]
-    now, _ = build([["B-52"]], scheme="BIO")
-    assert vocabulary == dataclasses.replace(now, singletons=(0, 0))
-    assert vocabulary != build([["B-52"]], scheme="BIO", zero_digits=True)[0]
