@@ -1,9 +1,7 @@
 """Users' own modules and training loops: they train, save and load."""
 
 import dataclasses
-import json
 import runpy
-from importlib.util import find_spec
 from pathlib import Path
 
 import flax.linen as nn
@@ -104,26 +102,6 @@ def test_a_loop_of_your_own_learns(corpus, tmp_path, capsys, monkeypatch):
     tagger = jaxner.load(tmp_path / "grn")
     scores, _ = describe.score(tagger, train, rule="strict", constrained=False)
     assert scores.f1 > 0.3
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed")
-def test_actors_of_ray_tag_a_data_set(finished, tmp_path):
-    import ray
-
-    lines = ["Ms Preston left Lakeside", "Milan beat Ajax", "Rain fell"] * 50
-    (tmp_path / "news.txt").write_text("\n".join(lines) + "\n")
-    ray.init(num_cpus=2, include_dashboard=False)
-    try:
-        example("ray_data")(str(finished), f"{tmp_path}/news.txt", f"{tmp_path}/tagged")
-    finally:
-        ray.shutdown()
-    files = sorted((tmp_path / "tagged").iterdir())
-    rows = [json.loads(line) for f in files for line in f.read_text().splitlines()]
-    assert [" ".join(row["tokens"]) for row in rows] == lines
-    expected = jaxner.tag(jaxner.load(finished), [line.split() for line in lines])
-    assert [row["labels"] for row in rows] == expected
 
 
 def test_a_description_of_another_library_is_refused():

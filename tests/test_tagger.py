@@ -78,16 +78,6 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
         np.testing.assert_allclose(compiled(warm, sentence), alone, atol=1e-6)
 
 
-def test_a_tagger_answers_by_methods(params):
-    text = "Rome beat Milan. Rain fell."
-    assert params.labels == tuple(params.vocabulary.label_names)
-    assert params.tag(TOKENS) == jaxner.tag(params, TOKENS)
-    assert params.tag([TOKENS], constrained=True) == jaxner.tag(
-        params, [TOKENS], constrained=True
-    )
-    assert params.entities(text) == jaxner.entities(params, text)
-
-
 def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path):
     warm = dataclasses.replace(params, temperature=1.3)
     jaxner.save(tmp_path / "saved", warm)

@@ -143,10 +143,9 @@ def test_spans_that_do_not_fit_have_no_probability():
     assert of_spans(p, jnp.zeros((0, 3), int), mask, spans).shape == (0,)
 
 
-@pytest.mark.parametrize("kind", ["crf", "independent"])
-def test_gradients_equal_finite_differences(float64, kind):
+def test_gradients_equal_finite_differences(float64):
     spans, types = spans_of(SCHEMES["BIO"])
-    p, mask = build(kind, "BIO", 4, seed=5), jnp.arange(4) < 3
+    p, mask = build("crf", "BIO", 4, seed=5), jnp.arange(4) < 3
     labels, rows = jnp.array([1, 2, 3, 0]), jnp.array([[0, 2, 0], [1, 3, 1]])
     total = lambda p: inference.log_partition(p, mask)  # noqa: E731
     check_grads(jax.jit(total), (p,), order=2, modes=["rev"])
