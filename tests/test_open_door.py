@@ -77,6 +77,7 @@ def test_modules_of_your_own_stand_in_any_place(tmp_path):
     assert jnp.isfinite(jaxner.loss(tagger.model, tagger.weights, batch, ids, key))
 
 
+@pytest.mark.slow
 def test_encoders_and_heads_of_your_own(tmp_path):
     assert len(example("own_encoder")(str(tmp_path / "encoder"))) == 3
     loss, labels = example("own_head")(str(tmp_path / "head"))

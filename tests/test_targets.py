@@ -15,6 +15,7 @@ from jaxner.inference import tree
 from jaxner.training import optimizers
 from jaxner.types import FORBIDDEN, Potentials
 from tests import fence
+from tests.inference.enumeration import stack
 from tests.marks import slow
 
 GOLDEN = json.loads(fence.SYSTEMS.read_text("utf-8"))
@@ -50,10 +51,6 @@ def answers(kernels, potentials, masks):
         return total, counts, kernels.marginals(p, mask), kernels.viterbi(p, mask)
 
     return jax.jit(jax.vmap(compute))(potentials, masks)
-
-
-def stack(chains):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *chains)
 
 
 @pytest.mark.parametrize("length", [1, 2, 4, 9])

@@ -143,6 +143,7 @@ def test_spans_that_do_not_fit_have_no_probability():
     assert of_spans(p, jnp.zeros((0, 3), int), mask, spans).shape == (0,)
 
 
+@pytest.mark.slow
 def test_gradients_equal_finite_differences(float64):
     spans, types = spans_of(SCHEMES["BIO"])
     p, mask = build("crf", "BIO", 4, seed=5), jnp.arange(4) < 3

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
 from jaxner import models
 from jaxner.data import batching
@@ -161,6 +162,7 @@ def test_devices_take_the_steps_of_one():
     assert_close(trainer.train(), by_definition(trainer))
 
 
+@pytest.mark.slow
 def test_all_terms_are_added_over_blocks_and_those_of_weights_once():
     terms = {"orthogonality": 0.1, "orthogonality_form": "identity"}
     objective = Objective("token", dropout_penalty=0.1, **terms)

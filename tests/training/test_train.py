@@ -19,7 +19,6 @@ from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import cluster, environment, monitor, train
-from reproduce import plan, results
 from tests import tiny
 from tests.training.runs import (
     assert_same_run,
@@ -262,15 +261,6 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
     assert jaxner.load("run").vocabulary == jaxner.load("fresh").vocabulary
 
 
-def test_early_stopping(corpus, tmp_path):
-    config = tiny.plain_config(corpus, 20)
-    config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
-    config.patience = 1
-    result = train.main_run(config, tmp_path / "run")
-    assert result["best_epoch"] == 1
-    assert len(metrics_of(tmp_path / "run")) == 2
-
-
 # --- What a run refuses ---------------------------------------------------------------
 
 
@@ -331,13 +321,6 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     assert (strict["rule"], strict["f1"]) == ("strict", result["dev"]["f1"])
     loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=seqeval")
     assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
-    # Its line in the results has both figures.
-    cell = plan.Cell("grn/tiny", "grn", "Chen", "GRN", "grn:files", rule="strict")
-    line = results.line_of(plan.Job(cell, 0), {}, "cpu", folder.path)
-    for split in ("dev", "test"):
-        figures = result[split]
-        expected = {"strict": figures["f1"], "conlleval": figures["by_conlleval"]}
-        assert line[split] == pytest.approx(expected, abs=1e-4)
 
 
 # --- The script -----------------------------------------------------------------------
