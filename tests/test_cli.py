@@ -185,7 +185,6 @@ REFUSED = [
     ("train --config=grn more", "more", 2),
     ("sweep --workdir x --plot tests", "tests", 1),
     ("train", "known: bert, bilstm", 1),
-    ("train --config=grn --process_id=0", "Give all three, --coordinator", 1),
     ("train --num-epochs=3", "--num-epochs", 1),
     ("train --config=my/grn.py", "my/grn.py", 1),
     *(

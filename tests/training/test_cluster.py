@@ -166,6 +166,14 @@ def test_a_cpu_is_one_device_unless_more_are_asked_for():
     assert cluster.placement(2, num_seeds=3).mesh.shape == {"seed": 1, "data": 2}
 
 
+@pytest.mark.slow
+def test_a_part_of_the_arguments_of_a_cluster_is_refused():
+    arguments = ["-m", "jaxner", "train", "--config", "grn", "--process_id=0"]
+    told, _ = start(arguments).communicate(timeout=300)
+    assert "Give all three, --coordinator=HOST:PORT" in told
+    assert "Traceback" not in told
+
+
 # --- Several processes ----------------------------------------------------------------
 
 SAVE_BOTH = """
