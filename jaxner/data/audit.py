@@ -63,13 +63,11 @@ def findings(
     for name in corpora.SPLITS:
         try:
             split, more = of_file(corpora.find(path, name), **reading, split=name)
-        except FileNotFoundError:
-            result.append(_of("splits", f"there is no {name} file", path))
         except (OSError, ValueError) as error:
-            result.append(_of("splits", str(error), path, level="error"))
-        else:
-            result += more
-            splits |= {name: split} if split else {}
+            level = "warning" if isinstance(error, FileNotFoundError) else "error"
+            split, more = None, [_of("splits", str(error), path, level=level)]
+        result += more
+        splits |= {name: split} if split else {}
     if not splits and {finding.level for finding in result} == {"warning"}:
         message = "expected train, dev or test files, got none"
         return {}, [_of("splits", message, path, level="error")]

@@ -501,7 +501,7 @@ def json_pieces(record: Mapping[str, Any], options: Options) -> list[Example]:
 
 
 def _strings(values: Any) -> tuple[str, ...]:
-    for value in values if isinstance(values, list) else [values]:
+    for value in values if isinstance(values, list) else [None]:
         if not isinstance(value, str) or not value.strip(" ") or {*value} & {*"\t\r\n"}:
             message = "expected strings, not blank, without tabs and line ends, got "
             raise InputError(f"{message}{value!r}")
@@ -510,15 +510,15 @@ def _strings(values: Any) -> tuple[str, ...]:
 
 def _json_labels(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
     """Returns the labels of a record; numbers are places in `names`."""
-    if not isinstance(values, list) or len(values) != count:
+    if isinstance(values, list) and all(type(value) is int for value in values):
+        if not all(0 <= value < len(names) for value in values):
+            message = f"expected numbers of {counted(len(names), 'label')}; set "
+            message += 'label_names or begin with {"label_names": ["O", "B-PER", …]}'
+            raise InputError(message)
+        values = [names[value] for value in values]
+    if len(labels := _strings(values)) != count:
         raise InputError(f"expected {counted(count, 'label')}, one per token")
-    if not all(type(value) is int for value in values):
-        return _strings(values)
-    if not all(0 <= value < len(names) for value in values):
-        message = f"expected numbers of {counted(len(names), 'label')}; set label_names"
-        message += ' or begin the file with {"label_names": ["O", "B-PER", …]}'
-        raise InputError(message)
-    return tuple(names[int(value)] for value in values)
+    return labels
 
 
 def _json_span(item: Any, line: int) -> CharSpan:
@@ -620,17 +620,18 @@ def _fitted(
         if not 0 <= span.start < span.end <= len(text):
             message = f"expected a span within the {len(text)} characters of its text"
             file.fail(span.line, f"{message}, got {span.start}:{span.end}")
-        elif first > last or owners[first] != owners[last]:
-            file.unfit(span, text, "has no tokens in one sentence")
+            continue
+        problem = whole = ""
+        if first > last or owners[first] != owners[last]:
+            problem = "has no tokens in one sentence"
         elif {*labels[first : last + 1]} != {"O"}:
-            file.unfit(span, text, "overlaps another span")
-        else:
+            problem = "overlaps another span"
+        elif (begins[first], ends[last]) != (span.start, span.end):
             whole = text[begins[first] : ends[last]]
             problem = f"does not match the tokens of {whole!r}"
-            fits = (begins[first], ends[last]) == (span.start, span.end)
-            if fits or file.unfit(span, text, problem, whole):
-                labels[first] = f"B-{span.type}"
-                labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
+        if not problem or file.unfit(span, text, problem, whole):
+            labels[first] = f"B-{span.type}"
+            labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
     rest = iter(labels)
     return [
         dataclasses.replace(e, labels=tuple(itertools.islice(rest, len(e.tokens))))

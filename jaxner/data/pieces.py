@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from jaxner.errors import InputError
 from jaxner.types import Pieces
 
 _UNKNOWN = ("[UNK]", "<unk>")
-_BEGIN, _END = "[CLS]", "[SEP]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,30 +165,17 @@ def word_pieces(
     lowercase: bool = False,
     strip_accents: bool = False,
     chinese_chars: bool = True,
-    max_chars: int = 100,
 ) -> PieceTokenizer:
-    """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation.
-
-    Words with more than `max_chars` characters are one unknown piece.
-    """
+    """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation."""
     ids = {piece: i for i, piece in enumerate(vocab)}
-    if missing := [p for p in (_UNKNOWN[0], _BEGIN, _END) if p not in ids]:
+    if missing := [p for p in ("[UNK]", "[CLS]", "[SEP]") if p not in ids]:
         raise InputError(f"expected a piece {missing[0]}")
     tokenizers = errors.optional("tokenizers", "A pretrained encoder")
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(
-            ids, unk_token=_UNKNOWN[0], max_input_chars_per_word=max_chars
-        )
-    )
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
-        clean_text=True,
+    tokenizer = tokenizers.BertWordPieceTokenizer(
+        ids,
         handle_chinese_chars=chinese_chars,
         strip_accents=strip_accents,
         lowercase=lowercase,
-    )
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = tokenizers.processors.BertProcessing(
-        (_END, ids[_END]), (_BEGIN, ids[_BEGIN])
     )
     return PieceTokenizer(tokenizer.to_str(), max_length)
 
@@ -206,7 +192,8 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     try:
         if path.is_file():
             content = formats.read_json(path)
-            for part in _inside(content.get("pre_tokenizer")):
+            whole = content.get("pre_tokenizer") or {}
+            for part in (whole, *whole.get("pretokenizers", ())):
                 if part.get("type") == "ByteLevel":
                     part["add_prefix_space"] = True
                 if part.get("type") == "Metaspace":
@@ -222,14 +209,6 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
         f"No tokenizer in {folder}: expected vocab.txt or tokenizer.json, which "
         "AutoTokenizer's save_pretrained of transformers writes"
     )
-
-
-def _inside(part: Any) -> Iterator[dict[str, Any]]:
-    """Yields a pre-tokenizer, and those of which it is the sequence."""
-    if isinstance(part, dict):
-        yield part
-        for inner in part.get("pretokenizers", ()):
-            yield from _inside(inner)
 
 
 def _normalisation(folder: str | os.PathLike[str], vocab: Iterable[str]):

@@ -148,22 +148,15 @@ class TokenVectors:
         return np.asarray(_by_token(values, self._count, where, self.path), dtype)
 
 
-class Contextual(list[TokenVectors]):
-    """The vectors of a text, sentence by sentence; `sizes`: layers and dimensions."""
-
-    path: Path
-    sizes: tuple[int, int]
-
-
 def read_contextual(
     path: str | os.PathLike[str], sentences: Sequence[Sequence[str]]
-) -> Contextual:
+) -> list[TokenVectors]:
     """Returns the vectors of a text, after checking that the file belongs to it.
 
     The vectors themselves are read later. The file ends in `.hdf5`, `.h5`, `.npz` or
     `.safetensors`.
     """
-    path, vectors = Path(path), Contextual()
+    path, vectors = Path(path), []
     with _reading(path):
         file = _Arrays(path)
         texts = file.texts()
@@ -183,7 +176,6 @@ def read_contextual(
             check_sizes(path, sizes, vectors[0].sizes)
     if not vectors:
         raise InputError("is for a text without sentences", path)
-    vectors.path, vectors.sizes = path, vectors[0].sizes
     return vectors
 
 

@@ -328,6 +328,7 @@ class Vocabulary:
         if pieces := content.get("pieces"):
             # Runs of before other encoders came have BERT's pieces and their rules.
             make = PieceTokenizer if "json" in pieces else word_pieces
+            pieces.pop("max_chars", None)
             content["pieces"] = make(**pieces)
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))

@@ -308,7 +308,7 @@ def build_vocabulary(
         log(f"WARNING  {escape(str(finding))}")
 
     if train.vectors is not None:
-        sizes = train.vectors.sizes
+        sizes = train.vectors[0].sizes
         vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
         for split in ("dev", "test"):
             with contextlib.suppress(

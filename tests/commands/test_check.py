@@ -60,7 +60,7 @@ def test_a_folder_is_a_corpus(corpus, tmp_path, check):
     assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
     put(tmp_path, "train.conll", GOOD)
     status, shown = check(tmp_path, "--strict")
-    assert (status, f"warning: {tmp_path}: there is no dev file" in shown) == (2, True)
+    assert (status, f"warning: {tmp_path}: No dev file" in shown) == (2, True)
     (tmp_path / "train.conll").unlink()
     assert check(tmp_path)[0] == 1
 

@@ -142,8 +142,8 @@ def test_what_is_written_is_read(suffix, leading, tmp_path):
     path, written = tmp_path / f"train{suffix}", arrays(*leading)
     vectors.write_contextual(path, written, TEXT)
     read = vectors.read_contextual(path, TEXT)
-    assert (len(read), *read.sizes) == (3, *(leading or (1,)), 4)
-    assert vectors.contextual_sizes(path) == read.sizes
+    assert (len(read), *read[0].sizes) == (3, *(leading or (1,)), 4)
+    assert vectors.contextual_sizes(path) == read[0].sizes
     for i, array in enumerate(written):
         right = array.reshape(-1, *array.shape[-2:]).transpose(1, 0, 2)
         np.testing.assert_array_equal(np.asarray(read[i]), right)
