@@ -37,6 +37,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from jaxner import fields
+from jaxner.arguments import expect
 from jaxner.errors import InputError
 
 _WRITTEN = (
@@ -246,8 +247,7 @@ def resolve(
     if isinstance(chosen, str):
         fields.check_word("tokenizer", chosen, TOKENIZERS)
         chosen = TOKENIZERS[chosen]
-    if not callable(chosen):
-        raise TypeError(f"Expected a name or function as tokenizer, got {chosen!r}")
+    expect(callable(chosen), "a name or function as tokenizer", chosen)
     return chosen
 
 
@@ -271,8 +271,7 @@ def read(
     """
     chosen = resolve(tokenizer)
     made: Any = chosen(text)
-    if not isinstance(made, Iterable):
-        raise TypeError(f"Expected tokens from the tokenizer, got {made!r}")
+    expect(isinstance(made, Iterable), "tokens from the tokenizer", made)
     made = list(made)
     if made and all(isinstance(item, list) for item in made):
         flat = iter(located(text, [token for part in made for token in part]))

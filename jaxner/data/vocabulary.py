@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxner.arguments import expect
 from jaxner.data import schemes
 from jaxner.data.pieces import PieceTokenizer, word_pieces
 from jaxner.data.vectors import Vectors, fitting
@@ -93,10 +94,8 @@ def strings(name: str, values: Any, example: str) -> list[str]:
     """Returns the strings of an iterable; raises TypeError if it is anything else."""
     is_several = isinstance(values, Iterable) and not isinstance(values, (str, bytes))
     items: list[Any] = list(values) if is_several else [values]
-    if not is_several or not all(isinstance(item, str) for item in items):
-        raise TypeError(
-            f"Expected {name} as a list of strings, such as {example}, got {values!r}."
-        )
+    is_right = is_several and all(isinstance(item, str) for item in items)
+    expect(is_right, f"{name} as a list of strings, such as {example}", values)
     return items
 
 
@@ -239,7 +238,7 @@ class Vocabulary:
     def word_id(self, token: str) -> int:
         """Returns the id of a token or its lower case, else of the unknown word."""
         word = self.look_up(self.normalise(token), self._ids[0])
-        return UNKNOWN if word is None else self._ids[0][word]
+        return self._ids[0].get(word, UNKNOWN) if word else UNKNOWN
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
         """Returns one sentence, maybe empty, as NumPy arrays without padding.
@@ -383,8 +382,8 @@ def build(
     """
     check_text(sentences)
     label_names = _label_names(strings("types", types, "['LOC', 'PER']"), scheme)
-    if not isinstance(vectors, Vectors | None):
-        raise TypeError(f"vectors must be what vectors.read returns, got {vectors!r}")
+    is_right = isinstance(vectors, Vectors | None)
+    expect(is_right, "vectors as jaxner.data.vectors.read returns them", vectors)
     rules = Vocabulary(
         (),
         0,
