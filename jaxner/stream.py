@@ -89,7 +89,7 @@ def records(
             if any(len(row) > max_line for row in block):
                 raise InputError(f"a line of more than {max_line:,} characters")
             if format == "text":
-                source, pieces = text, formats.pieces(text, options)
+                source, pieces = {"text": text}, formats.pieces(text, options)
             elif format == "jsonl":
                 source = formats.load_json(text)
                 pieces = formats.json_pieces(source, options)
@@ -186,15 +186,13 @@ class Sink(NamedTuple):
             yield ""
 
     def _object(self, record: Record, labelled: Sequence[Labelled]) -> dict[str, Any]:
-        content: dict[str, Any] = {}
         tokens = [token for piece in record.pieces for token in piece.tokens]
-        if self.source == "jsonl":
+        content: dict[str, Any] = {"document": record.document}
+        if self.source != "conll":
             old = ("labels", "ner_tags", "spans")
             content = {k: v for k, v in record.source.items() if k not in old}
-        elif self.source == "text":
-            content = {"text": record.source}
-        elif record.document:
-            content = {"document": record.document}
+        elif not record.document:
+            content = {}
         text = content.get("text")
         if self.has_tags or text is None:
             labels = [label for labels, _ in labelled for label in labels]

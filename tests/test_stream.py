@@ -42,7 +42,7 @@ def written(text, format, to, **options):
 
 def test_lines_of_text_are_cut_as_entities_cuts_them():
     lines = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
-    assert [(r.line, r.source) for r in lines] == [
+    assert [(r.line, r.source["text"]) for r in lines] == [
         (1, "Rome wins. Ajax too."),
         (3, "  Yes"),
     ]

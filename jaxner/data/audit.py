@@ -339,5 +339,4 @@ def page(values: Mapping[str, Any]) -> str:
     jinja2 = optional("jinja2", "--html")
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True)
-    text = environment.get_template("audit.html.jinja").render(**values)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return environment.get_template("audit.html.jinja").render(**values)

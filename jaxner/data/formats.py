@@ -458,7 +458,9 @@ def json_lines(file: File) -> Iterator[Example]:
         except InputError as error:
             file.fail(number, error.message, line)
         else:
-            yield from (_placed(example, document, number) for example in sentences)
+            for example in sentences:
+                lines = (number,) * len(example.tokens)
+                yield dataclasses.replace(example, document=document, lines=lines)
 
 
 def load_json(line: str) -> dict[str, Any]:
@@ -570,15 +572,9 @@ def brat(file: File) -> Iterator[Example]:
         count = counted(left_out, "annotation")
         file.notes.append(f"{file.path}: left out {count} that are no entities")
     for example in _fitted(file, text, spans, sentences):
-        line = text.count("\n", 0, example.start) + 1
-        yield _placed(example, 1, line, str(texts))
-
-
-def _placed(
-    example: Example, document: int, line: int, path: str | None = None
-) -> Example:
-    lines = (line,) * len(example.tokens)
-    return dataclasses.replace(example, document=document, lines=lines, path=path)
+        lines = (text.count("\n", 0, example.start) + 1,) * len(example.tokens)
+        place = {"document": 1, "lines": lines, "path": str(texts)}
+        yield dataclasses.replace(example, **place)
 
 
 def docbin(file: File) -> Iterator[Example]:

@@ -7,6 +7,7 @@ letters: `T` tokens, `U` distinct words, `C` characters.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -445,20 +446,15 @@ def build(
 def _label_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:
     """Returns the label set of entity types (or of their labels), or of tags."""
     if scheme != schemes.TAGS:
-        labels = [re.fullmatch("O|[BIESLU]-(.+)", name) for name in types]
-        if labels and all(labels) and any(label and label[1] for label in labels):
-            types = [label[1] for label in labels if label and label[1]]
-        elif "O" in types:
-            raise InputError(
-                "'O' is the label of tokens outside all entities: give the entity "
-                "types, such as ['LOC', 'PER']."
-            )
+        with contextlib.suppress(InputError):
+            types = schemes.types_of(types) or types
+        if "O" in types:
+            message = "'O' is the label of tokens outside all entities: give entity "
+            raise InputError(f"{message}types, such as ['LOC', 'PER']")
     names = schemes.label_names(types, scheme)
     if SEPARATOR in names:
-        raise InputError(
-            f"{SEPARATOR!r} is reserved for separators between sentences; rename this "
-            "tag"
-        )
+        message = f"{SEPARATOR!r} is reserved for separators between sentences"
+        raise InputError(f"{message}: rename this tag")
     return names
 
 
