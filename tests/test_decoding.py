@@ -149,8 +149,6 @@ def test_passes_are_averaged():
     sampled = jaxner.sample(params, tokens, key, 3)
     marginals = jaxner.marginals(params, tokens, key=key)
     np.testing.assert_allclose(marginals, sampled.mean(axis=0), atol=1e-6)
-    more = jaxner.marginals(params, tokens, key=key, num_samples=5)
-    assert np.abs(more - marginals).max() > 1e-4
     single = jaxner.marginals(params, tokens, num_samples=0)
     assert np.abs(single - marginals).max() > 1e-4
 
@@ -166,4 +164,3 @@ def test_passes_are_averaged():
         assert answer.probability == pytest.approx(float(probability(ids)), rel=1e-4)
     best = params.vocabulary.decode(marginals.argmax(axis=1))
     assert jaxner.tag(params, tokens, decoding="max_marginal", key=key) == best
-    assert len(jaxner.tag(params, tokens, decoding="sampled", key=key)) == 3

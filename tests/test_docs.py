@@ -122,7 +122,10 @@ def test_the_readme_begins_with_training_and_has_the_command_of_the_tests():
 
 
 @pytest.mark.parametrize(
-    "page", pages_with("python", lambda x: "probing" in x or "n_best" in x)
+    "page",
+    pages_with(
+        "python", lambda x: any(w in x for w in ("probing", "n_best", "train("))
+    ),
 )
 def test_python_blocks(page, with_runs):
     namespace = {}
