@@ -133,6 +133,19 @@ def unchecked():
     config.update("jaxtyping_disable", before)
 
 
+@pytest.fixture
+def file(tmp_path):
+    """Writes text or bytes to a file in the test's folder, and returns its path."""
+
+    def write(content, name="a.conll"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """A folder with a tiny train, dev and test file."""

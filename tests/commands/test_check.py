@@ -28,23 +28,17 @@ def check(capsys):
     return run
 
 
-def put(folder, name, text):
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
-def test_files(tmp_path, check):
-    good = put(tmp_path, "good.conll", GOOD)
+def test_files(file, check):
+    good = file(GOOD, "good.conll")
     status, shown = check(good)
     assert status == 0
     assert "1 sentence, 2 tokens, 1 entity of 1 type, BIO" in shown
     assert "0 errors, 0 warnings, 0 notes" in shown
-    odd = put(tmp_path, "odd.conll", GOOD + "\n\xa0 O\n")
+    odd = file(GOOD + "\n\xa0 O\n", "odd.conll")
     status, shown = check(good, odd, "--strict")
     assert status == 2
     assert f"warning: {odd}:4: 1 token without" in shown
-    bad = put(tmp_path, "bad.conll", GOOD + "alone\n" * 30)
+    bad = file(GOOD + "alone\n" * 30, "bad.conll")
     status, shown = check(good, bad, "--limit=3")
     assert status == 1
     assert shown.count("error: ") == 3
@@ -52,22 +46,22 @@ def test_files(tmp_path, check):
     assert "30 errors, 0 warnings, 0 notes (--limit shows more)" in shown
 
 
-def test_a_folder_is_a_corpus(corpus, tmp_path, check):
+def test_a_folder_is_a_corpus(file, corpus, tmp_path, check):
     status, shown = check(corpus, "--json", tmp_path / "found.json")
     assert status == 0
     assert "of the tokens of test are not in train" in shown
     content = json.loads((tmp_path / "found.json").read_text())
     assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
-    put(tmp_path, "train.conll", GOOD)
+    file(GOOD, "train.conll")
     status, shown = check(tmp_path, "--strict")
     assert (status, f"warning: {tmp_path}: No dev file" in shown) == (2, True)
     (tmp_path / "train.conll").unlink()
     assert check(tmp_path)[0] == 1
 
 
-def test_a_page_escapes_what_is_in_the_data(tmp_path, check):
+def test_a_page_escapes_what_is_in_the_data(file, tmp_path, check):
     pytest.importorskip("jinja2")
-    path = put(tmp_path, "a.conll", GOOD + "<script>\xa0alert</script>\xa0 O\n")
+    path = file(GOOD + "<script>\xa0alert</script>\xa0 O\n", "a.conll")
     assert check(path, "--html", tmp_path / "a.html")[0] == 0
     page = (tmp_path / "a.html").read_text()
     assert "&lt;script&gt;" in page
@@ -111,8 +105,8 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, chec
     assert chances == sorted(chances)
 
 
-def test_the_run_says_what_is_read_and_how(finished, tmp_path, check):
-    vectors = put(tmp_path, "vectors.txt", "the 1 2\n")
+def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, check):
+    vectors = file("the 1 2\n", "vectors.txt")
     status, shown = check("--workdir", finished, "--limit=2", "--vectors", vectors)
     assert (status, shown.count(": p = ")) == (0, 2)
     assert "of the tokens have a vector in vectors.txt" in shown
@@ -120,7 +114,7 @@ def test_the_run_says_what_is_read_and_how(finished, tmp_path, check):
     config = Workdir(folder).read_json("config.json")
     config["data"] |= {"token_column": 1, "comments": "# "}
     Workdir(folder).write_json("config.json", config)
-    path = put(tmp_path, "a.conll", "# id = 7\n1 Ms O\n2 Preston B-PER\n")
+    path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
     status, shown = check("--workdir", folder, path)
     assert status == 0
     assert "1 sentence, 2 tokens, 1 entity of 1 type" in shown

@@ -10,14 +10,10 @@ from tests.evaluation.test_scoring import random_corpus
 
 
 def write(path, gold, predicted, tokens=True):
-    blocks = [
-        "".join(
-            f"{'w ' if tokens else ''}{a} {b}\n" for a, b in zip(*rows, strict=True)
-        )
-        for rows in zip(gold, predicted, strict=True)
-        if rows[0]
-    ]
-    path.write_text("\n".join(blocks), encoding="utf-8")
+    start = "w " if tokens else ""
+    sentences = (zip(*rows, strict=True) for rows in zip(gold, predicted, strict=True))
+    blocks = ("".join(f"{start}{a} {b}\n" for a, b in rows) for rows in sentences)
+    path.write_text("\n".join(filter(None, blocks)), encoding="utf-8")
     return path
 
 

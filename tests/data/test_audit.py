@@ -32,16 +32,6 @@ ODD = [
 ]
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="a.conll"):
-        path = tmp_path / name
-        path.write_text(content)
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize(("content", "check", "line"), ODD)
 def test_probable_mistakes(file, content, check, line):
     path = file(content)
@@ -72,7 +62,7 @@ def test_all_bad_lines_and_labels_are_listed_by_line(file, name):
     assert [(f.level, f.line) for f in findings] == [("error", n) for n in lines]
 
 
-def test_splits_that_share_sentences_or_have_new_types(tmp_path):
+def test_splits_that_share_sentences_or_have_new_types():
     splits = {name: corpora.load("sample", name) for name in corpora.SPLITS}
     splits["test"] = dataclasses.replace(splits["train"], split="test")
     odd = Example(("x",), ("B-NEW",), 0, (1,))

@@ -19,13 +19,6 @@ def data(tmp_path, monkeypatch):
     return tmp_path
 
 
-def put(folder, name, text=TEXT):
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_the_sample_corpus_is_always_there(split):
     loaded = corpora.load("sample", split)
@@ -34,17 +27,17 @@ def test_the_sample_corpus_is_always_there(split):
     assert loaded.types() == ("LOC", "MISC", "ORG", "PER")
 
 
-def test_files_are_found_under_their_usual_names(data):
+def test_files_are_found_under_their_usual_names(data, file):
     for corpus, split, name in (
         *(("conll2003", "train", "eng.train"), ("conll2003", "dev", "dev.conll.gz")),
         ("wnut17", "test", "emerging.test.annotated"),
         *(("ontonotes5", "dev", "valid.bio"), ("wsj", "test", "test.txt")),
         ("ud_ewt", "dev", "en_ewt-ud-dev.conllu.gz"),
     ):
-        path = put(data / corpus, name)
+        path = file(TEXT, f"{corpus}/{name}")
         assert corpora.find(corpus, split) == path
-    inside = put(data / "vectors", "glove.txt.gz")
-    beside = put(data, "other.txt")
+    inside = file(TEXT, "vectors/glove.txt.gz")
+    beside = file(TEXT, "other.txt")
     assert corpora.find_vectors("other.txt") == beside
     for name in ("glove.txt", "glove.txt.gz", inside):
         assert corpora.find_vectors(name) == inside
@@ -57,9 +50,9 @@ UD = """1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_
 """
 
 
-def test_tags_are_read_as_they_are(data):
-    put(data / "ud_ewt", "de_gsd-ud-test.conllu", UD)
-    put(data / "ud_ewt", "de_gsd-ud-test.txt", "Its text.")
+def test_tags_are_read_as_they_are(data, file):
+    file(UD, "ud_ewt/de_gsd-ud-test.conllu")
+    file("Its text.", "ud_ewt/de_gsd-ud-test.txt")
     loaded = corpora.load("ud_ewt", "test")
     assert loaded.examples[0].labels == ("PRON", "AUX", "PART")
     assert (loaded.scheme, loaded.ill_formed, loaded.notes) == (schemes.TAGS, 0, ())
@@ -79,8 +72,8 @@ def test_tags_are_read_as_they_are(data):
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "valid.iob", "dev.txt.gz"])
-def test_a_folder_of_your_own_will_do(tmp_path, name):
-    path = put(tmp_path / "mine", name)
+def test_a_folder_of_your_own_will_do(file, name):
+    path = file(TEXT, f"mine/{name}")
     assert corpora.find(path.parent, "dev") == path
     loaded = corpora.load(None, "dev", directory=path.parent)
     assert (loaded.name, loaded.split, loaded.path) == ("mine", "dev", path)
@@ -101,15 +94,15 @@ def test_a_folder_of_your_own_will_do(tmp_path, name):
         ("EU B-ORG\nParis I-LOC\n", "IOB1", 4),
     ],
 )
-def test_what_differs_from_the_published_corpus_is_noted(tmp_path, text, scheme, notes):
-    put(tmp_path, "eng.testa", text)
-    loaded = corpora.load("conll2003", "dev", directory=tmp_path)
+def test_what_differs_from_the_published_corpus_is_noted(file, text, scheme, notes):
+    folder = file(text, "eng.testa").parent
+    loaded = corpora.load("conll2003", "dev", directory=folder)
     assert (loaded.scheme, loaded.ill_formed, len(loaded.notes)) == (scheme, 1, notes)
     assert loaded.summary().splitlines()[1:] == [f"  {note}" for note in loaded.notes]
 
 
-def test_labels_without_prefixes_are_read_as_entities(tmp_path):
-    path = put(tmp_path, "dev.conll", "Ada PER\nPreston PER\nof O\nRome LOC\n")
+def test_labels_without_prefixes_are_read_as_entities(file):
+    path = file("Ada PER\nPreston PER\nof O\nRome LOC\n", "dev.conll")
     loaded = corpora.read(path)
     assert loaded.examples[0].labels == ("I-PER", "I-PER", "O", "I-LOC")
     assert (loaded.scheme, loaded.ill_formed, loaded.sizes()[2]) == ("IOB1", 0, 2)
@@ -128,8 +121,8 @@ def test_labels_without_prefixes_are_read_as_entities(tmp_path):
         ("EU\tB-ORG \n", 1, r"\(U\+0020\)"),
     ],
 )
-def test_malformed_labels_are_errors_with_line_and_hint(tmp_path, text, line, hint):
-    path = put(tmp_path, "dev.conll", text)
+def test_malformed_labels_are_errors_with_line_and_hint(file, text, line, hint):
+    path = file(text, "dev.conll")
     with pytest.raises(InputError, match=hint) as caught:
         corpora.read(path)
     assert (caught.value.path, caught.value.line) == (path, line)
@@ -163,11 +156,11 @@ def test_what_is_missing_is_an_error_that_says_where_to_get_it(data):
         corpora.find_vectors("glove.txt")
 
 
-def test_each_split_of_a_folder_is_one_file(tmp_path):
-    put(tmp_path, "dev.conll")
+def test_each_split_of_a_folder_is_one_file(file, tmp_path):
+    file(TEXT, "dev.conll")
     with pytest.raises(FileNotFoundError, match=r"it holds dev\.conll"):
         corpora.load(None, "train", directory=tmp_path)
-    put(tmp_path, "valid.txt")
+    file(TEXT, "valid.txt")
     with pytest.raises(InputError, match=r"dev\.conll, valid\.txt"):
         corpora.load(None, "dev", directory=tmp_path)
 

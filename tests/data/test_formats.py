@@ -23,17 +23,6 @@ blank_cells = st.text(letters | st.just(" "), min_size=1, max_size=3).filter(
 )
 
 
-@pytest.fixture
-def file(tmp_path):
-    def make(content, name="a.conll"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return make
-
-
 def rows_of(path, *arguments, **options):
     examples = read(path, *arguments, **options).examples
     return [(e.document, e.line, e.tokens, e.labels) for e in examples]
@@ -258,8 +247,6 @@ def test_brat(file):
         (1, 2, words, ("B-ORG", *"OOOOO")),
         (3, 1, ("Yes",), ("B-X",)),
     ]
-    write(folder.parent / "again", read(folder).examples, "brat")
-    assert rows_of(folder.parent / "again") == rows_of(folder)
     options = {"tokenizer": "whitespace", "split_sentences": True}
     assert [row[2] for row in rows_of(path, **options)[1:]] == [
         ("Milan", "beat", "Ajax."),

@@ -20,18 +20,6 @@ parts = st.lists(st.text(letters, min_size=1, max_size=3), min_size=1, max_size=
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Writes a file and returns its path."""
-
-    def make(content, name="vectors.txt"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return make
-
-
 # --- Of words ------------------------------------------------------------------------
 
 

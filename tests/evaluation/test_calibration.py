@@ -5,11 +5,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import (
-    brier_score_loss,
-    precision_recall_curve,
-    roc_auc_score,
-)
+from sklearn.metrics import brier_score_loss, precision_recall_curve, roc_auc_score
 
 from jaxner.evaluation import calibration as honest
 
