@@ -75,14 +75,6 @@ if version("jax").startswith("0.10."):  # the name is no part of JAX's interface
     _share_contexts()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Marks what needs a trained UANet, which takes half a minute, as slow."""
-    for item in items:
-        if "refining" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.slow)
-
-
 @pytest.fixture(autouse=True)
 def _bounded_memory():
     """Drops compiled programs once a worker holds much, which would be gigabytes.
@@ -154,26 +146,20 @@ def corpus(tmp_path_factory):
     return tiny.write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-def _trained(name, make_config, corpus, factory):
-    """Returns the folder of a finished run, which the first worker to ask trains."""
-    import train
-
-    shared = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder = shared / "runs" / name
-    with filelock.FileLock(shared / f"{name}.lock"):
-        if not (folder / "result.json").exists():
-            train.main_run(make_config(corpus), folder)
-    return folder
-
-
 @pytest.fixture(scope="session")
 def finished(corpus, tmp_path_factory):
-    """The folder of a finished tiny run."""
+    """The folder of a finished tiny run, which the first worker to ask trains."""
+    import train
     from tests import tiny
 
-    return _trained("finished", tiny.config, corpus, tmp_path_factory)
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "runs" / "finished"
+    with filelock.FileLock(shared / "finished.lock"):
+        if not (folder / "result.json").exists():
+            train.main_run(tiny.config(corpus), folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -184,20 +170,28 @@ def params(finished):
     return jaxner.load(finished)
 
 
+def _stored(name, corpus, factory):
+    """Returns the folder of a stored run, whose data are now the tiny corpus."""
+    from jaxner.runs import Workdir
+    from tests import fence
+
+    run = Workdir(fence.unpack(name, factory.mktemp("runs") / name))
+    config = run.read_json("config.json")
+    config["data"]["dir"] = str(corpus)
+    run.write_json("config.json", config)
+    return run.path
+
+
 @pytest.fixture(scope="session")
 def attending(corpus, tmp_path_factory):
-    """The folder of a finished tiny run whose encoder ends in self-attention."""
-    from tests import tiny
-
-    return _trained("attending", tiny.attending_config, corpus, tmp_path_factory)
+    """The folder of a stored run whose encoder ends in self-attention."""
+    return _stored("att_bilstm", corpus, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def refining(corpus, tmp_path_factory):
-    """The folder of a finished tiny run of UANet."""
-    from tests import tiny
-
-    return _trained("refining", tiny.uanet_config, corpus, tmp_path_factory)
+    """The folder of a stored run of UANet."""
+    return _stored("uanet", corpus, tmp_path_factory)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 import jaxner
 from jaxner import models, runs
 from jaxner.errors import DamagedFileError
-from tests import fence
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 
@@ -22,12 +21,6 @@ TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 def emissions(params):
     sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(TOKENS))
     return np.asarray(models.apply(params.model, params.weights, sentence).emissions)
-
-
-@pytest.fixture(scope="module")
-def attending(tmp_path_factory):
-    """The folder of a stored run whose encoder ends in self-attention."""
-    return fence.unpack("att_bilstm", tmp_path_factory.mktemp("runs") / "att_bilstm")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from configs import cross_bilstm, grn, idcnn, uanet
+from configs import grn, idcnn
 from jaxner.data import corpora, formats
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
@@ -58,19 +58,6 @@ def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
     return plain
 
 
-def attending_config(folder: Path):
-    """The config of Att-BiLSTM-CNN, shrunk to one epoch of few steps."""
-    options = {
-        "data.num_shapes": 1,
-        "model.representation.words.dim": 8,
-        "model.representation.chars.dim": 4,
-        "model.representation.chars.num_filters": 4,
-        "model.encoder.first.hidden_dim": 10,
-        "optimizer.learning_rate": 0.01,
-    }
-    return _shrunk(cross_bilstm.get_config(""), folder, 1, options)
-
-
 def idcnn_config(folder: Path, arg: str = ""):
     """The config of the ID-CNN, shrunk to one epoch."""
     options = {
@@ -81,24 +68,3 @@ def idcnn_config(folder: Path, arg: str = ""):
         "optimizer.learning_rate": 0.01,
     }
     return _shrunk(idcnn.get_config(arg), folder, 1, options)
-
-
-def uanet_config(folder: Path):
-    """The config of UANet, shrunk, and with rates for few steps."""
-    options = {
-        "data.num_shapes": 1,
-        "batch_size": 4,
-        "model.representation.words.dim": 8,
-        "model.representation.dropout": 0.1,
-        "model.representation.chars.dim": 4,
-        "model.representation.chars.num_filters": 4,
-        "model.representation.chars.dropout": 0.0,
-        "model.encoder.hidden_dim": 16,
-        "model.refinement.num_layers": 1,
-        "model.refinement.head_dim": 8,
-        "model.refinement.label_dim": 8,
-        "model.refinement.threshold": 0.3,
-        "optimizer.learning_rate": 0.1,
-        "optimizer.parts.refinement.learning_rate": 5e-3,
-    }
-    return _shrunk(uanet.get_config(""), folder, 25, options)

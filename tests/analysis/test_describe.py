@@ -139,6 +139,7 @@ def test_attention_is_shown(attending, dev):
     assert [row[0] for row in table["rows"]][:3] == ["all", "hidden", "context"]
 
 
+@pytest.mark.slow
 def test_drafts_are_shown(refining, dev):
     few = dataclasses.replace(dev, examples=dev.examples[:6])
     run, _ = describe.describe(jaxner.load(refining), few, rounds=5)

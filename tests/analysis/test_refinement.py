@@ -30,6 +30,7 @@ def score_of(params, dev):
     return 100 * scoring.score(gold, predicted, scheme="BIOES").f1
 
 
+@pytest.mark.slow  # compiles UANet for several settings
 def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     """Loads the run again with a changed option."""
     params = jaxner.load(refining)
