@@ -291,8 +291,8 @@ class Output:
 
     def _resume(self) -> list[int]:
         """Reads the journal of an interrupted run; returns the valid sizes in bytes."""
-        starts = self._is_piped or self._overwrite or not self._journal.exists()
-        if starts or not _beside(self._targets[0], "part").exists():
+        is_new = self._is_piped or self._overwrite or not self._journal.exists()
+        if is_new or not _beside(self._targets[0], "part").exists():
             return [0] * len(self._targets)
         try:
             content = json.loads(self._journal.read_text("utf-8"))
@@ -405,9 +405,9 @@ def tag_file(
 
     chunks = _chunks(params, source, done, takes, chunk, output.rejects is None, path)
     for part, sentences in _ahead(chunks):
-        mine = [record for record in part if takes(record)]
-        good = [record for record in mine if record.problem is None]
-        bad = [record for record in mine if record.problem is not None]
+        share = [record for record in part if takes(record)]
+        good = [record for record in share if record.problem is None]
+        bad = [record for record in share if record.problem is not None]
         labelled = _labelled(params, good, sentences, constrained, least)
         texts = [sink.text(r, [next(labelled) for _ in r.pieces]) for r in good]
         done.records, done.checksum = part[-1].index + 1, part[-1].checksum

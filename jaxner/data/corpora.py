@@ -307,7 +307,7 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
     elif isinstance(name_or_dir, str) and not folder.is_dir():
         fields.check_word("corpus", name_or_dir, CORPORA, "or a directory")
     stems = ("dev", "valid") if split == "dev" else (split,)
-    others = {c.files[SPLITS.index(split)] for c in _KNOWN if c.files}
+    usual = {c.files[SPLITS.index(split)] for c in _KNOWN if c.files}
 
     def fits(path: Path) -> bool:
         name = path.name.removesuffix(".gz")
@@ -316,7 +316,7 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
             return name in stems and bool(formats.members(path, formats.guess(path)))
         is_usual = stem in stems and "." not in ending
         is_known = is_usual and formats.of_name(path) not in (None, "brat")
-        return is_known or name in others or name.endswith(f"-ud-{split}.conllu")
+        return is_known or name in usual or name.endswith(f"-ud-{split}.conllu")
 
     files = [path for path in sorted(folder.glob("*")) if fits(path)]
     if len(files) > 1:

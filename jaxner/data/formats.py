@@ -309,8 +309,8 @@ def columns(file: File) -> Iterator[Example]:
     means "as above".
     """
     lines, comments = file.lines(), file.options.comments or "\n"
-    others = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
-    number = next((i for i, x in enumerate(lines) if not others.match(x)), None)
+    skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
+    number = next((i for i, x in enumerate(lines) if not skips.match(x)), None)
     if number is None:
         return
     split = _at_tabs if "\t" in lines[number] else cells_of
@@ -325,13 +325,13 @@ def columns(file: File) -> Iterator[Example]:
         token, label, groups = 0, -1, ()
     else:
         lines[number] = ""
-    above = ["", ""]
+    last = ["", ""]
 
     def group(row: Row) -> tuple[str, ...]:
         for i, place in enumerate(groups):
             if place is not None and row[1][place].strip(" "):
-                above[i] = row[1][place]
-        return tuple(above)
+                last[i] = row[1][place]
+        return tuple(last)
 
     layout = DOCUMENT_LINE, split, len(names), token, label, comments, group
     yield from _sentences(file, lines, *layout)

@@ -79,8 +79,8 @@ def read(path: str | os.PathLike[str]) -> Vectors:
             numbers.frombytes(values.tobytes())
     count, notes = len(words) + duplicates + malformed, []
     if malformed:
-        listed = "; ".join(quotes)
-        notes.append(f"{malformed:,} of {count:,} rows are malformed: {listed}")
+        examples = "; ".join(quotes)
+        notes.append(f"{malformed:,} of {count:,} rows are malformed: {examples}")
     if not words or malformed > _BEARABLE * count:
         problem = notes[0] if notes else "found none"
         raise InputError(f"expected rows of a word and its numbers; {problem}", path)
@@ -136,14 +136,16 @@ def _dimensions(lines: Sequence[bytes]) -> int:
 class TokenVectors:
     """The vectors of one sentence, read by `np.asarray`, `[T, S, D]`; `sizes`: S, D."""
 
-    def __init__(self, file: _Arrays, number: int, count: int, sizes: tuple[int, int]):
-        self._file, self._number, self._count = file, number, count
-        self.path, self.sizes = file.path, sizes
+    def __init__(
+        self, path: Path, arrays: Any, number: int, count: int, sizes: tuple[int, int]
+    ):
+        self._arrays, self._number, self._count = arrays, number, count
+        self.path, self.sizes = path, sizes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         del copy  # always a new array
         with _reading(self.path):
-            values = self._file.array(str(self._number))
+            values = self._arrays[str(self._number)][:]
         where = f"sentence {self._number + 1}"
         return np.asarray(_by_token(values, self._count, where, self.path), dtype)
 
@@ -158,21 +160,22 @@ def read_contextual(
     """
     path, vectors = Path(path), []
     with _reading(path):
-        file = _Arrays(path)
-        texts = file.texts()
+        arrays = _opened(path)
+        texts = _texts(arrays, path)
         last = {texts[i]: i for i in sorted(texts)}
-        if file.keys != {str(i) for i in range(len(sentences))}:
-            count = counted(len(file.keys), "sentence")
+        keys = {*arrays.keys()} - {"sentence_to_index", "tokens"}
+        if keys != {str(i) for i in range(len(sentences))}:
+            count = counted(len(keys), "sentence")
             raise _another(path, f"has vectors of {count}, the text {len(sentences):,}")
         for i, tokens in enumerate(sentences):
-            text, (count, sizes) = _cleaned(" ".join(tokens)), file.sizes(str(i))
+            text, (count, sizes) = _cleaned(" ".join(tokens)), _sizes(arrays[str(i)])
             # AllenNLP lists only the last number of a repeated sentence: a number that
             # is missing belongs to some sentence with a higher one.
             is_right = texts.get(i, text) == text and last.get(text, -1) >= i
             if count != len(tokens) or not is_right:
                 where = f"sentence {i + 1} has {counted(count, 'vector')}"
                 raise _another(path, f"{where}, and the text here is {text[:80]!r}")
-            vectors.append(TokenVectors(file, i, count, sizes))
+            vectors.append(TokenVectors(path, arrays, i, count, sizes))
             check_sizes(path, sizes, vectors[0].sizes)
     if not vectors:
         raise InputError("is for a text without sentences", path)
@@ -216,7 +219,7 @@ def write_contextual(
 def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Returns layers and dimensions of a file; errors are as of `read_contextual`."""
     with _reading(Path(path)):
-        return _Arrays(Path(path)).sizes("0")[1]
+        return _sizes(_opened(Path(path))["0"])[1]
 
 
 def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -> Any:
@@ -273,57 +276,47 @@ def _by_token(
     return values[:, None] if values.ndim == 2 else values.transpose(1, 0, 2)
 
 
-class _Arrays:
-    """An open file with one array per sentence, named in `keys`."""
+def _opened(path: Path) -> Any:
+    """Returns a mapping to the arrays of a file, which are read by `[:]`."""
+    library = _library(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"No file of vectors at {path}")
+    if library is np:
+        file: Any = np.load(path, allow_pickle=False)
+        weakref.finalize(file, file.fid.close)
+        return file
+    if library.__name__ != "safetensors":
+        return library.File(path, "r")
+    file = library.safe_open(path, "np")
+    texts = json.loads((file.metadata() or {}).get("tokens", "[]"))
+    keys = file.keys()
+    return {key: file.get_slice(key) for key in keys} | {"tokens": texts}
 
-    def __init__(self, path: Path):
-        self.path, library = path, _library(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"No file of vectors at {path}")
-        if library is np:
-            self._file: Any = np.load(path, allow_pickle=False)
-            weakref.finalize(self, self._file.close)
-        elif library.__name__ == "safetensors":
-            self._file = library.safe_open(path, "np")
-        else:
-            self._file = library.File(path, "r")
-        slices = getattr(self._file, "get_slice", None)
-        self._item: Any = slices or self._file.__getitem__
-        self.keys = {*self._file.keys()} - {"sentence_to_index", "tokens"}
 
-    def array(self, key: str) -> np.ndarray:
-        """Returns an array."""
-        return self._item(key)[:]
+def _sizes(array: Any) -> tuple[int, tuple[int, int]]:
+    """Returns the tokens of a sentence, and layers and dimensions.
 
-    def sizes(self, key: str) -> tuple[int, tuple[int, int]]:
-        """Returns the tokens of a sentence, and layers and dimensions.
+    An array of fewer than two or more than three axes fails here.
+    """
+    shape = array.shape if hasattr(array, "shape") else array.get_shape()
+    layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
+    return tokens, (layers, dim)
 
-        An array of fewer than two or more than three axes fails here.
-        """
-        item = self._item(key)  # of .npz files, the array itself
-        shape = item.shape if hasattr(item, "shape") else item.get_shape()
-        layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
-        return tokens, (layers, dim)
 
-    def texts(self) -> dict[int, str]:
-        """Returns the text of each number that the file lists."""
-        if texts := self._strings("tokens"):
-            return {i: _cleaned(text) for i, text in enumerate(texts)}
-        if index := self._strings("sentence_to_index"):
-            return {int(n): _cleaned(text) for text, n in json.loads(index[0]).items()}
-        message = "lists no text, as 'tokens' or 'sentence_to_index': write it with "
-        message += "write_contextual, or AllenNLP's elmo without --forget-sentences"
-        raise InputError(message, self.path)
-
-    def _strings(self, name: str) -> list[Any]:
-        """Returns an entry with strings; an empty list if there is none."""
-        if hasattr(self._file, "metadata"):
-            return json.loads((self._file.metadata() or {}).get(name, "[]"))
-        if name not in self._file:
-            return []
-        values = self._file[name]
+def _texts(arrays: Any, path: Path) -> dict[int, str]:
+    """Returns the text of each number that a file lists."""
+    entries = {}
+    for name in ("tokens", "sentence_to_index"):
+        values = arrays.get(name, [])
         values = values.asstr()[()] if hasattr(values, "asstr") else values
-        return np.atleast_1d(values).tolist()
+        entries[name] = np.atleast_1d(values).tolist()
+    if texts := entries["tokens"]:
+        return {i: _cleaned(text) for i, text in enumerate(texts)}
+    if index := entries["sentence_to_index"]:
+        return {int(n): _cleaned(text) for text, n in json.loads(index[0]).items()}
+    message = "lists no text, as 'tokens' or 'sentence_to_index': write it with "
+    message += "write_contextual, or AllenNLP's elmo without --forget-sentences"
+    raise InputError(message, path)
 
 
 @contextlib.contextmanager
