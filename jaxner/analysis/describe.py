@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import jax
@@ -21,9 +21,9 @@ from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
-from jaxner.evaluation import errors, guarantees, page, report, scoring, stats
+from jaxner.evaluation import errors, guarantees, page, report, stats
 from jaxner.evaluation.report import Prediction, Table, Value
-from jaxner.evaluation.scoring import Scores, jaxner_version
+from jaxner.evaluation.scoring import jaxner_version
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
@@ -33,22 +33,22 @@ _TRACED = 2  # number of sentences traced token by token
 _MAPS = 6  # maximum number of attention heads in heat maps
 
 
-def score(
+def label(
     params: Tagger,
     split: Split,
+    train: Split | None = None,
     *,
     rule: str = "conlleval",
-    known_words: frozenset[str] | None = None,
     decoding: str = "viterbi",
     n: int = 10,
     seed: int = 0,
     constrained: bool = False,
-) -> tuple[Scores, list[Sequence[str]]]:
-    """Returns the scores of a tagger on a split, and its labels in its scheme.
+) -> Prediction:
+    """Returns the labels of a tagger on a split, without probabilities.
 
-    Arguments as of `scoring.score` and `jaxner.tag`. "n_best" chooses of the n best
-    labellings of a sentence the one that is nearest to the gold one; `seed` is that of
-    the draws for "sampled".
+    Takes the training text, if available, and arguments as of `scoring.score` and
+    `jaxner.tag`. "n_best" chooses of the n best labellings of a sentence the one that
+    is nearest to the gold one; `seed` is that of the draws for "sampled".
     """
     how: Value = {"constrained": constrained}
     if decoding == "n_best":
@@ -57,9 +57,9 @@ def score(
         key = jax.random.key(seed) if decoding == "sampled" else None
         how |= {"key": key, "decoding": decoding}
         gold, labels = tagging.label_split(params, split, **how)
-    words: Value = {"tokens": [x.tokens for x in split.examples]}
-    words |= {"known_words": known_words, "scheme": params.vocabulary.scheme}
-    return scoring.score(gold, labels, rule=rule, **words), list(labels)
+    tokens, scheme = [x.tokens for x in split.examples], params.vocabulary.scheme
+    training = train and train.examples
+    return Prediction(tokens, gold, labels, scheme, rule, training=training)
 
 
 def describe(
@@ -75,13 +75,12 @@ def describe(
 ) -> tuple[Value, Prediction]:
     """Describes a tagger on a split: values for `page`, and the labels.
 
-    Takes what `score` does, the training text, if available, and the rounds of the
-    bootstrap.
+    Takes what `label` does, and the rounds of the bootstrap.
     """
     key = jax.random.key(seed) if decoding == "sampled" else None
     how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
-    training = None if train is None else train.examples
-    prediction = entities.predict(params, split, rule=rule, training=training, **how)
+    facts: Value = {"rule": rule, "training": train and train.examples}
+    prediction = entities.predict(params, split, **facts, **how)
     run = report.describe(prediction, rounds=rounds)
     degrees = np.atleast_1d(params.temperature).tolist()
     if prediction.certainty is not None and {*degrees} != {1.0}:
@@ -187,7 +186,7 @@ class Run(NamedTuple):
     split: Split
     rule: str
     how: Value
-    """Decoding, constrained and seed, as in `score`."""
+    """Decoding, constrained and seed, as in `label`."""
 
 
 def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value:
@@ -220,10 +219,7 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
     """Describes one run; returns its description and its labels."""
     folder = Workdir(run.folder)
     config, result = _json(folder, "config.json"), _json(folder, "result.json")
-    try:
-        train = corpus.load_split(config["data"], "train")
-    except (FileNotFoundError, KeyError):
-        train = None
+    train = corpus.training_text(config["data"]) if config else None
     how: Value = {"rule": run.rule, **run.how}
     value, prediction = describe(run.tagger, run.split, train, **how)
     if learning := folder.metrics():

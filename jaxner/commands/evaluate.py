@@ -168,35 +168,33 @@ def evaluate(
     with monitor.waiting(console, "Loading the tagger"):
         run = load(names[0], str(workdir[0]))
     params, scored = cluster.placement().tagger(run.tagger), run.split
-    scheme = params.vocabulary.scheme
     console.print(scored.summary())
-    words = None
-    if scheme == schemes.TAGS:
+    train = None
+    if params.vocabulary.scheme == schemes.TAGS:
         config = Workdir(workdir[0]).read_json("config.json")
-        words = corpus.training_words(config["data"])
+        train = corpus.training_text(config["data"])
     corpus.log_unknown_types(scored, params.vocabulary, console.print)
     second = "seqeval" if run.rule == "conlleval" else run.rule  # a second opinion
-    how = {"rule": rule or second, "known_words": words, "n": n or 10, **run.how}
+    how = {"rule": rule or second, "n": n or 10, **run.how}
     with monitor.waiting(console, "Scoring"):
-        scores, predicted = describe.score(params, scored, **how)
+        labels = describe.label(params, scored, train, **how)
     if is_n_best:
         console.print(f"Scoring the nearest to the gold among the {n or 10} best")
     title = f"{scored.name} {scored.split}".strip()
-    console.print(tables.per_type_table(scores, title))
-    gold = [example.labels for example in scored.to_scheme(scheme)]
-    labels = tables.Prediction(None, gold, predicted, scheme, run.rule)
-    result = {**scores.to_dict(), "decoding": decoding, "figures": labels.figures()}
-    result |= {"file": str(scored.path), "sha256": scored.sha256, "notes": scored.notes}
+    console.print(tables.per_type_table(labels.scores, title))
+    result = {**labels.scores.to_dict(), "decoding": decoding}
+    result |= {"figures": labels.figures(), "notes": scored.notes}
+    result |= {"file": str(scored.path), "sha256": scored.sha256}
     console.print(tables.interval_line({**result, "scores": result}))
     if chunks:
-        tokens = errors.chunk_recall(gold, predicted)
+        tokens = errors.chunk_recall(labels.gold, labels.predicted)
         rows = {label: counts.to_dict() for label, counts in tokens.items()}
         console.print(tables.grouped(rows, "label", "recall gold correct"))
         result["chunk_recall"] = {label: row["recall"] for label, row in rows.items()}
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed
-        predictions.write(str(output), scored, gold, predicted)
+        predictions.write(str(output), scored, labels.gold, labels.predicted)
         console.print(f"Predictions written to {output}")
     if report:
         describe.write(str(report), [run], console.print)

@@ -105,10 +105,10 @@ def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
     return reading
 
 
-def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
-    """Returns the distinct words of the training text; None if a file is missing."""
+def training_text(options: Mapping[str, Any]) -> Split | None:
+    """Returns the training text; None if a file is missing."""
     try:
-        return load_split(options, "train").words()
+        return load_split(options, "train")
     except FileNotFoundError:
         return None
 
