@@ -229,10 +229,7 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
     if kept := _json(folder, CALIBRATION).get("guarantees"):
         answer = entities.predict(run.tagger, run.split, n_best=kept["n_best"])
         for row in kept["types"]:
-            rows = guarantees.rows_of(answer, row["type"])
-            shares = guarantees.losses(rows, row["threshold"], row["of"])
-            row["sentences"] = len(shares)
-            row["measured"] = float(shares.mean()) if len(shares) else None
+            row["measured"], row["sentences"] = guarantees.risk_on(answer, row)
         value["guarantees"] = kept["types"]
     return value, prediction
 

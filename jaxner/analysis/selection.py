@@ -10,10 +10,9 @@ by the uncertainty u. The similarity is the cosine of words, weighted by tf-idf.
 
 from __future__ import annotations
 
-import collections
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -101,20 +100,15 @@ def spread(
 
 
 def _similarities(sentences: Sequence[Sequence[str]]) -> np.ndarray:
-    """Returns the cosine of each two sentences, as bags of words."""
-    from scipy import sparse  # which takes a while to import
+    """Returns the cosine of each two sentences, as bags of words in lower case."""
+    from sklearn.feature_extraction import text  # which takes a while to import
 
-    bags = [collections.Counter(map(str.lower, words)) for words in sentences]
-    spread_of = collections.Counter(word for bag in bags for word in bag)
-    column = {word: i for i, word in enumerate(spread_of)}
-    rarity = {w: math.log1p(len(bags) / count) for w, count in spread_of.items()}
-    cells = [
-        (i, column[w], n * rarity[w]) for i, b in enumerate(bags) for w, n in b.items()
-    ]
-    rows, columns, values = map(np.array, zip(*cells, strict=True))
-    matrix = sparse.csr_array((values.astype(np.float32), (rows, columns)))
-    norms = np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel())
-    return (matrix @ matrix.T).toarray() / np.outer(norms, norms)
+    def lower(words: Sequence[str]) -> list[str]:
+        return [word.lower() for word in words]
+
+    options: Any = {"analyzer": lower, "dtype": np.float32}
+    matrix: Any = text.TfidfVectorizer(**options).fit_transform(sentences)
+    return (matrix @ matrix.T).toarray()
 
 
 def tool_of(path: Path) -> Tool:
@@ -132,37 +126,27 @@ def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:
     if tool == "brat":
         formats.write(path, [choice.example for choice in choices], "brat")
     elif tool == "doccano":
-        disk.write_text(path, "".join(_lines(choices)))
+        lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in map(_line, choices)]
+        disk.write_text(path, "".join(lines))
     else:
         tasks = [_task(choice) for choice in choices]
         disk.write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
 
 
-def _lines(choices: Iterable[Choice]) -> Iterator[str]:
-    for choice in choices:
-        text, spans = formats.text_and_spans(choice.example)
-        record = {"text": text, "label": spans, "uncertainty": choice.uncertainty}
-        yield json.dumps(record, ensure_ascii=False) + "\n"
+def _line(choice: Choice) -> dict[str, Any]:
+    text, spans = formats.text_and_spans(choice.example)
+    return {"text": text, "label": spans, "uncertainty": choice.uncertainty}
 
 
 def _task(choice: Choice) -> dict[str, Any]:
     """Returns a task of Label Studio; its labelling config names `label` and `text`."""
     text, spans = formats.text_and_spans(choice.example)
-    result = [
-        {
-            **{"id": str(i), "from_name": "label", "to_name": "text", "type": "labels"},
-            "value": {
-                "start": start,
-                "end": end,
-                "text": text[start:end],
-                "labels": [kind],
-            },
-            "score": chance,
-        }
-        for i, ((start, end, kind), chance) in enumerate(
-            zip(spans, choice.probabilities, strict=True)
-        )
-    ]
+    names = {"from_name": "label", "to_name": "text", "type": "labels"}
+    result = []
+    for (start, end, kind), chance in zip(spans, choice.probabilities, strict=True):
+        value = {"start": start, "end": end, "text": text[start:end], "labels": [kind]}
+        place = {"id": str(len(result)), "value": value}
+        result.append({**names, **place, "score": chance})
     score = math.exp(-choice.uncertainty)
     predictions = [{"model_version": "jaxner", "score": score, "result": result}]
     return {"data": {"text": text}, "predictions": predictions}

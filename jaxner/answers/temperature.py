@@ -33,7 +33,6 @@ from jaxner.types import batch_axes
 LOWEST, HIGHEST = 1 / 20, 20.0
 """The range in which to search for the best temperature."""
 _GRID = 13  # temperatures that bracket the best one; the middle one is 1
-_EXACT = 1e-4  # tolerance of the logarithm of the temperature
 
 
 class Fit(NamedTuple):
@@ -113,19 +112,15 @@ def fit(params: Tagger, split: Split) -> Fit:
 
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
-    """Returns the best temperature, and the loss at 1 and there: a grid, then Brent."""
+    """Returns the best temperature, and the loss at 1 and there."""
     from scipy import optimize  # imported here, because it takes a while
 
-    def of_log(x: float) -> float:
-        return loss(math.exp(x))
+    def of_log(x: Any) -> float:
+        return loss(math.exp(np.clip(x, *limits).item()))
 
-    grid = np.linspace(math.log(LOWEST), math.log(HIGHEST), _GRID)
-    best = int(np.argmin([of_log(x) for x in grid]))
-    bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    lowest: Any = optimize.minimize_scalar(
-        of_log, bounds, bounds=bounds, options={"xatol": _EXACT}
-    )
-    temperature = round(math.exp(lowest.x), 4)
+    limits = math.log(LOWEST), math.log(HIGHEST)
+    best = optimize.brute(of_log, [limits], Ns=_GRID, finish=optimize.fmin)
+    temperature = round(math.exp(np.clip(best, *limits).item()), 4)
     before, after = loss(1.0), loss(temperature)
     return (temperature, before, after) if after < before else (1.0, before, before)
 
@@ -203,7 +198,7 @@ def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def table(
-    measured: Mapping[str, tuple[Measured, Measured]], temperature: float
+    measured: Mapping[str, Sequence[Measured]], temperature: float
 ) -> report.Table:
     """Returns calibration before and after, for each split."""
     sides = [

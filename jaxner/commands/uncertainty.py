@@ -56,8 +56,9 @@ def calibrate(
     """
     from jaxner import tagger
     from jaxner.answers import temperature
+    from jaxner.answers.entities import predict
     from jaxner.checkpoints import Checkpoints
-    from jaxner.evaluation import card
+    from jaxner.evaluation import card, guarantees, report
     from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
@@ -68,7 +69,9 @@ def calibrate(
     run = Workdir(workdir)
     raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)
     data = run.read_json("config.json")["data"]
-    dev = corpus.load_split(data, "dev")
+    names = ["dev", "test"] if test else ["dev"]
+    splits = {name: corpus.load_split(data, name) for name in names}
+    dev = splits["dev"]
     fit = temperature.fit(raw, dev)
     log(
         f"Temperature {fit.temperature:.4f}, fitted on "
@@ -79,35 +82,40 @@ def calibrate(
         count = counted(fit.left_out, "sentence")
         log(f"{count} with labels unseen in training left out")
     new = dataclasses.replace(raw, temperature=fit.temperature)
-    splits = {"dev": dev}
-    if test:
-        splits["test"] = corpus.load_split(data, "test")
     measured = {
-        name: (temperature.measure(raw, split), temperature.measure(new, split))
+        name: [temperature.measure(params, split) for params in (raw, new)]
         for name, split in splits.items()
     }
     log(temperature.table(measured, fit.temperature))
-    sides = [side.to_dict()["entities"] for side in measured["dev"]]
-    errors = [side["expected_calibration_error"] for side in sides if side]
-    rises = bool(errors) and None not in errors and errors[1] > errors[0]
+    before, after = (x.entities.error if x.entities else 0 for x in measured["dev"])
     kept = {"temperature": fit.temperature, "fitted": fit.temperature}
-    if rises and not keep_temperature:
+    if after > before and not keep_temperature:
         log(
-            f"The calibration error of entities on dev rises from {errors[0]:.4f} to "
-            f"{errors[1]:.4f}: the temperature stays 1 (--keep-temperature keeps it)"
+            f"The calibration error of entities on dev rises from {before:.4f} to "
+            f"{after:.4f}: the temperature stays 1 (--keep-temperature keeps it)"
         )
         new, kept["temperature"] = raw, 1.0
     with Checkpoints(run.part("best"), read_only=True) as best:
         result: dict[str, Any] = {**fit._asdict(), **kept, "step": best.step}
-    for name, (before, after) in measured.items():
-        sides = {"before": before.to_dict(), "after": after.to_dict()}
-        result[name] = {**sides, "sha256": splits[name].sha256}
+    for name, sides in measured.items():
+        both = [side.to_dict() for side in sides]
+        result[name] = dict(zip(("before", "after"), both, strict=True))
+        result[name]["sha256"] = splits[name].sha256
     curve = measured["dev"][new is not raw].curve
     if curve is None and (precision or recall or risk):
         message = "--precision, --recall and --risk are of entities; this run has tags"
         raise InputError(message)
     if risk:
-        rows = _guarantees(new, splits, n_best, risk, type_, of, confidence, log)
+        answers = {x: predict(new, y, n_best=n_best) for x, y in splits.items()}
+        how: dict[str, Any] = {"of": of, "confidence": confidence}
+        promises = temperature.guarantees(answers["dev"], type_ or (), risk, **how)
+        rows = [promise._asdict() for promise in promises]
+        for row in rows:
+            row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
+        note = "Entities with a min_probability of the threshold keep the risk on text "
+        note += "like dev."
+        columns = "type of risk threshold dev test sentences"
+        log(report.table(rows, columns, note, "Guarantees"))
         result["guarantees"] = {"n_best": n_best, "types": rows}
     run.write_json(tagger.CALIBRATION, result)
     if (run.path / "README.md").exists():
@@ -122,36 +130,6 @@ def calibrate(
         if value is not None
     }
     write_json(json, {**result, "curve": curve.to_dict() if curve else None})
-    return result
-
-
-def _guarantees(
-    params: Any, splits: Any, n_best: int, risk: float, types: Any, *how: Any
-) -> list[dict[str, Any]]:
-    """Returns the threshold of each type, with its risk on each split; logs them."""
-    from jaxner.answers import temperature
-    from jaxner.answers.entities import predict
-    from jaxner.evaluation import guarantees
-
-    of, confidence, log = how
-    answers = {x: predict(params, split, n_best=n_best) for x, split in splits.items()}
-    options: Any = {"of": of, "confidence": confidence}
-    result = []
-    for promise in temperature.guarantees(answers["dev"], types or (), risk, **options):
-        row = promise._asdict()
-        for name, answer in answers.items():
-            rows = guarantees.rows_of(answer, promise.type)
-            shares = guarantees.losses(rows, promise.threshold, of)
-            row[name] = float(shares.mean()) if len(shares) else None
-            # As improbable as this, if the split were drawn as dev was.
-            is_far = guarantees.p_value(1 - shares, 1 - risk) < 0.01
-            log(
-                f"{promise.type}: min_probability={promise.threshold:.4f}, "
-                f"{of} on {name} "
-                f"{100 * (row[name] or 0):.2f} % ({counted(len(shares), 'sentence')})"
-                + (f"; far above {100 * risk:g} %: unlike dev" if is_far else "")
-            )
-        result.append(row)
     return result
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,14 @@ def rows_of(prediction: Prediction, kind: str) -> list[Row]:
     return [*rows]
 
 
-def losses(rows: Sequence[Row], threshold: float, of: Of) -> np.ndarray:
+def risk_on(prediction: Prediction, row: Mapping[str, Any]) -> tuple[float | None, int]:
+    """Returns the risk of a guarantee on a text, None without any, and sentences."""
+    rows = rows_of(prediction, row["type"])
+    shares = losses(rows, row["threshold"], row["of"])
+    return (float(shares.mean()) if len(shares) else None), len(shares)
+
+
+def losses(rows: Sequence[Row], threshold: float, of: str) -> np.ndarray:
     """Returns the share of misses or errors of each sentence that has any to share.
 
     Example:
