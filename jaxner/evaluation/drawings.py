@@ -46,32 +46,32 @@ def curves(
     diagonal: bool = False,
     best: Mapping[str, Any] | None = None,
 ) -> str:
-    """Draws lines as an SVG element; points whose y is None are skipped.
+    """Draws lines as an SVG element, with gaps where y is None.
 
     `diagonal` adds x = y; `best` has the x of the points to mark with a star, by name.
     """
+    chosen = (best or {}).items()
+    stars = [(x, y) for name, star in chosen for x, y in lines[name] if x == star]
 
     def plot(figure: Any, axis: Any) -> None:
         if diagonal:
             axis.plot([0, 1], [0, 1], color=_FAINT, linestyle="--", linewidth=1)
-        _curves(axis, lines, across, up, best or {})
+        _curves(axis, lines, across, up)
+        axis.plot(*_columns(stars), "*", color=_INK, markersize=11)
 
     return _drawn(plot)
 
 
-def _curves(
-    axis: Any, lines: Lines, across: str, up: str, best: Mapping[str, Any]
-) -> None:
-    for (name, points), colour in zip(lines.items(), _COLOURS * 9, strict=False):
-        known = [(x, y) for x, y in points if y is not None and not np.isnan(y)]
-        shape = "o" if len(known) < 40 else None
-        style: Any = {"color": colour, "marker": shape, "markersize": 3}
-        xs, ys = [x for x, _ in known], [y for _, y in known]
-        axis.plot(xs, ys, label=_clipped(name, 30), **style)
-        for x, y in known:
-            if x == best.get(name):
-                axis.plot([x], [y], "*", color=colour, markersize=11)
+def _curves(axis: Any, lines: Lines, across: str, up: str) -> None:
+    for name, points in lines.items():
+        shape = "o" if len(points) < 40 else None
+        style: Any = {"label": _clipped(name, 30), "marker": shape, "markersize": 3}
+        axis.plot(*_columns(points), **style)
     _label(axis, across, up, legend=len(lines) > 1)
+
+
+def _columns(points: Sequence[Sequence[Any]]) -> np.ndarray:
+    return np.array(points, float).reshape(-1, 2).T
 
 
 def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) -> str:
@@ -81,10 +81,9 @@ def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) ->
         width = 0.8 / max(len(values), 1)
         places = np.arange(len(groups))
         for i, (name, column) in enumerate(values.items()):
-            heights = [0.0 if x is None else x for x in column]
             shift = (i - (len(values) - 1) / 2) * width
-            style = {"color": _COLOURS[i % len(_COLOURS)], "label": _clipped(name, 30)}
-            axis.bar(places + shift, heights, width * 0.92, **style)
+            heights = [x or 0.0 for x in column]
+            axis.bar(places + shift, heights, 0.92 * width, label=_clipped(name, 30))
         names = [textwrap.fill(_clipped(name, 40), 14) for name in groups]
         axis.set_xticks(places, names)
         _label(axis, "", up, legend=len(values) > 1)
@@ -135,11 +134,7 @@ def sweep(path: str, panels: Sequence[tuple[Lines, str]], up: str, title: str) -
     def plot(figure: Any, axes: Any) -> None:
         figure.suptitle(title)
         for axis, (lines, across) in zip(np.ravel(axes), panels, strict=True):
-            _curves(axis, lines, across, up, {})
-            if across.endswith("M"):
-                values = [x for x, _ in next(iter(lines.values()))]
-                axis.set_xscale("log", base=2)
-                axis.set_xticks(values, [f"{value:g}" for value in values])
+            _curves(axis, lines, across, up)
 
     _drawn(plot, (4.5 * len(panels), 3.4), 1, len(panels), path)
 
@@ -178,6 +173,7 @@ def _drawn(
         **{"svg.fonttype": "none", "svg.hashsalt": "jaxner", "font.size": 9},
         **{"text.parse_math": False, "axes.unicode_minus": False},
         **{"axes.spines.top": False, "axes.spines.right": False},
+        **{"axes.prop_cycle": matplotlib.cycler(color=_COLOURS)},
         "font.family": "sans-serif",
     }
     file = io.StringIO()
