@@ -45,12 +45,13 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
         return dict(zip(words, show(tagger, words).round(3).tolist(), strict=False))
     if name == "chunk-recall":
         return inside.chunk_recalls(tagger, data)
-    traces = refinement.traces(tagger, data)
+    drafts = refinement.drafts(tagger, data)
     if name == "tokens":
-        tokens = (" ".join(example.tokens) for example in data.examples)
-        return dict(zip(tokens, traces, strict=True))
-    gold = [e.labels for e in data.to_scheme(tagger.vocabulary.scheme)]
-    return refinement.table1(gold, traces)._asdict()
+        tokens = [" ".join(example.tokens) for example in data.examples]
+        sides = drafts.draft, drafts.refined, drafts.entropy, drafts.final
+        return dict(zip(tokens, zip(*sides, strict=True), strict=True))
+    changes = drafts.changes(drafts.refined), drafts.changes(drafts.final)
+    return {"changes": changes[0], "final": changes[1], "detection": drafts.detection}
 
 
 def main(argv: list[str]) -> None:

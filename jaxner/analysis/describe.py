@@ -118,7 +118,7 @@ def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
             picture["lines"] = {name: lines[name] for name in ("draft", "mixed by Γ")}
             pictures.append(picture | {"across": across, "up": f"{swept.figure} (%)"})
     if refinement.has_drafts(params):
-        tables += _drafts(prediction, refinement.traces(params, split))
+        tables += _drafts(prediction, refinement.drafts(params, split))
     if inside.is_attentive(params):
         parts = inside.chunk_recalls(params, split)
         labels = list(parts[inside.WHOLE])
@@ -156,18 +156,18 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
     return pictures
 
 
-def _drafts(prediction: Prediction, traces: list[refinement.Trace]) -> list[Table]:
+def _drafts(prediction: Prediction, drafts: refinement.Drafts) -> list[Table]:
     """Returns what refining changes, and token by token where it changes most."""
-    changed = refinement.table1(prediction.gold, traces)
     names = [name.replace("_", ", ") for name in errors.Changes._fields]
-    rows = [["refined everywhere", *changed.changes]]
-    rows.append(["as the tagger does", *changed.final])
+    rows = [["refined everywhere", *drafts.changes(drafts.refined)]]
+    rows.append(["as the tagger does", *drafts.changes(drafts.final)])
     note = "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), Table 1."
     tables = [Table(["", *names], rows, note, "What refining changes")]
-    moved = [sum(map(str.__ne__, trace.draft, trace.final)) for trace in traces]
-    columns = ["token", "gold", "draft", "refined", "uncertainty (nats)", "final"]
-    for i in sorted(range(len(traces)), key=lambda i: -moved[i])[:_TRACED]:
-        cells = prediction.words[i], prediction.gold[i], *traces[i]
+    columns = ["token", "gold", "draft", "uncertainty (nats)", "refined", "final"]
+    sides = drafts.draft, drafts.entropy, drafts.refined, drafts.final
+    moved = [sum(map(str.__ne__, *x)) for x in zip(drafts.draft, sides[3], strict=True)]
+    for i in sorted(range(len(moved)), key=lambda i: -moved[i])[:_TRACED]:
+        cells = prediction.words[i], prediction.gold[i], *(side[i] for side in sides)
         title = f"Token by token, sentence {i + 1}"
         note = "Gui et al. (2020), Table 7."
         tables.append(Table(columns, [*zip(*cells, strict=True)], note, title))

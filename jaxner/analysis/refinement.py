@@ -31,6 +31,7 @@ from jaxner import inference, models, tagging
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import calibration, errors, report
+from jaxner.evaluation.report import Prediction
 from jaxner.evaluation.scoring import Labels, Task
 from jaxner.models import Keys
 from jaxner.models.lan import LabelAttention
@@ -53,10 +54,76 @@ class Reading(NamedTuple):
     entropy: Float[AnyArray, "T N"]
 
 
-def _mixed(draft: Any, refined: Any, entropy: Any, gamma: float) -> list[str]:
-    """Returns the refined labels where the entropy is above Γ, else the draft's."""
-    rows = zip(draft, refined, entropy, strict=True)
-    return [second if value > gamma else first for first, second, value in rows]
+@dataclasses.dataclass(frozen=True)
+class Drafts:
+    """The labels of drafts and refinements of a text, and the drafts' entropy, nats.
+
+    Where the entropy is above the threshold Γ, the refined labels are final, else the
+    draft's.
+    """
+
+    gold: Labels
+    draft: Labels
+    refined: Labels
+    entropy: Sequence[Sequence[float]]
+    threshold: float
+
+    @property
+    def final(self) -> Labels:
+        """The labels that the tagger returns."""
+        rows = zip(self.draft, self.refined, self.entropy, strict=True)
+        return [
+            [b if u > self.threshold else a for a, b, u in zip(*row, strict=True)]
+            for row in rows
+        ]
+
+    def changes(self, labels: Labels) -> errors.Changes:
+        """Returns the tokens of the draft that other labels correct and break."""
+        entropy = np.fromiter(chain(*self.entropy), float)
+        return errors.changes(self.gold, self.draft, labels, entropy)
+
+    @property
+    def detection(self) -> calibration.Detection:
+        """How well the entropy detects the draft's errors."""
+        sides = chain(*self.gold), chain(*self.draft)
+        wrong = np.array([a != b for a, b in zip(*sides, strict=True)], bool)
+        return calibration.detect(np.fromiter(chain(*self.entropy), float), wrong)
+
+
+def drafts(params: Tagger, split: Split) -> Drafts:
+    """Returns the drafts of a split, as the tagger makes them.
+
+    `InputError`: the tagger has none.
+    """
+    passes, refinement = params.model.mc_dropout.num_samples, params.model.refinement
+    if not has_drafts(params):
+        raise InputError(
+            "This tagger has no draft, since it has no refinement and is not a LAN. "
+            "Use a run of configs/uanet.py or configs/lan.py."
+        )
+    if refinement is None:  # a LAN, which has no threshold and refines all labels
+        readings = read(params, split, [passes or LAN_SAMPLES], of_lan)
+        return _drafts(params, split, readings, 0, -np.inf)
+    readings = read(params, split, [passes])
+    return _drafts(params, split, readings, 0, float(refinement.threshold))
+
+
+def _drafts(
+    params: Tagger, split: Split, readings: list[Reading], column: int, gamma: float
+) -> Drafts:
+    """Returns the drafts of one of the numbers of passes."""
+    sides = [[np.asarray(side)[:, column].tolist() for side in x] for x in readings]
+    decode, scheme = params.vocabulary.decode, params.vocabulary.scheme
+    draft, refined = ([decode(side[i]) for side in sides] for i in range(2))
+    gold = [example.labels for example in split.to_scheme(scheme)]
+    return Drafts(gold, draft, refined, [side[2] for side in sides], gamma)
+
+
+def has_drafts(params: Tagger) -> bool:
+    """Returns whether a tagger has a refinement or is a LAN of several layers."""
+    model: Any = params.model
+    is_lan = isinstance(model.encoder, LabelAttention) and model.encoder.num_layers > 1
+    return model.refinement is not None or is_lan
 
 
 # --- Sweeps ---------------------------------------------------------------------------
@@ -99,53 +166,36 @@ def sweep(
     are a prefix of more. Without a refinement, only the draft is scored; with one, a
     CRF contributes its marginals, as in tagging.
     """
-    model: Any = params.model
-    passes = model.mc_dropout.num_samples
-    scheme, decode = params.vocabulary.scheme, params.vocabulary.decode
-    task, examples = Task(scheme), split.to_scheme(scheme)
-    gold = [example.labels for example in examples]
-    tokens = [example.tokens for example in examples]
+    passes, task = params.model.mc_dropout.num_samples, Task(params.vocabulary.scheme)
+    refinement: Any = params.model.refinement
+    gamma = np.inf if refinement is None else float(refinement.threshold)
     counts = sorted({*samples, passes})
     readings = read(params, split, counts)
+    by_count = {
+        count: _drafts(params, split, readings, i, gamma)
+        for i, count in enumerate(counts)
+    }
 
-    def percent(labels: Labels) -> float:
-        figure = getattr(task.score(tokens, gold, labels), task.main_figure)
+    def percent(made: Drafts, labels: Labels) -> float:
+        scores = Prediction(None, made.gold, labels, task.scheme).scores
+        figure = getattr(scores, task.main_figure)
         return float("nan") if figure is None else 100 * figure
 
     @functools.cache
-    def of_passes(count: int) -> Any:
-        """Returns all that does not depend on Γ: labels, entropy and scores."""
-        each = [
-            [np.asarray(side)[:, counts.index(count)] for side in reading]
-            for reading in readings
-        ]
-        labels = [[decode(row[i].tolist()) for row in each] for i in range(2)]
-        return labels, [row[2] for row in each], [percent(side) for side in labels]
+    def sides(count: int) -> tuple[float, float]:
+        made = by_count[count]
+        return percent(made, made.draft), percent(made, made.refined)
 
-    def point(count: int, gamma: float) -> Point:
-        labels, entropy, scores = of_passes(count)
-        rows = zip(*labels, entropy, strict=True)
-        mixed = [_mixed(a, b, values, gamma) for a, b, values in rows]
-        changes = errors.changes(gold, labels[0], mixed, np.concatenate(entropy))
-        draft, refined = scores
-        return Point(count, float(gamma), draft, refined, percent(mixed), changes)
+    def point(count: int, threshold: float) -> Point:
+        made = dataclasses.replace(by_count[count], threshold=threshold)
+        draft, refined = sides(count)
+        score, changes = percent(made, made.final), made.changes(made.final)
+        return Point(count, threshold, draft, refined, score, changes)
 
-    refinement = model.refinement
-    threshold = np.inf if refinement is None else float(refinement.threshold)
     tried = () if refinement is None else thresholds
-    labels, entropy, _ = of_passes(passes)
-    return Sweep(
-        [point(passes, gamma) for gamma in tried],
-        [point(count, threshold) for count in samples],
-        _detected(gold, labels[0], np.concatenate(entropy)),
-        task.main_figure,
-    )
-
-
-def _detected(gold: Labels, labels: Labels, entropy: Any) -> calibration.Detection:
-    sides = chain(*gold), chain(*labels)
-    wrong = np.array([a != b for a, b in zip(*sides, strict=True)], bool)
-    return calibration.detect(entropy, wrong)
+    by_threshold = [point(passes, float(threshold)) for threshold in tried]
+    by_samples = [point(count, gamma) for count in samples]
+    return Sweep(by_threshold, by_samples, by_count[passes].detection, task.main_figure)
 
 
 def panels(swept: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str]]:
@@ -165,37 +215,43 @@ def panels(swept: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str
     return [(over_thresholds, "threshold Γ (nats)"), (over_samples, "passes M")]
 
 
-def table(
-    points: Sequence[Point], varied: str, figure: str, title: str
-) -> report.Table:
+def table(swept: Sweep, title: str) -> report.Table:
     """Returns a row for each point; without a refinement, only M and the figure."""
-    rows = [point._asdict() | point.changes._asdict() for point in points]
-    title = f"{title}: {figure} by {varied or 'M'}"
-    if not varied:
-        heads, note = {"samples": "M", "score": figure}, "M: passes with dropout"
-        return report.table(rows, "samples score", note, title, heads)
     means = {"mended_uncertainty": "u", "broken_uncertainty": "u"}
-    for row in rows:
-        row["threshold"] = report.shown(row["threshold"])
-        row.update({key: report.shown(row[key], 3) for key in means})
-    columns = "samples threshold draft refined score"
-    columns += " mended mended_uncertainty broken broken_uncertainty"
-    note = (
-        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
-        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
-        "u: their mean uncertainty in nats"
-    )
+    rows = []
+    for point in (*swept.by_threshold, *swept.by_samples):
+        row = {**point._asdict(), "threshold": report.shown(point.threshold)}
+        uncertainties = {x: report.shown(getattr(point.changes, x), 3) for x in means}
+        rows.append({**row, **point.changes._asdict(), **uncertainties})
     heads = {"samples": "M", "threshold": "Γ", "score": "mixed", **means}
-    return report.table(rows, columns, note, title, heads)
+    columns, note = "samples draft", "M: passes with dropout; there is no refinement"
+    if swept.by_threshold:
+        columns = "samples threshold draft refined score"
+        columns += " mended mended_uncertainty broken broken_uncertainty"
+        note = (
+            "M: passes; Γ: threshold in nats; mixed: the refined label where the "
+            "draft's uncertainty is above Γ; mended, broken: tokens that this corrects "
+            "and spoils; u: their mean uncertainty in nats"
+        )
+    return report.table(rows, columns, note, f"{title}: {swept.figure}", heads)
 
 
-def read(params: Tagger, split: Split, counts: Sequence[int]) -> list[Reading]:
-    """Returns the readings of each sentence, for each number of passes; see `sweep`."""
+# --- Passes ---------------------------------------------------------------------------
+
+
+def read(
+    params: Tagger, split: Split, counts: Sequence[int], compute: Any = None
+) -> list[Reading]:
+    """Returns the readings of each sentence, for each number of passes; see `sweep`.
+
+    `compute` is `of_draft`, the default, or `of_lan`, which takes one number.
+    """
     options: Any = {"passes": max(counts), "counts": tuple(counts)}
-    return tagging.over(_of_draft, params, split, **options)
+    return tagging.over(compute or of_draft, params, split, **options)
 
 
-def _of_draft(params, sentence, *, key, counts):
+def of_draft(params, sentence, *, key, counts):
+    """Computes the `Reading` of a sentence; without a refinement, of its draft."""
     del key  # the one of the config draws the masks
     model, weights, mask = params.model, params.weights, sentence.mask
     x = models.represent(model, weights, sentence)
@@ -218,80 +274,9 @@ def _of_draft(params, sentence, *, key, counts):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
 
-# --- Traces ---------------------------------------------------------------------------
-
-
-class Trace(NamedTuple):
-    """The labels of a sentence's draft and refinement, the draft's entropy in nats.
-
-    The final labels are those that the tagger predicts. With a threshold Γ: the refined
-    label where the entropy exceeds Γ, else the draft's.
-    """
-
-    draft: list[str]
-    refined: list[str]
-    uncertainty: list[float]
-    final: list[str]
-
-
-class Table1(NamedTuple):
-    """What changes from the draft to the refined labels, and to the tagger's."""
-
-    changes: errors.Changes
-    final: errors.Changes
-    detection: calibration.Detection
-
-
-def has_drafts(params: Tagger) -> bool:
-    """Returns whether a tagger has a refinement or is a LAN of several layers."""
-    model: Any = params.model
-    is_lan = isinstance(model.encoder, LabelAttention) and model.encoder.num_layers > 1
-    return model.refinement is not None or is_lan
-
-
-def traces(params: Tagger, split: Split) -> list[Trace]:
-    """Returns draft, refined label and uncertainty of each token of a split."""
-    model: Any = params.model
-    passes = model.mc_dropout.num_samples
-    if not has_drafts(params):
-        raise InputError(
-            "This tagger has no draft, since it has no refinement and is not a LAN. "
-            "Use a run of configs/uanet.py or configs/lan.py."
-        )
-    if model.refinement is None:
-        gamma = -np.inf  # a LAN has no threshold and refines all labels
-        readings = read_lan(params, split, passes or LAN_SAMPLES)
-    else:
-        gamma = float(model.refinement.threshold)
-        readings = read(params, split, [passes])
-    traced = []
-    for reading in readings:
-        *ids, entropy = (np.asarray(x)[:, 0] for x in reading)
-        draft, refined = (params.vocabulary.decode(x.tolist()) for x in ids)
-        final = _mixed(draft, refined, entropy, gamma)
-        traced.append(Trace(draft, refined, entropy.tolist(), final))
-    return traced
-
-
-def table1(gold: Labels, traced: Sequence[Trace]) -> Table1:
-    """Returns the tokens that a refinement corrects and breaks: the paper's Table 1."""
-    drafts = [trace.draft for trace in traced]
-    entropy = np.concatenate([trace.uncertainty for trace in traced])
-    return Table1(
-        errors.changes(gold, drafts, [trace.refined for trace in traced], entropy),
-        errors.changes(gold, drafts, [trace.final for trace in traced], entropy),
-        _detected(gold, drafts, entropy),
-    )
-
-
-def read_lan(params: Tagger, split: Split, samples: int) -> list[Reading]:
-    """Returns draft and labels of a LAN; see `read`."""
-    options: Any = {"passes": samples, "samples": samples}
-    return tagging.over(_of_lan, params, split, **options)
-
-
-def _of_lan(params, sentence, *, key, samples):
-    model, mask = params.model, sentence.mask
+def of_lan(params, sentence, *, key, counts):
+    """Computes the `Reading` of a sentence by a LAN."""
+    model, mask, (samples,) = params.model, sentence.mask, counts
     drawn = functools.partial(_pass, model, params.weights, sentence)
     if samples:
         key = models.sentence_key(jax.random.key(model.mc_dropout.seed), sentence)

@@ -203,12 +203,7 @@ def sweep(
             samples=sorted({*(samples or refinement.SAMPLES)}),
         )
     title = f"{scored.name} {split}"
-    if swept.by_threshold:
-        console.print(refinement.table(swept.by_threshold, "Γ", swept.figure, title))
-        console.print(refinement.table(swept.by_samples, "M", swept.figure, title))
-    else:
-        console.print("The tagger has no refinement: varying only M")
-        console.print(refinement.table(swept.by_samples, "", swept.figure, title))
+    console.print(refinement.table(swept, title))
     detection = swept.detection
     console.print(
         f"Mean entropy of the draft: {detection.mean_wrong:.4f} nats for "

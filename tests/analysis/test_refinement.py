@@ -132,7 +132,7 @@ def attention(lan, tokens):
 
 
 def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(lan, split):
-    readings = refinement.read_lan(lan, split, 0)
+    readings = refinement.read(lan, split, [0], refinement.of_lan)
     expected = jaxner.tag(lan, [e.tokens for e in split.examples])
     for read, labels, example in zip(readings, expected, split.examples, strict=True):
         assert lan.vocabulary.decode(read.refined[:, 0].tolist()) == labels
@@ -145,14 +145,10 @@ def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(lan, split
 
 def test_table_1_counts_each_kind_of_change():
     gold = [["A", "B", "C", "A"]]
-    trace = refinement.Trace(
-        draft=["A", "A", "A", "B"],
-        refined=["B", "B", "B", "B"],
-        uncertainty=[0.5, 0.7, 0.1, 0.3],
-        final=["A", "B", "A", "B"],
-    )
-    table = refinement.table1(gold, [trace])
-    assert table.changes[:3] == (1, 1, 1)
-    assert table.final[:3] == (1, 0, 0)
-    assert (table.detection.wrong, table.detection.right) == (3, 1)
-    assert table.detection.auroc == pytest.approx(1 / 3)
+    sides = [["A", "A", "A", "B"]], [["B", "B", "B", "B"]], [[0.5, 0.7, 0.1, 0.3]]
+    drafts = refinement.Drafts(gold, *sides, threshold=0.6)
+    assert drafts.final == [["A", "B", "A", "B"]]
+    assert drafts.changes(drafts.refined)[:3] == (1, 1, 1)
+    assert drafts.changes(drafts.final)[:3] == (1, 0, 0)
+    assert (drafts.detection.wrong, drafts.detection.right) == (3, 1)
+    assert drafts.detection.auroc == pytest.approx(1 / 3)
