@@ -123,8 +123,8 @@ def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
         parts = inside.chunk_recalls(params, split)
         labels = list(parts[inside.WHOLE])
         rows = [
-            [part, *(100 * (counts[x].recall or 0.0) for x in labels)]
-            for part, counts in parts.items()
+            [part, *(100 * (recalls[x] or 0.0) for x in labels)]
+            for part, recalls in parts.items()
         ]
         title = "Chunk recall with one part of the attention"
         note = "All other parts are zeroed; percent. Li et al. (2020)."

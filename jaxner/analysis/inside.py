@@ -18,8 +18,7 @@ from jaxtyping import Float
 from jaxner import models, tagging
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
-from jaxner.evaluation import errors
-from jaxner.evaluation.scoring import Counts
+from jaxner.evaluation import stats
 from jaxner.models import Chain, SelfAttention
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
@@ -103,8 +102,8 @@ def _last(encoder: Any) -> Any:
     return encoder.then if isinstance(encoder, Chain) else encoder
 
 
-def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
-    """Returns the tokens of each chunk label, with each part of the attention alone.
+def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Any]]:
+    """Returns the recall of each chunk label, with each part of the attention alone.
 
     All other parts are zero vectors. The parts are `hidden`, `context`, `context1`, …;
     the whole tagger (`WHOLE`) is first.
@@ -123,5 +122,5 @@ def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
         changed = encoder.clone(then=last) if isinstance(encoder, Chain) else last
         model = params.model.clone(encoder=changed)
         labels = tagging.label_split(dataclasses.replace(params, model=model), split)
-        recalls[part] = errors.chunk_recall(*labels)
+        recalls[part] = stats.tally(*labels).chunk_recall
     return recalls

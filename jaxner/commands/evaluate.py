@@ -96,8 +96,9 @@ def evaluate(
     """
     from jaxner import tagging
     from jaxner.analysis import describe
-    from jaxner.evaluation import errors, page, predictions
+    from jaxner.evaluation import page, predictions
     from jaxner.evaluation import report as tables
+    from jaxner.evaluation.scoring import percents
     from jaxner.runs import Workdir, names_of
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
@@ -187,10 +188,9 @@ def evaluate(
     result |= {"file": str(scored.path), "sha256": scored.sha256}
     console.print(tables.interval_line({**result, "scores": result}))
     if chunks:
-        tokens = errors.chunk_recall(labels.gold, labels.predicted)
-        rows = {label: counts.to_dict() for label, counts in tokens.items()}
-        console.print(tables.grouped(rows, "label", "recall gold correct"))
-        result["chunk_recall"] = {label: row["recall"] for label, row in rows.items()}
+        recalls = labels.tally().chunk_recall
+        console.print(tables.Table(["label", "recall"], [*percents(recalls).items()]))
+        result["chunk_recall"] = percents(recalls)
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed

@@ -219,15 +219,6 @@ def mentions(examples: Iterable[Example]) -> Counter[str]:
 # --- Tokens ---------------------------------------------------------------------------
 
 
-def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
-    """Counts tokens by the prefix of their label (Li et al., "Entity-Chunking")."""
-    scoring.check_labels(gold, predicted)
-    sides = [[label[0] for label in chain(*side)] for side in (gold, predicted)]
-    right, guessed = map(Counter, sides)
-    correct = Counter(a for a, b in zip(*sides, strict=True) if a == b)
-    return {x: Counts(correct[x], guessed[x], right[x]) for x in "OSUBIEL" if right[x]}
-
-
 class Changes(NamedTuple):
     """Counts of tokens whose label changed (Gui et al., 2020, Table 1).
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from jaxner.data import schemes
 from jaxner.data.formats import Example
 from jaxner.data.schemes import Span
-from jaxner.evaluation import errors, report, scoring
+from jaxner.evaluation import errors, report, scoring, stats
 from jaxner.evaluation.scoring import Counts
 from tests.evaluation.test_scoring import SENTENCES, random_corpus
 
@@ -120,13 +120,11 @@ def test_chunk_recall_by_hand():
     gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
     # Types do not matter, prefixes do.
     predicted = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
-    recalls = errors.chunk_recall(gold, predicted)
-    rows = [(1, 3, 3), (1, 3, 2), (2, 3, 2), (0, 0, 1), (1, 1, 2)]
-    # In the order of the paper's table.
-    assert [*recalls.items()] == [
-        (x, Counts(*r)) for x, r in zip("OSBIE", rows, strict=True)
-    ]
-    assert errors.chunk_recall([], []) == {}
+    recalls = stats.tally(gold, predicted).chunk_recall
+    expected = {"O": 1 / 3, "S": 1 / 2, "B": 1, "I": 0, "E": 1 / 2}
+    assert recalls == pytest.approx(expected)
+    assert list(recalls) == ["O", "S", "B", "I", "E"]  # the order of the paper's table
+    assert stats.tally([], []).chunk_recall == {}
 
 
 def test_changes_count_tokens_by_what_they_were_and_became():
