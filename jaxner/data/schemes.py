@@ -37,8 +37,9 @@ SCHEMES: tuple[str, ...] = tuple(_PREFIXES)
 """The schemes of spans."""
 TAGS = "tags"
 """The scheme without spans."""
-# Prefixes that can only continue an open span.
-_CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
+# Prefixes that stand only after a B or I of their type, and those before more of it.
+_FOLLOWING = {"IOB1": "B", "BIO": "I", "BIOES": "IE", "BILOU": "IL"}
+_UNFINISHED = {"BIOES": "BI", "BILOU": "BI", "IOE1": "E", "IOE2": "I"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 # Misspelt labels: B_PER, b-PER, PER-B.
@@ -171,9 +172,8 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
       IOE1, I in IOE2.
     """
     _check_scheme(scheme)
-    if scheme == TAGS:
-        return []
-    _parsed(labels)
+    if scheme != TAGS:
+        _parsed(labels)
     last = len(labels) - 1
     steps = enumerate(pairwise([None, *labels, None]))
     return sorted({min(i, last) for i, step in steps if _breaks(*step, scheme)})
@@ -188,10 +188,8 @@ def allowed(
     `transitions` [L, L] from row to column, `end` [L].
     """
     _check_scheme(scheme)
-    size = len(label_names)
-    if scheme == TAGS:
-        return np.ones(size, bool), np.ones((size, size), bool), np.ones(size, bool)
-    _parsed(label_names)
+    if scheme != TAGS:
+        _parsed(label_names)
     names = (None, *label_names)
     fits = ~np.array([[_breaks(a, b, scheme) for b in names] for a in names])
     return fits[0, 1:], fits[1:, 1:], fits[1:, 0]
@@ -267,20 +265,17 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
 @lru_cache(maxsize=1 << 16)
 def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
     # None is a boundary of the sentence, which acts like an O.
+    if scheme == TAGS:
+        return False
     prefix, kind = parse(label or "O")
     before_prefix, before_kind = parse(before or "O")
-    if prefix not in "O" + _PREFIXES[scheme]:
+    follows = before_prefix in "BI" and kind == before_kind
+    goes_on = prefix in "IEL" and kind == before_kind
+    if prefix in _FOLLOWING.get(scheme, "") and not follows:
         return True
-    if scheme in ("IOE1", "IOE2"):
-        wants_more = before_prefix == ("E" if scheme == "IOE1" else "I")
-        return wants_more and (prefix == "O" or kind != before_kind)
-    is_open = before_prefix in "BI"
-    follows = is_open and kind == before_kind
-    if scheme == "IOB1":
-        return prefix == "B" and not follows
-    if prefix in _CONTINUING[scheme]:
-        return not follows
-    return is_open and scheme in ("BIOES", "BILOU")
+    if before_prefix in _UNFINISHED.get(scheme, "") and not goes_on:
+        return True
+    return prefix not in "O" + _PREFIXES[scheme]
 
 
 def _parsed(labels: Sequence[str]) -> list[tuple[str, str]]:
