@@ -137,15 +137,15 @@ def json_lines(data: Any) -> Iterator[str]:
     names = _class_names(data)
     if names:
         yield json.dumps({"label_names": names}, ensure_ascii=False)
-    for number, (tokens, labels) in enumerate(_rows(data), 1):
+    for number, row in enumerate(_rows(data), 1):
         try:
+            tokens, labels = row
             record = {"tokens": list(tokens), "labels": list(labels)}
             # Numbers of NumPy become Python's.
-            line = json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
-        except (AttributeError, TypeError):
-            message = f"expected tokens and labels, got {tokens!r} and {labels!r}"
+            yield json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
+        except (AttributeError, TypeError, ValueError):
+            message = f"expected a pair of tokens and labels, got {row!r}"
             raise InputError(f"Example {number}: {message}") from None
-        yield line
 
 
 def _rows(data: Any) -> Iterator[tuple[Any, Any]]:
@@ -154,15 +154,10 @@ def _rows(data: Any) -> Iterator[tuple[Any, Any]]:
         data = data.to_dict("records")
     if not isinstance(data, Iterable):
         raise InputError(f"Expected examples, got a {type(data).__name__}")
-    rows = iter(data)
-    first = next(rows, None)
-    rows = itertools.chain([] if first is None else [first], rows)
+    rows = [*data]
+    first = rows[0] if rows else None
     if not isinstance(first, Mapping):
-        for number, row in enumerate(rows, 1):
-            if not isinstance(row, tuple | list) or len(row) != 2:
-                message = f"expected a pair of tokens and labels, got {row!r}"
-                raise InputError(f"Example {number}: {message}")
-            yield row[0], row[1]
+        yield from rows
         return
     token, label = _column(first, formats.TOKEN), _column(first, formats.LABEL)
     if not isinstance(first[token], str):

@@ -57,7 +57,7 @@ def test_all_forms_have_the_same_sentences():
     [
         (3, "Expected examples, got a int"),
         (["Rome"], "Example 1: expected a pair"),
-        ([*ROWS, (["No"], 3)], "Example 3: expected tokens and labels"),
+        ([*ROWS, (["No"], 3)], "Example 3: expected a pair"),
         ([{"tokens": ["No"], "kind": ["O"]}], "got tokens, kind"),
         ([{"word": "No", "label": "O"}], "Expected a column sentence"),
     ],
