@@ -78,16 +78,18 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
     """Prints the tables, or writes them into the README, the docs and the results."""
     lines, file = results.lines(), results.folder / "bootstrap.json"
     known = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    report = tables.report(published, lines, known)
+    costs, equal = results.costs(), tables.under_equal_vectors(published, lines)
+    report = tables.report(published, lines, known, costs)
     if not write:
         print(report, end="")
         return
     disk.write_text(file, json.dumps(known, indent=1) + "\n")
     disk.write_text(results.folder / "README.md", report)
-    pages = {"README.md": tables.readme, "docs/systems.md": tables.systems}
-    for name, table in pages.items():
+    short = [cell for cell in equal if cell.main]
+    for name, cells in (("README.md", short), ("docs/systems.md", equal)):
         text = (ROOT / name).read_text("utf-8")
-        disk.write_text(ROOT / name, tables.inserted(text, table(published, lines)))
+        table = tables.systems(cells, lines, costs)
+        disk.write_text(ROOT / name, tables.inserted(text, table))
 
 
 if __name__ == "__main__":

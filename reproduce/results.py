@@ -42,6 +42,11 @@ class Results:
         """Returns the lines by cell and seed."""
         return {(line["cell"], line["seed"]): line for line in self.lines()}
 
+    def costs(self) -> dict[str, dict[str, float]]:
+        """Returns what `benchmarks.costs` stored, by config."""
+        file = self.folder / "costs.json"
+        return json.loads(file.read_text("utf-8")) if file.is_file() else {}
+
     def add(self, table: str, line: Line) -> None:
         """Adds the line of a run unless it is done; replaces that of a failed run."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -260,28 +260,29 @@ def line_of(cell, seed=0, status="done", overrides=None, **fields):
 
 
 def test_pages_hold_the_tables_as_they_are_made():
-    lines = RESULTS.lines()
-    for page, table in (
-        ("README.md", tables.readme),
-        ("docs/systems.md", tables.systems),
-    ):
+    lines, costs = RESULTS.lines(), RESULTS.costs()
+    equal = tables.under_equal_vectors(KNOWN, lines)
+    short = [cell for cell in equal if cell.main]
+    for page, cells in (("README.md", short), ("docs/systems.md", equal)):
         text = (ROOT / page).read_text("utf-8")
-        assert tables.inserted(text, table(KNOWN, lines)) == text, tables.COMMAND
+        table = tables.systems(cells, lines, costs)
+        assert tables.inserted(text, table) == text, tables.COMMAND
     known = json.loads((RESULTS.folder / "bootstrap.json").read_text())
     report = (ROOT / "results" / "README.md").read_text("utf-8")
-    assert tables.report(KNOWN, lines, known) == report, tables.COMMAND
+    assert tables.report(KNOWN, lines, known, costs) == report, tables.COMMAND
 
 
 def test_the_report_has_settings_and_failures():
     lines = [
         line_of(
             "ncrfpp-crf/conll2003",
-            test={"ncrfpp": 90.5, "conlleval": 90.4, "strict": 90.6},
+            test={"ncrfpp": 90.5, "conlleval": 90.3, "strict": 90.6},
             overrides={"data.vectors": "other.txt"},
         ),
         line_of("lan/conll2003", status="failed", error="no memory"),
     ]
-    text = tables.report(KNOWN, lines, {})
+    text = tables.report(KNOWN, lines, {}, {})
+    assert "| 90.50 (1) | −0.71 | 90.30 (1) |  |" in text  # strict: nearly the same
     assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
     assert "- Failed: `lan/conll2003`, seed 0: no memory" in text
 
@@ -303,6 +304,16 @@ def judged(better, worse, compared=(), claims=1):
         for seed, test in enumerate(side)
     ]
     return tables.verdicts([CLAIM] * claims, KNOWN, lines, dict(compared))[0][3:]
+
+
+def test_systems_of_other_vectors_are_left_out():
+    names = ["idcnn/conll2003", "bert/conll2003", "grn/ontonotes5"]
+    names += ["grn-minilm/conll2003"]
+    lines = [line_of(name, vectors="a") for name in names]
+    lines[1]["vectors"] = None
+    lines[3]["overrides"] = {"data.contextual": "minilm/{split}.npz"}
+    cells = tables.under_equal_vectors(KNOWN, lines)
+    assert [cell.id for cell in cells] == ["idcnn/conll2003"]
 
 
 def test_verdicts_by_runs():
