@@ -44,9 +44,8 @@ def cost(config: str, options: Any) -> dict[str, float]:
     if cut := options.limit:
         splits = [dataclasses.replace(x, examples=x.examples[:cut]) for x in splits]
     train, dev = splits
-    small = worker.quick_options(config) if options.quick else {}
     sentences, types = [list(e.tokens) for e in train.examples], measure.CONLL_TYPES
-    tagger = worker.build(worker.config_of(config, small), sentences, types)
+    tagger = worker.build(worker.config_of(config, {}), sentences, types)
     seconds = []
     for _ in range(1 + options.rounds):  # the first compiles
         tagger.vocabulary.forget()
@@ -54,7 +53,7 @@ def cost(config: str, options: Any) -> dict[str, float]:
         jaxner.tag(tagger, dev)
         seconds.append(time.process_time() - start)
     tokens = sum(len(example.tokens) for example in dev.examples)
-    function, args, split = deviceless.programs(config, 32, types, small)["tag"]
+    function, args, split = deviceless.programs(config, 32, types, {})["tag"]
     program = deviceless.compile_for(function, "h100", *args, split=split)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(tagger.weights))
     return {

@@ -16,11 +16,6 @@ def main(arguments: "list[str] | None" = None, command: str = "") -> None:
     if arguments is None:
         arguments = sys.argv[1:]
         end_at_signals()
-        import gc
-
-        # What JAX traces makes many objects and little garbage: looking for it at
-        # Python's own pace takes a tenth of the time until the first step.
-        gc.set_threshold(100_000)
     from jaxner import cli
 
     cli.run([command, *arguments] if command else arguments)

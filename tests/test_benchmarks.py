@@ -1,6 +1,10 @@
 """The benchmarks: intervals and ratios, and that each command runs."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,13 +69,24 @@ PROGRAM = """
   ROOT %less = pred[] compare(%trip, %limit), direction=LT
 }
 
+%short (x: f32[8]) -> f32[8] {
+  ROOT %x = f32[8]{0} parameter(0)
+}
+
+%long (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  %sine.0 = f32[8]{0} sine(%x)
+  ROOT %cosine.0 = f32[8]{0} cosine(%sine.0)
+}
+
 ENTRY %main (x: f32[8]) -> (f32[8], bf16[16]) {
   %x = f32[8]{0:T(8,128)S(1)} parameter(0)
   %tuple.1 = (s32[], f32[8]) tuple(%x, %x)
   %loop = (s32[], f32[8]) while(%tuple.1), condition=%condition, body=%body
   %known = (s32[], f32[8]) while(%loop), condition=%condition, body=%body, \
 backend_config={"known_trip_count":{"n":"3"}}
-  %called = f32[8]{0} call(%x), to_apply=%add
+  %called = f32[8]{0} call(%x), to_apply=%long
+  %chosen = f32[8]{0} conditional(%x), branch_computations={%short, %long}
   %fusion.0 = f32[2]{0} fusion(%x), kind=kInput, calls=%fused
   %start = (bf16[2]{0}, bf16[16]{0}) all-gather-start(%x), dimensions={0}
   %done = bf16[16]{0} all-gather-done(%start)
@@ -84,12 +99,36 @@ backend_config={"known_trip_count":{"n":"3"}}
 
 
 def test_kernels_of_a_program():
-    loops, called, others = 5 * 2 + 3 * 2, 1, 4
+    loops, chains, others = 5 * 2 + 3 * 2, 2 + 2, 4
     assert deviceless.count(PROGRAM) == {
-        "kernels": loops + called + others,
+        "kernels": loops + chains + others,
+        "loops": "5×2 3×2",
         "collectives": 3,
         "collective MB": (4 * 8 + 2 * 16 + 4 * (8 + 2 * 3)) / 1e6,
     }
+
+
+KERNELS = {"h100": 151, "v5e-8": 528}
+"""Kernels of a training step of GRN, of 32 sentences, with jax 0.12.0.1."""
+
+
+@pytest.mark.slow
+def test_accelerators_launch_few_kernels(tmp_path):
+    pytest.importorskip("libtpu")
+    pytest.importorskip("jax_cuda12_plugin")
+    file = tmp_path / "rows.jsonl"
+    command = [sys.executable, "-m", "benchmarks.deviceless", "--json", file]
+    command += ["--systems", "GRN", "--modes", "train", "--batches", "32"]
+    command += ["--targets", *KERNELS]
+    # Without the flags of the tests, which make programs slow.
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_"))}
+    root = Path(__file__).parents[1]
+    subprocess.run(command, check=True, cwd=root, env=clean)
+    rows = {row["target"]: row for row in map(json.loads, file.open(encoding="utf-8"))}
+    for target, kernels_before in KERNELS.items():
+        assert rows[target]["kernels"] <= 1.1 * kernels_before  # XLA changes
+    # The gradient: 0.97 million weights of the model and the embedded corpus's words.
+    assert rows["v5e-8"]["collective MB"] == pytest.approx(3.9, rel=0.1)
 
 
 @pytest.mark.slow

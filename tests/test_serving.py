@@ -299,6 +299,17 @@ def test_under_load_nothing_is_lost_and_sigterm_answers_what_was_taken(
     assert {"good 200", "cut 0", "bad 400", "huge 413", "many 422"} < row.keys()
 
 
+@pytest.mark.slow
+def test_the_benchmark_loads_both_services(finished, tmp_path):
+    pytest.importorskip("spacy")
+    command = ["--quick", "--workdir", str(finished), "--seconds=0.2"]
+    benchmark.main([*command, "--json", str(tmp_path / "rows")])
+    tables = json.loads((tmp_path / "rows").read_text())
+    for clients in benchmark.CLIENTS:
+        ours, theirs = tables[f"{clients} clients"]
+        assert ours["requests / s"]["median"] > 0 < theirs["requests / s"]["median"]
+
+
 @pytest.fixture
 def url(finished):
     """The address of a process that serves a tiny run."""

@@ -286,6 +286,10 @@ class Vocabulary:
             self._seen[token] = known
         return known
 
+    def forget(self) -> None:
+        """Empties the cache of encoded tokens; results stay the same."""
+        self._seen.clear()
+
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
         """Returns the ids of labels, [T]; an unknown label is an InputError."""
         labels, ids = strings("labels", labels, "['B-LOC', 'O']"), self._ids[2]
