@@ -89,32 +89,29 @@ def write_inputs(corpus, folder, dim):
 def shapes_of_bert(config):
     """The name and shape of each tensor, as in a Hugging Face file."""
     size, wide = config["hidden_size"], config["intermediate_size"]
-
-    def dense(name, into, out):
-        return {f"{name}.weight": (out, into), f"{name}.bias": (out,)}
-
-    def norm(name):
-        return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
-
-    sizes = {
-        "embeddings.word_embeddings.weight": (config["vocab_size"], size),
-        "embeddings.position_embeddings.weight": (
-            config["max_position_embeddings"],
-            size,
-        ),
-        "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], size),
-        **norm("embeddings.LayerNorm"),
+    tables = {
+        "word": config["vocab_size"],
+        "position": config["max_position_embeddings"],
+        "token_type": config["type_vocab_size"],
     }
+    layer = {
+        **{
+            f"attention.self.{name}": (size, size) for name in ("query", "key", "value")
+        },
+        **{
+            "attention.output.dense": (size, size),
+            "attention.output.LayerNorm": (size,),
+        },
+        **{"intermediate.dense": (wide, size), "output.dense": (size, wide)},
+        "output.LayerNorm": (size,),
+    }
+    parts = {"embeddings.LayerNorm": (size,)}
     for i in range(config["num_hidden_layers"]):
-        layer = f"encoder.layer.{i}"
-        for name in ("query", "key", "value"):
-            sizes |= dense(f"{layer}.attention.self.{name}", size, size)
-        sizes |= dense(f"{layer}.attention.output.dense", size, size)
-        sizes |= norm(f"{layer}.attention.output.LayerNorm")
-        sizes |= dense(f"{layer}.intermediate.dense", size, wide)
-        sizes |= dense(f"{layer}.output.dense", wide, size)
-        sizes |= norm(f"{layer}.output.LayerNorm")
-    return sizes
+        parts |= {f"encoder.layer.{i}.{name}": x for name, x in layer.items()}
+    shapes = {f"embeddings.{x}_embeddings.weight": (n, size) for x, n in tables.items()}
+    for name, shape in parts.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return shapes
 
 
 # --- Training -------------------------------------------------------------------------

@@ -118,11 +118,7 @@ def test_raw_text_keeps_its_offsets(params):
     ])  # fmt: skip
 
 
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=12, suppress_health_check=[*HealthCheck])
 @given(st.text(st.characters(), max_size=24))
 def test_offsets_hold_for_any_text(params, text):
     for e in jaxner.entities(params, text, n_best=3):

@@ -5,15 +5,14 @@ import json
 import shutil
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__, inference, models
+from jaxner import __main__
 from jaxner.answers import temperature
 from jaxner.answers.temperature import Fit, fit, measure
-from jaxner.data import batching, corpora, formats
+from jaxner.data import corpora, formats
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
 
@@ -56,6 +55,18 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     assert after.curve is None
 
 
+def likelihood(tagger, split):
+    """Mean negative logarithm of the marginals of the gold labels."""
+    sentences = [list(e.tokens) for e in split.examples]
+    is_whole = tagger.vocabulary.reads_documents
+    numbers = [e.document for e in split.examples] if is_whole else None
+    gold = [list(e.labels) for e in split.to_scheme(tagger.vocabulary.scheme)]
+    chances = jaxner.marginals(tagger, sentences, documents=numbers)
+    ids = map(tagger.vocabulary.label_ids, gold)
+    logs = [np.log(p[range(len(x)), x]) for p, x in zip(chances, ids, strict=True)]
+    return -np.concatenate(logs).mean()
+
+
 @pytest.mark.parametrize(
     "options", [None, {"num_samples": 3, "parts": ("representation",)}]
 )
@@ -66,12 +77,7 @@ def test_the_likelihood_is_exact(options, tmp_path):
     result = fit(params, split)
 
     def loss(temperature):
-        tagger, total = dataclasses.replace(params, temperature=temperature), 0.0
-        for e in split.examples:
-            ids = params.vocabulary.label_ids(list(e.labels))
-            chances = jaxner.marginals(tagger, list(e.tokens))
-            total -= np.log(chances[range(len(ids)), ids]).sum()
-        return total / sum(len(e.tokens) for e in split.examples)
+        return likelihood(dataclasses.replace(params, temperature=temperature), split)
 
     assert result.before == pytest.approx(loss(1.0), rel=1e-3)
     assert result.after == pytest.approx(loss(result.temperature), rel=1e-3)
@@ -81,24 +87,12 @@ def test_the_likelihood_is_exact(options, tmp_path):
 
 def test_documents_are_fitted_as_one(tmp_path):
     tagger = tiny("crf", documents=True)
-    vocabulary = tagger.vocabulary
     rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
     formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
     split = corpora.read(tmp_path / "a.conll")
-    total = 0.0
-    for members in ((0, 1), (2,)):
-        parts = [split.to_scheme("BIOES")[i] for i in members]
-        joined = batching.join([vocabulary.encode(list(e.tokens)) for e in parts])
-        ids = [np.array(vocabulary.label_ids(list(e.labels))) for e in parts]
-        last = len(vocabulary.label_names) - 1
-        labels = np.asarray(batching.join_labels(ids, last))
-        p = models.predict(
-            tagger.model, tagger.weights, jax.tree.map(jnp.asarray, joined)
-        )
-        chances = np.asarray(inference.marginals(p, jnp.asarray(joined.mask)))
-        logs = np.log(chances[range(len(labels)), labels])
-        total -= logs[np.asarray(joined.words) > 0].sum()
-    assert fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
+    assert fit(tagger, split).before == pytest.approx(
+        likelihood(tagger, split), rel=1e-5
+    )
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):

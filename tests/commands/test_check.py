@@ -6,63 +6,47 @@ import shutil
 import pytest
 
 import jaxner
-from jaxner import cli
 from jaxner.data import corpora, formats
 from jaxner.runs import Workdir
 
 GOOD = "Rome B-LOC\nwins O\n"
 
 
-@pytest.fixture
-def check(capsys):
-    """Returns the status of a command, and what it shows."""
-
-    def run(*arguments):
-        status = 0
-        try:
-            cli.run(["check", *map(str, arguments)])
-        except SystemExit as end:
-            status = end.code
-        return status, "".join(capsys.readouterr())
-
-    return run
-
-
-def test_files(file, check):
+def test_files(file, run):
     good = file(GOOD, "good.conll")
-    status, shown = check(good)
+    status, shown = run("check", good)
     assert status == 0
     assert "1 sentence, 2 tokens, 1 entity of 1 type, BIO" in shown
     assert "0 errors, 0 warnings, 0 notes" in shown
     odd = file(GOOD + "\n\xa0 O\n", "odd.conll")
-    status, shown = check(good, odd, "--strict")
+    status, shown = run("check", good, odd, "--strict")
     assert status == 2
     assert f"warning: {odd}:4: 1 token without" in shown
     bad = file(GOOD + "alone\n" * 30, "bad.conll")
-    status, shown = check(good, bad, "--limit=3")
+    status, shown = run("check", good, bad, "--limit=3")
     assert status == 1
     assert shown.count("error: ") == 3
     assert f"error: {bad}:3: expected 2 columns, got 1: 'alone'" in shown
     assert "30 errors, 0 warnings, 0 notes (--limit shows more)" in shown
 
 
-def test_a_folder_is_a_corpus(file, corpus, tmp_path, check):
-    status, shown = check(corpus, "--json", tmp_path / "found.json")
+def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
+    status, shown = run("check", corpus, "--json", tmp_path / "found.json")
     assert status == 0
     assert "of the tokens of test are not in train" in shown
     content = json.loads((tmp_path / "found.json").read_text())
     assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
     file(GOOD, "train.conll")
-    status, shown = check(tmp_path, "--strict")
+    status, shown = run("check", tmp_path, "--strict")
     assert (status, f"warning: {tmp_path}: No dev file" in shown) == (2, True)
     (tmp_path / "train.conll").unlink()
-    assert check(tmp_path)[0] == 1
+    assert run("check", tmp_path)[0] == 1
 
 
-def test_a_page_escapes_what_is_in_the_data(file, tmp_path, check):
+def test_a_page_escapes_what_is_in_the_data(file, tmp_path, run):
     pytest.importorskip("jinja2")
     path = file(GOOD + "<script>\xa0alert</script>\xa0 O\n", "a.conll")
-    assert check(path, "--html", tmp_path / "a.html")[0] == 0
+    assert run("check", path, "--html", tmp_path / "a.html")[0] == 0
     page = (tmp_path / "a.html").read_text()
     assert "&lt;script&gt;" in page
     assert "<script" not in page
@@ -72,26 +56,25 @@ def test_a_page_escapes_what_is_in_the_data(file, tmp_path, check):
     "arguments",
     [[], ["a", "--json=nowhere/a"], ["a", "--unfit=widen"], ["--split=dev"]],
 )
-def test_what_cannot_be_done_ends_with_status_1(
-    tmp_path, monkeypatch, check, arguments
-):
+def test_what_cannot_be_done_ends_with_status_1(tmp_path, monkeypatch, run, arguments):
     monkeypatch.chdir(tmp_path)
-    assert check(*arguments)[0] == 1
+    assert run("check", *arguments)[0] == 1
 
 
-def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, check):
+def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run):
     """A label that is changed on purpose is found, with the tagger's probability."""
     train = corpora.load(None, "train", directory=corpus)
     sentences = [list(e.tokens) for e in train.examples[:12]]
-    predicted = jaxner.tag(params, sentences)
-    pairs = zip(sentences, predicted, strict=True)
+    pairs = zip(sentences, jaxner.tag(params, sentences), strict=True)
     rows = [list(zip(*pair, strict=True)) for pair in pairs]
     word, label = rows[7][0]
     wrong = "S-LOC" if label != "S-LOC" else "S-PER"
     rows[7][0] = (word, wrong)
     path = tmp_path / "a.conll"
     formats.write_columns(path, rows)
-    status, shown = check("--workdir", finished, path, "--json", tmp_path / "a.json")
+    status, shown = run(
+        "check", "--workdir", finished, path, "--json", tmp_path / "a.json"
+    )
     assert status == 0
     assert "that the tagger labels otherwise, best first" in shown
     suspects = json.loads((tmp_path / "a.json").read_text())["suspects"]
@@ -105,9 +88,11 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, chec
     assert chances == sorted(chances)
 
 
-def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, check):
+def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, run):
     vectors = file("the 1 2\n", "vectors.txt")
-    status, shown = check("--workdir", finished, "--limit=2", "--vectors", vectors)
+    status, shown = run(
+        "check", "--workdir", finished, "--limit=2", "--vectors", vectors
+    )
     assert (status, shown.count(": p = ")) == (0, 2)
     assert "of the tokens have a vector in vectors.txt" in shown
     folder = shutil.copytree(finished, tmp_path / "run")
@@ -115,7 +100,7 @@ def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, check):
     config["data"] |= {"token_column": 1, "comments": "# "}
     Workdir(folder).write_json("config.json", config)
     path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
-    status, shown = check("--workdir", folder, path)
+    status, shown = run("check", "--workdir", folder, path)
     assert status == 0
     assert "1 sentence, 2 tokens, 1 entity of 1 type" in shown
-    assert check("--workdir", folder, path, "--comments=x")[0] == 1
+    assert run("check", "--workdir", folder, path, "--comments=x")[0] == 1

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from jaxner.data import batching
 from jaxner.data.batching import Batches, Shape
-from jaxner.data.vocabulary import length, spell
 from jaxner.types import Caps, Pieces, Sentence
 from tests.sentences import spelled
 
@@ -24,38 +23,11 @@ def sentence(count, start):
     return spelled(words, chars, np.ones(count, bool))
 
 
-def of_words(words):
-    width = max((len(word) for word in words), default=1) or 1
-    rows = [[*word, *[0] * (width - len(word))] for word in words]
-    chars = np.array(rows, np.int32).reshape(len(words), width)
-    return spelled(chars[:, 0], chars, np.ones(len(words), bool))
-
-
 def make(lengths, batch_size=4, num_shapes=3, **options):
     sentences = [sentence(n, 100 * i + 1) for i, n in enumerate(lengths)]
     labels = [s.words + 1_000_000 for s in sentences]
     options = {"batch_size": batch_size, "num_shapes": num_shapes, **options}
     return Batches(sentences, labels, **options)
-
-
-# --- Distinct words ------------------------------------------------------------------
-
-# As bytes, some of these characters end in zeros.
-CHARACTERS = st.sampled_from([1, 2, 256, 65536])
-WORDS = st.lists(st.lists(CHARACTERS, max_size=4), max_size=6)
-
-
-@given(st.lists(WORDS, max_size=5))
-def test_distinct_words_of_several_sentences(texts):
-    words, index = batching.merge([of_words(text) for text in texts])
-    rows = spell(words, 4)
-    read = [tuple(row[: length(word)]) for row, word in zip(rows, words, strict=True)]
-    assert sorted(read) == sorted({tuple(w) for text in texts for w in text} | {()})
-    assert read[0] == ()
-    for text, numbers in zip(texts, index, strict=True):
-        assert [read[i] for i in numbers] == [tuple(word) for word in text]
-        cut = spell(words, 1)[numbers, 0].tolist()
-        assert cut == [word[0] if word else 0 for word in text]
 
 
 # --- Padding and documents -----------------------------------------------------------
@@ -68,7 +40,8 @@ def with_everything(rng, tokens):
     positions = rng.integers(-1, count * width, (tokens, longest)).astype(np.int32)
     pieces = Pieces(windows, rng.random((count, width)) < 0.8, positions)
     words = np.arange(1, tokens + 1, dtype=np.int32)
-    chars = rng.integers(1, 4, (tokens, rng.integers(1, 4)), np.int32)
+    # As bytes, some of these characters end in zeros.
+    chars = rng.choice([1, 256, 65536], (tokens, rng.integers(1, 4))).astype(np.int32)
     vectors = rng.normal(size=(tokens, 2, 3))
     caps = rng.integers(1, 8, tokens, np.int32)
     return spelled(words, chars, words > 0, caps, vectors, pieces)
@@ -109,6 +82,7 @@ def test_every_token_keeps_all_it_has_and_padding_has_nothing(lengths, seed):
             assert read(row, row.mask) == expected
     joined = batching.join(sentences)
     assert joined.mask.all()
+    assert len(np.unique(joined.chars, axis=0)) == len(joined.chars)
     places = joined.words > 0
     each = [[*itertools.chain(*parts)] for parts in zip(*right, strict=True)]
     assert read(joined, places) == each

@@ -223,24 +223,18 @@ def test_wrong_input_is_refused():
 def test_tags_are_counted_as_numpy_does():
     rng = np.random.default_rng(0)
     names = np.array(["A", "B", "''", "-LRB-", "O", "B-PER"])
-    lengths = rng.integers(0, 6, size=40)
-    gold, guess = (
-        [names[rng.integers(0, 6, n)].tolist() for n in lengths] for _ in "ab"
-    )
-    words = [[f"w{i}" for i in rng.integers(0, 20, n)] for n in lengths]
+    a, b = names[rng.integers(0, 6, (2, 40, 3))]
+    words = np.array([f"w{i}" for i in rng.integers(0, 20, 120)]).reshape(40, 3)
     known = {f"w{i}" for i in range(12)}
-    scores = Task("tags", known).score(words, gold, guess, "seqeval")
-    a, b, w = (
-        np.array([x for row in side for x in row]) for side in (gold, guess, words)
-    )
-    new = ~np.isin(w, sorted(known))
+    sides = words.tolist(), a.tolist(), b.tolist()
+    scores = Task("tags", known).score(*sides, "seqeval")
+    new = ~np.isin(words, sorted(known))
     assert scores.accuracy == scores.f1 == pytest.approx((a == b).mean())
     assert scores.oov_accuracy == pytest.approx((a == b)[new].mean())
     assert scores.known_accuracy == pytest.approx((a == b)[~new].mean())
     for name in names:
         right = ((a == name) & (b == name)).sum()
-        expected = right, (b == name).sum(), (a == name).sum()
-        assert scores.by_type[name] == expected
+        assert scores.by_type[name] == (right, (b == name).sum(), (a == name).sum())
     plain = json.loads(json.dumps(scores.to_dict()))
     assert plain["oov_accuracy"] == pytest.approx(100 * scores.oov_accuracy)
     assert (plain["scheme"], plain["oov_tokens"]) == ("tags", new.sum())
