@@ -18,7 +18,8 @@ def expect(is_right: Any, wanted: str, value: Any) -> None:
 
 def check_tagger(params: Any) -> None:
     """Raises TypeError unless a value is a tagger."""
-    parts = [getattr(params, name, None) for name in ("weights", "model", "vocabulary")]
+    names = ("weights", "model", "vocabulary")
+    parts: list[Any] = [getattr(params, name, None) for name in names]
     is_whole = None not in parts and isinstance(parts[0], Mapping)
     wanted = "a tagger with weights, model and vocabulary, as jaxner.load returns it"
     expect(is_whole and "params" in parts[0], wanted, params)

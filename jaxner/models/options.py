@@ -120,7 +120,7 @@ class Section(NamedTuple):
     fields: Mapping[str, Field]
     inner: Mapping[str, Any] = {}
     module: Any = None
-    implied: Mapping[str, Any] = {}
+    implied: dict[str, Any] = {}
 
     def flag(self, option: str = "") -> str:
         """Returns the flag of an option, or of the section."""
@@ -129,7 +129,8 @@ class Section(NamedTuple):
 
 def section_of(path: str, values: Any, part: Part) -> Section:
     """Returns the section of a part; InputError: its name is unknown."""
-    kind, inner, options, implied = part.kinds, part.inner, dict(part.more), {}
+    kind, options, implied = part.kinds, dict(part.more), {}
+    inner: dict[str, Part] = {**part.inner}
     if isinstance(kind, Mapping):
         kind, implied = kind_of(path, values.get("name", part.default), kind)
         name = Field(str, part.default, "Which of them.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +85,11 @@ def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
     else:
         top.write_json("config.json", config.to_dict())
         results = []
-        for number, (member, folder) in enumerate(
-            zip(configs, folders, strict=True), 1
-        ):
-            console.print(f"Seed {member.seed}, {number} of {len(configs)}")
-            results.append(main_run(member, folder.path, name))
-    named = {
-        member.seed: result for member, result in zip(configs, results, strict=True)
-    }
-    summary = seeds.summarise(named)
+        for number, member in enumerate(configs):
+            console.print(f"Seed {member.seed}, {number + 1} of {len(configs)}")
+            results.append(main_run(member, folders[number].path, name))
+    numbers = [member.seed for member in configs]
+    summary = seeds.summarise(dict(zip(numbers, results, strict=True)))
     top.write_json("result.json", summary)
     console.print(seeds.table_of(summary))
     return summary
@@ -173,6 +169,8 @@ def train(
             tuple(optimizer.get("parts") or ()),
         )
         hidden = [data.vocabulary.label_names[i] for i in objective.hidden_labels]
+        constrained = config.evaluation.constrained
+        labels_of = functools.partial(_labels, constrained=constrained, hidden=hidden)
         state = _begin([weights["params"] for weights in drawn], recipe)
         keys = [jax.random.fold_in(jax.random.key(c.seed), 1) for c in configs]
     size = sum(leaf.size for leaf in jax.tree.leaves(drawn[0]["params"]))
@@ -261,8 +259,9 @@ def train(
                         weights = {"params": place.restart(state.params, i)}
                         weights["frozen"] = place.everywhere(frozen[i])
                         taggers.append(Tagger(weights, model, data.vocabulary))
-                    how = config, task, hidden
-                    scores = [_score(params, data.dev, *how) for params in taggers]
+                    tokens = [example.tokens for example in data.dev.examples]
+                    sides = [labels_of(params, data.dev) for params in taggers]
+                    scores = [task.score(tokens, *side) for side in sides]
             if scores:
                 epoch += 1
                 sums = jax.tree.map(np.asarray, state.sums)
@@ -306,7 +305,7 @@ def train(
     # --- The only place that opens the test split
     del state, take_step, corpus
     return [
-        final_scores(member, folder, names, task, place, hidden)
+        final_scores(member, folder, names, task, place, labels_of)
         for member, folder in zip(configs, folders, strict=True)
     ]
 
@@ -343,13 +342,12 @@ def _begin(params: Sequence[Any], recipe: step.Recipe) -> step.State:
     return jax.vmap(begin)(_stacked(params))
 
 
-def _score(
-    params: Tagger, dev: Any, config: Any, task: Task, hidden: Sequence[str]
-) -> Any:
-    constrained = config.evaluation.constrained
-    gold, predicted = tagging.label_split(params, dev, constrained=constrained)
-    predicted = transfer.without(predicted, hidden)
-    return task.score([example.tokens for example in dev.examples], gold, predicted)
+def _labels(
+    params: Tagger, split: Any, constrained: bool, hidden: Sequence[str]
+) -> tuple[Any, Any]:
+    """Returns gold and predicted labels, without those that the data do not mark."""
+    gold, predicted = tagging.label_split(params, split, constrained=constrained)
+    return gold, transfer.without(predicted, hidden)
 
 
 # --- Checkpoints ----------------------------------------------------------------------
@@ -454,7 +452,7 @@ def final_scores(
     names: Sequence[str],
     task: Task,
     place: cluster.Placement,
-    hidden: Sequence[str] = (),
+    labels_of: Callable[[Tagger, Any], tuple[Any, Any]],
 ) -> dict[str, Any]:
     """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
@@ -469,10 +467,8 @@ def final_scores(
         split = corpora.load_split(config.data.to_dict(), name)
         console.print(split.summary())
         corpora.log_unknown_types(split, params.vocabulary, console.print)
-        constrained = config.evaluation.constrained
         with monitor.waiting(console, f"Scoring {name}"):
-            labels = tagging.label_split(params, split, constrained=constrained)
-            labels = labels[0], transfer.without(labels[1], hidden)
+            labels = labels_of(params, split)
         tokens = [example.tokens for example in split.examples]
         scores = task.score(tokens, *labels, rule="seqeval")
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
