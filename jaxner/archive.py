@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,8 +34,6 @@ VOCABULARY, CALIBRATION, CARD = "vocabulary.json", "calibration.json", "README.m
 KINDS = ("float32", "bfloat16", "int8")
 """How weights can be stored."""
 
-_FILES = (MANIFEST, WEIGHTS, MODEL, VOCABULARY, CALIBRATION, CARD)
-_PROGRAM = re.compile(r"programs/([a-z]+)\.bin")
 _RATIO = 64  # of what a file unpacks to; programs reach 4
 _TYPES = {"F32": "<f4", "BF16": ml_dtypes.bfloat16, "I8": "i1"}
 _SCALE = ":scale"  # after the name of an array in int8
@@ -45,10 +41,7 @@ _SCALE = ":scale"  # after the name of an array in int8
 
 def write(path: Path, facts: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
     """Writes the file atomically; `facts` are what the manifest says besides."""
-    about = {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        for name, content in files.items()
-    }
+    about = {name: _facts(content) for name, content in files.items()}
     text = json.dumps({"format": FORMAT, **facts, "files": about}, indent=2)
     with disk.replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in {MANIFEST: text.encode(), **files}.items():
@@ -64,40 +57,35 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]
     `FileNotFoundError`: there is none. `DamagedFileError`: its files differ from the
     manifest, or are none of such a file, or a later jaxner wrote it.
     """
-    path = disk.expanded(path)
+    path, files = disk.expanded(path), {}
     with path.open("rb") as file, using(path), zipfile.ZipFile(file) as archive:
-        entries = {entry.filename: entry for entry in archive.infolist()}
-        if len(entries) < len(archive.infolist()):
-            raise DamagedFileError(path, "has two files of one name")
-        for name in entries:
-            if name not in _FILES and not _PROGRAM.fullmatch(name):
-                raise DamagedFileError(path, f"has a foreign file: {name!r}")
-        if missing := [name for name in _FILES if name not in entries]:
-            raise DamagedFileError(path, f"has no {missing[0]}")
-        total = sum(entry.file_size for entry in entries.values())
+        total = sum(entry.file_size for entry in archive.infolist())
         if total > _RATIO * path.stat().st_size:
             raise DamagedFileError(path, f"would unpack to {total:,} bytes")
         manifest = json.loads(archive.read(MANIFEST))
-        if not isinstance(manifest.get("format"), int):
-            raise DamagedFileError(path, "has no format in its manifest")
         if manifest["format"] > FORMAT:
             text = f"has the format {manifest['format']}, and this jaxner reads up to "
             raise DamagedFileError(path, f"{text}{FORMAT}: update jaxner")
-        listed, files = manifest["files"], {}
-        if odd := sorted(listed.keys() ^ (entries.keys() - {MANIFEST})):
-            raise DamagedFileError(path, f"differs from its manifest: {odd[0]}")
-        for name, about in listed.items():
+        if sorted(archive.namelist()) != sorted([MANIFEST, *manifest["files"]]):
+            raise DamagedFileError(path, "has other files than its manifest lists")
+        for name, about in manifest["files"].items():
             files[name] = archive.read(name)
-            facts = len(files[name]), hashlib.sha256(files[name]).hexdigest()
-            if facts != (about["bytes"], about["sha256"]):
+            if _facts(files[name]) != about:
                 raise DamagedFileError(path, f"is damaged: the checksum of {name}")
         return manifest, files
 
 
+def _facts(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
 def programs(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Returns the programs among the files, by what they compute."""
-    names = {name: _PROGRAM.fullmatch(name) for name in files}
-    return {match[1]: files[name] for name, match in names.items() if match}
+    return {
+        Path(name).stem: content
+        for name, content in files.items()
+        if name.startswith("programs/")
+    }
 
 
 # --- Weights --------------------------------------------------------------------------
@@ -141,18 +129,11 @@ def unpack(data: bytes, path: Path) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     with using(path):
         start = 8 + int.from_bytes(data[:8], "little")
-        header, body, end = json.loads(data[8:start]), data[start:], 0
-        header.pop("__metadata__", None)
+        header = json.loads(data[8:start])
         for name, about in header.items():
-            kind, shape = np.dtype(_TYPES[about["dtype"]]), about["shape"]
-            first, last = about["data_offsets"]
-            size = math.prod(shape) * kind.itemsize
-            if min(shape, default=0) < 0 or first != end or last != first + size:
-                raise DamagedFileError(path, f"has another size of {name}")
-            arrays[name] = np.frombuffer(body[first:last], kind).reshape(shape)
-            end = last
-        if end != len(body):
-            raise DamagedFileError(path, "has other weights than their header says")
+            first, last = (start + offset for offset in about["data_offsets"])
+            flat = np.frombuffer(data[first:last], _TYPES[about["dtype"]])
+            arrays[name] = flat.reshape(about["shape"])
         scales = {n: arrays.pop(n) for n in [*arrays] if n.endswith(_SCALE)}
         for name, array in arrays.items():
             arrays[name] = array.astype(np.float32)

@@ -54,8 +54,8 @@ class Exported:
             self.temperature = np.float32(fit["temperature"])
             self.reads_characters = bool(manifest["reads_characters"])
             self._passes = int(manifest["passes"])
-        self.manifest = dict(manifest)
-        self.weights = jax.device_put(archive.unpack(files[archive.WEIGHTS], path))
+            arrays = archive.unpack(files[archive.WEIGHTS], path)
+        self.manifest, self.weights = dict(manifest), jax.device_put(arrays)
         self._programs = {
             name: self._read(program)
             for name, program in archive.programs(files).items()

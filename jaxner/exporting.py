@@ -96,8 +96,8 @@ def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> Non
 
 def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
     """Returns the tagger of the weights, the config and the vocabulary of a file."""
-    stored = archive.unpack(files[archive.WEIGHTS], path)
     with using(path):
+        stored = archive.unpack(files[archive.WEIGHTS], path)
         vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
         model = models.restore(json.loads(files[archive.MODEL]), models.MODULES)
         temperature = json.loads(files[archive.CALIBRATION])["temperature"]

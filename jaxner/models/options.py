@@ -120,7 +120,7 @@ class Section(NamedTuple):
     fields: Mapping[str, Field]
     inner: Mapping[str, Any] = {}
     module: Any = None
-    implied: dict[str, Any] = {}
+    implied: Mapping[str, Any] = {}
 
     def flag(self, option: str = "") -> str:
         """Returns the flag of an option, or of the section."""
@@ -250,7 +250,8 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
     section = section_of(path, values, part)
     kind, names = section.module, fields.names(section.module)
     more = section.fields.keys() - {*names}  # which the module does not have
-    options = {n: x for n, x in values.items() if n not in more} | section.implied
+    options = {n: x for n, x in values.items() if n not in more}
+    options |= section.implied
     if kind is Refinement:
         options.setdefault("head", {})
         streams = {n: values[n] for n in fields.of(TwoStream) if n in values}
