@@ -23,6 +23,7 @@ from orbax.checkpoint import v1 as ocp
 
 from jaxner import runs
 from jaxner.errors import DamagedFileError, MissingFileError
+from jaxner.models.model import named
 
 _COMMITTED, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
@@ -213,11 +214,7 @@ def _kind(leaf: Any) -> str:
 
 def _named(tree: Any) -> dict[str, Any]:
     """Returns arrays, or their descriptions, by path in the tree."""
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): leaf
-        for path, leaf in jax.tree.leaves_with_path(tree)
-        if hasattr(leaf, "shape")
-    }
+    return {name: x for name, x in named(tree).items() if hasattr(x, "shape")}
 
 
 @contextlib.contextmanager

@@ -101,15 +101,13 @@ def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
         vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
         model = models.restore(json.loads(files[archive.MODEL]), models.MODULES)
         temperature = json.loads(files[archive.CALIBRATION])["temperature"]
-        init = functools.partial(models.init, model)
-        like = jax.eval_shape(init, jax.random.key(0))
 
         def take(name: str, leaf: Any) -> Any:
             if stored[name].shape != leaf.shape:
                 raise DamagedFileError(path, f"has another size of {name}")
             return jnp.asarray(stored[name], leaf.dtype)
 
-        weights = map_named(take, like)
+        weights = map_named(take, models.shapes(model))
         return Tagger(weights, model, vocabulary, jnp.float32(temperature))
 
 

@@ -89,33 +89,29 @@ class Tagger:
 
     def tag(self, tokens: Any, **options: Any) -> Any:
         """Returns the labels of tokens; see `jaxner.tag`."""
-        import jaxner  # its functions stand above this module
-
-        return jaxner.tag(self, tokens, **options)
+        return _call("tag", self, tokens, **options)
 
     def entities(self, tokens: Any, **options: Any) -> Any:
         """Returns the entities in tokens or texts; see `jaxner.entities`."""
-        import jaxner
-
-        return jaxner.entities(self, tokens, **options)
+        return _call("entities", self, tokens, **options)
 
     def show(self, text: str, **options: Any) -> Any:
         """Returns a text drawn with its entities; see `jaxner.show`."""
-        import jaxner
-
-        return jaxner.show(self, text, **options)
+        return _call("show", self, text, **options)
 
     def marginals(self, tokens: Any, **options: Any) -> Any:
         """Returns the probability of each label; see `jaxner.marginals`."""
-        import jaxner
-
-        return jaxner.marginals(self, tokens, **options)
+        return _call("marginals", self, tokens, **options)
 
     def uncertainty(self, tokens: Any, key: Any, *number: int, **options: Any) -> Any:
         """Returns the uncertainty of labels; see `jaxner.uncertainty`."""
-        import jaxner
+        return _call("uncertainty", self, tokens, key, *number, **options)
 
-        return jaxner.uncertainty(self, tokens, key, *number, **options)
+
+def _call(name: str, *arguments: Any, **options: Any) -> Any:
+    import jaxner  # its functions stand above this module
+
+    return getattr(jaxner, name)(*arguments, **options)
 
 
 @_pytree
@@ -251,7 +247,7 @@ def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
     """Raises an error unless modules of one's own score the vocabulary's labels."""
     if vocabulary.vector_sizes is not None:
         return  # a sentence needs vectors
-    sentence, weights = vocabulary.encode(["a", "b"]), _shapes(model)
+    sentence, weights = vocabulary.encode(["a", "b"]), models.shapes(model)
     scores = jax.eval_shape(functools.partial(models.apply, model), weights, sentence)
     expected = 2, len(vocabulary.label_names)
     emissions = getattr(scores, "emissions", None)  # a seq2seq head has none
@@ -260,10 +256,6 @@ def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
             f"Expected emissions {list(expected)} of two tokens and the vocabulary's "
             f"labels, {type(model.head).__name__} returned {list(emissions.shape)}."
         )
-
-
-def _shapes(model: models.Model) -> Any:
-    return jax.eval_shape(functools.partial(models.init, model), jax.random.key(0))
 
 
 # --- Folders --------------------------------------------------------------------------
@@ -387,7 +379,7 @@ def load(
             else:
                 model = build(vocabulary, **described)
     assert model is not None
-    like = _shapes(model)
+    like = models.shapes(model)
     if changes:
         if is_saved:
             raise InputError(
@@ -395,7 +387,7 @@ def load(
                 "changed by name: build the model you want, and pass it as `model`."
             )
         model = build(vocabulary, **_changed(described, changes))
-        if _shapes(model) != like:
+        if models.shapes(model) != like:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
     about = belongs_to(vocabulary, described)
     best = checkpoints.Checkpoints(folder.part("best"), about=about, read_only=True)

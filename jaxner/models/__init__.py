@@ -36,6 +36,7 @@ from jaxner.models.model import refine as refine
 from jaxner.models.model import represent as represent
 from jaxner.models.model import sample as sample
 from jaxner.models.model import sentence_key as sentence_key
+from jaxner.models.model import shapes as shapes
 from jaxner.models.model import standardise_words as standardise_words
 from jaxner.models.model import with_vectors as with_vectors
 from jaxner.models.representation import (

@@ -236,6 +236,11 @@ def named(weights: Any) -> dict[str, Any]:
     return arrays
 
 
+def shapes(model: Model) -> Any:
+    """Returns the shapes of a model's weights, as a tree of `jax.ShapeDtypeStruct`."""
+    return jax.eval_shape(lambda key: init(model, key), jax.random.key(0))
+
+
 _WORDS = "representation/words/"
 
 

@@ -33,14 +33,7 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     if not file.exists():
         return
     saved = folder.read_json("config.json")
-    # An option that one of them lacks, such as one newer than the run, has its default.
-    defaults = {
-        f"{section.path}.{name}".lstrip("."): field.default
-        for section in schema.sections(config)
-        for name, field in section.fields.items()
-    }
-    now = json.loads(json.dumps(config))
-    old, new = defaults | _flat(saved), defaults | _flat(now)
+    old, new = _values(saved), _values(json.loads(json.dumps(config)))
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
         for name in sorted(old.keys() | new.keys())
@@ -53,12 +46,13 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         )
 
 
-def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
-    for name, value in config.items():
-        inner = isinstance(value, dict)
-        flat |= _flat(value, f"{prefix}{name}.") if inner else {prefix + name: value}
-    return flat
+def _values(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns all options by path; those that are newer than a run have defaults."""
+    return {
+        f"{section.path}.{name}".lstrip("."): section.values.get(name, field.default)
+        for section in schema.sections(config)
+        for name, field in section.fields.items()
+    }
 
 
 def check_same_data(

@@ -10,7 +10,6 @@ Shape letters: `T` tokens, `L` labels of the new tagger.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -163,8 +162,7 @@ def _kinds(build: Callable[[Vocabulary], Any], vocabulary: Vocabulary):
     """
 
     def shapes(vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
-        start = functools.partial(models.init, build(vocabulary))
-        weights = named(jax.eval_shape(start, jax.random.key(0)))
+        weights = named(models.shapes(build(vocabulary)))
         return {name: leaf.shape for name, leaf in weights.items()}
 
     names, chars = vocabulary.label_names, vocabulary.chars
