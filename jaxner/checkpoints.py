@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,6 @@ class Checkpoints:
     ):
         self.path, self._about = path, about
         self._pending: tuple[int, Any] | None = None  # a save in the background
-        self._waited = 0.0
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint")
         # A copied folder may lack a part of the newest one.
@@ -85,27 +83,23 @@ class Checkpoints:
         # Resumed just before it: the same run saves the same arrays.
         if self.step is not None and step <= self.step:
             return
-        start = time.perf_counter()
         with _saving(self.path):
             copies = jax.tree.map(jnp.copy, arrays)
             parts = {_ARRAYS: copies, _PROGRESS: progress}
             with _CONTEXT:
                 saving = ocp.save_checkpointables_async(f"{self.path}/{step}", parts)
         self._pending = step, saving
-        self._waited += time.perf_counter() - start
 
     def finish(self) -> None:
         """Waits until the newest checkpoint is on disk, with its checksums."""
         if self._pending is None:
             return
-        start, (step, saving) = time.perf_counter(), self._pending
-        self._pending = None
+        (step, saving), self._pending = self._pending, None
         with _saving(self.path):
             saving.result()
         self.step = step
         self.seal()
         self._keep_newest()
-        self._waited += time.perf_counter() - start
 
     def _keep_newest(self) -> None:
         """Removes older checkpoints, and half-written ones."""
@@ -115,11 +109,6 @@ class Checkpoints:
             is_older = entry.name.isdigit() and int(entry.name) != self.step
             if is_older or _HALF_WRITTEN in entry.name:
                 shutil.rmtree(entry)
-
-    def waited(self) -> float:
-        """Returns how many seconds the process waited for saves since it last asked."""
-        seconds, self._waited = self._waited, 0.0
-        return seconds
 
     def seal(self) -> None:
         """Writes the checksums of the newest checkpoint, if it has none."""

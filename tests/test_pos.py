@@ -63,7 +63,7 @@ def gold_of(treebank, split):
 def test_a_run_is_scored_by_accuracy(finished, treebank):
     lines = Workdir(finished).metrics()
     assert set(lines[0]) == {
-        *("epoch", "step", "loss", "seconds", "saving_seconds"),
+        *("epoch", "step", "loss", "seconds"),
         *("dev_accuracy", "dev_known_accuracy", "dev_oov_accuracy"),
     }
     accuracies = [line["dev_accuracy"] for line in lines]

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -235,15 +233,6 @@ def load_data(
             if path.suffix in (".json", ".txt", ".safetensors"):
                 inputs[f"pretrained {path.name}"] = path
     record = environment.describe([train, dev], inputs)
-    if options.get("split_dev"):
-        lines = [example.line for example in dev.examples]
-        record["data"]["dev taken from train"] = {
-            "path": str(dev.path),
-            "sha256": hashlib.sha256(json.dumps(lines).encode()).hexdigest(),
-            "share": options["split_dev"],
-            "seed": options["split_seed"],
-            "first_lines": lines,
-        }
     return Data(vocabulary, aligned, sentences, labels, train, dev, record)
 
 

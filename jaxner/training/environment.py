@@ -7,7 +7,6 @@ import importlib.metadata
 import json
 import platform
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -102,38 +101,21 @@ def continued(folder: Workdir, record: dict[str, Any]) -> dict[str, Any]:
     """Returns a record with the commits that trained a run before it resumed."""
     if not (folder.path / "environment.json").exists():
         return record
-    # Runs from before the record had commits have none.
-    before = folder.read_json("environment.json").get("commits", ["unknown"])
-    commits = list(dict.fromkeys([*before, *record["commits"]]))
-    return {**record, "commits": commits}
+    before = folder.read_json("environment.json")["commits"]
+    return {**record, "commits": [*dict.fromkeys([*before, *record["commits"]])]}
 
 
 def commit() -> str:
     """Returns the commit that is checked out, `+` if the code differs from it."""
     if not (_ROOT / "pyproject.toml").is_file():
         return f"jaxner {importlib.metadata.version('jaxner')}"
-    name = _git("rev-parse", "--short=12", "HEAD")
-    if not name:
+    try:
+        is_changed = _git("diff", "--name-only", "HEAD", "--", *_CODE)
+        return _git("rev-parse", "--short=12", "HEAD") + ("+" if is_changed else "")
+    except (OSError, subprocess.CalledProcessError):  # no git, or no repository
         return "unknown"
-    return name + ("+" if _git("diff", "--name-only", "HEAD", "--", *_CODE) else "")
 
 
 def _git(*arguments: str) -> str:
-    command = ["git", *arguments]
-    try:
-        return subprocess.check_output(
-            command, cwd=_ROOT, stderr=subprocess.DEVNULL, text=True
-        ).strip()
-    except (OSError, subprocess.CalledProcessError):  # no git, or no repository
-        return ""
-
-
-def peak_memory_mb() -> int | None:
-    """Returns the peak memory of this process, in MiB; None on Windows."""
-    if sys.platform == "win32":
-        return None
-    import resource  # not on Windows
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    unit = 1 if platform.system() == "Darwin" else 1024  # bytes there, kibibytes here
-    return round(peak * unit / 2**20)
+    options: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True}
+    return subprocess.check_output(["git", *arguments], cwd=_ROOT, **options).strip()

@@ -250,7 +250,6 @@ def train(
             # --- Scores; one epoch's saves at a time, see `_resumed`
             for checkpoints in series:
                 checkpoints.finish()
-            waited = sum(checkpoints.waited() for checkpoints in series)
             scores, taggers = [], []
             if total == (epoch + 1) * steps:
                 # Resumed, it is done again.
@@ -274,7 +273,6 @@ def train(
                         "step": total,
                         **{k: float(v[i]) / steps for k, v in sums.items()},
                         "seconds": round(seconds, 2),
-                        "saving_seconds": round(waited, 3),
                         **{f"dev_{k}": v for k, v in figures.figures().items()},
                     }
                     score = metrics[f"dev_{task.main_figure}"] or 0.0  # None: no spans
@@ -478,7 +476,6 @@ def final_scores(
             scores = task.score(tokens, *labels)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), **about}
-        result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)
         # Unchanged labels, so that other rules can score them later.
         if folder.writes:

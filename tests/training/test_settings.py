@@ -41,7 +41,5 @@ def test_dev_is_taken_from_train(folder):
     _, data = load(folder, split_dev=0.2)
     whole = corpora.load(None, "train", directory=folder)
     assert len(data.sentences) + len(data.dev.examples) == len(whole.examples)
-    record = data.record["data"]["dev taken from train"]
-    assert record["first_lines"] == [e.line for e in data.dev.examples]
     again = training_corpus.load_split(options(folder, split_dev=0.2), "dev")
     assert again.examples == data.dev.examples
