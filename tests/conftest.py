@@ -139,22 +139,29 @@ def file(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory):
-    """A folder with a tiny train, dev and test file."""
-    from tests import tiny
-
-    return tiny.write_corpus(tmp_path_factory.mktemp("corpus"))
+def shared(tmp_path_factory):
+    """A folder that all workers share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session")
-def finished(corpus, tmp_path_factory):
+def corpus(shared):
+    """A folder with a tiny train, dev and test file."""
+    from tests import tiny
+
+    with filelock.FileLock(shared / "corpus.lock"):
+        if not (shared / "corpus").exists():
+            tiny.write_corpus(shared / "corpus")
+    return shared / "corpus"
+
+
+@pytest.fixture(scope="session")
+def finished(corpus, shared):
     """The folder of a finished tiny run, which the first worker to ask trains."""
     import train
     from tests import tiny
 
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
     folder = shared / "runs" / "finished"
     with filelock.FileLock(shared / "finished.lock"):
         if not (folder / "result.json").exists():
