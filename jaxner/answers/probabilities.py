@@ -16,9 +16,9 @@ from jaxtyping import Array
 
 from jaxner import fields, inference, models, tagging
 from jaxner.arguments import check_tagger
-from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
+from jaxner.evaluation import scoring
 from jaxner.fields import Labellings, Passes, Range, checked
 from jaxner.inference import Uncertainty as Uncertainty
 from jaxner.models import check_key
@@ -213,21 +213,17 @@ def oracle_split(
     scheme = params.vocabulary.scheme
     examples = split.to_scheme(scheme)
     tokens = [list(example.tokens) for example in examples]
-    best = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
+    several = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
     gold = [example.labels for example in examples]
 
-    def nearness(right: Sequence[str], labelling: Labelling) -> float:
-        labels = labelling.labels
-        if scheme == schemes.TAGS:
-            return sum(a == b for a, b in zip(right, labels, strict=True))
-        wanted, spans = (set(schemes.to_spans(y)) for y in (right, labels))
-        return 2 * len(wanted & spans) / max(len(wanted) + len(spans), 1)
+    def nearest(right: Sequence[str], labellings: Sequence[Labelling]) -> list[str]:
+        def f1(labels: list[str]) -> float:
+            counts = scoring.count([right], [labels], scheme=scheme)
+            return scoring.total(counts).f1 or 0.0
 
-    chosen = [
-        max(several, key=lambda labelling, y=y: nearness(y, labelling)).labels
-        for y, several in zip(gold, best, strict=True)
-    ]
-    return gold, chosen
+        return max((x.labels for x in labellings), key=f1)
+
+    return gold, list(map(nearest, gold, several))
 
 
 _Samples = Annotated[int, Range(least=1, most=10_000)]

@@ -54,9 +54,9 @@ def evaluate(
         jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
 
     The rule for reading spans is the one that picked the run's best epoch.
-    `--rule` selects another: `conlleval`, `seqeval` (the same rule, counted
-    by that library), `strict`, `idcnn` or `ncrfpp`. For part-of-speech
-    taggers, the command reports accuracy; rule and chunks do not apply.
+    `--rule` selects another: `conlleval`, `seqeval` (the same rule, read by
+    that library), `strict`, `idcnn` or `ncrfpp`. For part-of-speech taggers,
+    the command reports accuracy; rule and chunks do not apply.
 
     `--report` writes a page with errors, groups, calibration and a look inside
     the model, and the same as .json; several runs appear side by side.

@@ -207,17 +207,15 @@ def count(
     read = reader(rule, scheme)
     kinds = check_labels(gold, predicted, scheme) if types is None else types
     column = {kind: i for i, kind in enumerate(kinds)}
-    width = max(len(column), 1)
-    cells: list[int] = []
-    for row, sides in enumerate(zip(gold, predicted, strict=True)):
+    counts = np.zeros((len(gold), max(len(column), 1), 3), np.int64)
+    for table, *sides in zip(counts, gold, predicted, strict=True):
         expected, guessed = map(read, sides)
-        known = set(expected)
-        correct = [s for s in guessed if s in known and s.end != LOST]
+        known = {span for span in expected if span.end != LOST}
+        correct = [span for span in guessed if span in known]
         for place, spans in enumerate((correct, guessed, expected)):
-            cells += [(row * width + column[s.type]) * 3 + place for s in spans]
-    size = len(gold) * width * 3
-    flat = np.bincount(np.array(cells, np.int64), minlength=size)
-    return flat.reshape(len(gold), width, 3)
+            for span in spans:
+                table[column[span.type], place] += 1
+    return counts
 
 
 def total(counts: np.ndarray) -> Counts:
