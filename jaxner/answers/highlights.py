@@ -85,14 +85,7 @@ class Shown:
 
 def page(shown: Text, template: str = _PAGE) -> str:
     """Returns a page of HTML that needs no network and no scripts."""
-    console = Console(
-        record=True,
-        file=io.StringIO(),
-        width=10**6,
-        force_terminal=True,
-        color_system="truecolor",
-        highlight=False,
-        soft_wrap=True,
-    )
+    look: Any = {"width": 10**6, "force_terminal": True, "color_system": "truecolor"}
+    console = Console(record=True, file=io.StringIO(), soft_wrap=True, **look)
     console.print(shown)
     return console.export_html(code_format=template, inline_styles=True)

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -195,15 +195,3 @@ def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
             )
     least = {row["type"]: row["threshold"] for row in kept["types"]}
     return {"min_probability": least, "n_best": kept["n_best"]}
-
-
-def table(
-    measured: Mapping[str, Sequence[Measured]], temperature: float
-) -> report.Table:
-    """Returns calibration before and after, for each split."""
-    sides = [
-        ({"split": split, "T": degrees}, side.to_dict())
-        for split, both in measured.items()
-        for degrees, side in zip((1.0, temperature), both, strict=True)
-    ]
-    return report.calibration_table(sides, "Calibration")

@@ -82,25 +82,22 @@ def calibrate(
         count = counted(fit.left_out, "sentence")
         log(f"{count} with labels unseen in training left out")
     new = dataclasses.replace(raw, temperature=fit.temperature)
-    measured = {
-        name: [temperature.measure(params, split) for params in (raw, new)]
-        for name, split in splits.items()
-    }
-    log(temperature.table(measured, fit.temperature))
+    result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature}
+    measured = {}
+    for name, split in splits.items():
+        measured[name] = [temperature.measure(params, split) for params in (raw, new)]
+        before, after = (side.to_dict() for side in measured[name])
+        result[name] = {"before": before, "after": after, "sha256": split.sha256}
+    log(report.fitted_table(result))
     before, after = (x.entities.error if x.entities else 0 for x in measured["dev"])
-    kept = {"temperature": fit.temperature, "fitted": fit.temperature}
     if after > before and not keep_temperature:
         log(
             f"The calibration error of entities on dev rises from {before:.4f} to "
             f"{after:.4f}: the temperature stays 1 (--keep-temperature keeps it)"
         )
-        new, kept["temperature"] = raw, 1.0
+        new, result["temperature"] = raw, 1.0
     with Checkpoints(run.part("best"), read_only=True) as best:
-        result: dict[str, Any] = {**fit._asdict(), **kept, "step": best.step}
-    for name, sides in measured.items():
-        both = [side.to_dict() for side in sides]
-        result[name] = dict(zip(("before", "after"), both, strict=True))
-        result[name]["sha256"] = splits[name].sha256
+        result["step"] = best.step
     curve = measured["dev"][new is not raw].curve
     if curve is None and (precision or recall or risk):
         message = "--precision, --recall and --risk are of entities; this run has tags"
@@ -112,10 +109,7 @@ def calibrate(
         rows = [promise._asdict() for promise in promises]
         for row in rows:
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
-        note = "Entities with a min_probability of the threshold keep the risk on text "
-        note += "like dev."
-        columns = "type of risk threshold dev test sentences"
-        log(report.table(rows, columns, note, "Guarantees"))
+        log(report.guarantees_table(rows))
         result["guarantees"] = {"n_best": n_best, "types": rows}
     run.write_json(tagger.CALIBRATION, result)
     if (run.path / "README.md").exists():

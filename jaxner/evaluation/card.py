@@ -134,17 +134,9 @@ def _calibration(fitted: Any) -> Iterator[str]:
         yield f"Temperature {best:.4g}, fitted on dev.\n"
     else:
         yield f"Temperature {kept:.4g}; {best:.4g} made entities worse on dev.\n"
+    yield report.fitted_table(fitted).markdown()
     if promised := fitted.get("guarantees"):
-        note = "On text like dev, the risk is at most the one promised."
-        columns = "type of risk threshold dev test sentences"
-        yield report.table(promised["types"], columns, note).markdown()
-    sides = [
-        ({"split": split, "T": degrees}, fitted[split][side])
-        for split in ("dev", "test")
-        if split in fitted
-        for side, degrees in (("before", 1.0), ("after", best))
-    ]
-    yield report.calibration_table(sides).markdown()
+        yield report.guarantees_table(promised["types"]).markdown()
 
 
 def _papers(model: Any) -> list[str]:

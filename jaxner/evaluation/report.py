@@ -492,6 +492,25 @@ def calibration_table(
     return table(rows, f"split of T count {figures}", note, title)
 
 
+def fitted_table(fitted: Value) -> Table:
+    """Returns the calibration of each split before and after a temperature's fit."""
+    after = fitted.get("fitted", fitted["temperature"])
+    sides = [
+        ({"split": split, "T": degrees}, fitted[split][side])
+        for split in ("dev", "test")
+        if split in fitted
+        for side, degrees in (("before", 1.0), ("after", after))
+    ]
+    return calibration_table(sides, "Calibration")
+
+
+def guarantees_table(rows: Iterable[Value]) -> Table:
+    """Returns guarantees that `jaxner calibrate` stores, with the risk on splits."""
+    note = "Entities at least as probable as the threshold keep the risk on text like "
+    columns = "type of risk threshold dev test sentences"
+    return table(rows, columns, f"{note}dev.", "Guarantees")
+
+
 def runs_table(runs: Sequence[Value]) -> Table:
     """Returns the main figures of several runs."""
     main = main_figure(runs[0])
