@@ -656,14 +656,15 @@ def text_and_spans(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
 
 def _cell(text: str, forbidden: str) -> str:
     """Returns a text; raises InputError if it could not be read back."""
-    if not text.strip(" ") or {*text} & {*forbidden}:
+    if not text.strip(" ") or not {*forbidden}.isdisjoint(text):
         message = f"{text!r} could not be read back: it is blank, or holds one of "
         raise InputError(f"{message}{forbidden!r}")
     return text
 
 
 def _line(cells: Iterable[str], separator: str = "\t") -> str:
-    return separator.join(_cell(c, f"\r\n\t{separator}") for c in cells) + "\n"
+    forbidden = f"\r\n\t{separator}"
+    return separator.join([_cell(cell, forbidden) for cell in cells]) + "\n"
 
 
 def _written(
