@@ -7,7 +7,6 @@ import re
 import pytest
 
 import jaxner
-from jaxner import __main__
 from jaxner.answers import highlights
 from jaxner.answers.entities import Entity
 from jaxner.data import corpora
@@ -34,27 +33,23 @@ def without_marks(text, entities):
     return text.strip()
 
 
-def test_terminal_and_page_show_text_and_entities(
-    finished, params, text, tmp_path, capsys
-):
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    arguments = ["show", str(tmp_path / "a.txt"), "--workdir", str(finished)]
+def test_terminal_and_page_show_text_and_entities(finished, params, text, file, run):
+    path = file(text, "a.txt")
+    arguments = "show", path, "--workdir", finished
     entities = jaxner.entities(params, text)
-    __main__.main(arguments)
-    assert without_marks(capsys.readouterr().out, entities) == text.strip()
-    __main__.main([*arguments, "--html", str(tmp_path / "a.html")])
-    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert without_marks(run(*arguments)[1], entities) == text.strip()
+    run(*arguments, "--html", path.with_suffix(".html"))
+    page = path.with_suffix(".html").read_text("utf-8")
     assert not re.search("src=|href=|<script", page)  # it needs no network
     assert "background-color" in page
     shown = html.unescape(re.sub("<[^>]*>", "", page[page.index("<pre>") :]))
     assert without_marks(shown, entities) == text.strip()
 
 
-def test_options_of_show(finished, text, capsys, monkeypatch):
+def test_options_of_show(finished, text, run, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
-    __main__.main(["show", "--workdir", str(finished), *options])
-    assert capsys.readouterr().out.strip() == text.strip()
+    assert run("show", "--workdir", finished, *options)[1].strip() == text.strip()
 
 
 def test_what_would_steer_a_terminal_is_replaced():

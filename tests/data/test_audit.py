@@ -24,11 +24,7 @@ ODD = [
     ("a B-X\nM\ufffdller O\n", "encoding tokens", 2),
     (LONG, "long sentences", 1),
     (GOOD * 9 + LONG, "long sentences", 64),
-    (
-        "Mr B-X\nA I-X\nwent O\nhome O\n\nMr O\nA B-X\nwent O\nhome O\n",
-        "contradictions",
-        1,
-    ),
+    ("Mr B-X\nA I-X\nat O\nit O\n\nMr O\nA B-X\nat O\nit O\n", "contradictions", 1),
 ]
 
 

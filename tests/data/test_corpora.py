@@ -58,7 +58,6 @@ def test_tags_are_read_as_they_are(data, file):
     assert (loaded.scheme, loaded.ill_formed, loaded.notes) == (schemes.TAGS, 0, ())
     assert loaded.types() == ("AUX", "PART", "PRON")
     assert loaded.words() == {"I", "do", "n't"}
-    assert loaded.sizes() == (1, 3)
     assert loaded.summary() == "ud_ewt test: 1 sentence, 3 tokens of 3 tags"
     assert loaded.to_scheme(schemes.TAGS) == loaded.examples
     with pytest.raises(InputError, match="cannot be converted to BIOES"):
@@ -81,7 +80,6 @@ def test_a_folder_of_your_own_will_do(file, name):
     assert list(loaded.examples) == formats.read(path).examples
     assert loaded.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
     assert loaded.types() == ("LOC", "ORG")
-    assert loaded.sizes() == (2, 4, 3)
     summary = "mine dev: 2 sentences, 4 tokens, 3 entities of 2 types, IOB1"
     assert loaded.summary() == summary
 

@@ -48,31 +48,21 @@ def test_the_longest_piece_comes_first():
 TEXT = ["Rome fell", "the Romans' home", "no naïve café 北京", "10,000 foes fell home"]
 
 
-def byte_level(folder):
-    """A tokenizer as of RoBERTa and ModernBERT."""
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=320,
-        special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-    )
-    return finish(made, trainer, folder)
-
-
-def unigram(folder):
-    """A tokenizer as of XLM-R and DeBERTa-v3."""
-    made = tokenizers.Tokenizer(tokenizers.models.Unigram())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
-    trainer = tokenizers.trainers.UnigramTrainer(
-        vocab_size=60,
-        special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
-        unk_token="<unk>",
-    )
-    return finish(made, trainer, folder)
-
-
-def finish(made, trainer, folder):
+def trained(kind, folder):
+    """Writes a tokenizer as of RoBERTa and ModernBERT, or of XLM-R and DeBERTa-v3."""
+    names = {"special_tokens": ["<s>", "<pad>", "</s>", "<unk>"]}
+    models, trainers = tokenizers.models, tokenizers.trainers
+    splits = tokenizers.pre_tokenizers
+    if kind == "byte level":
+        made = tokenizers.Tokenizer(models.BPE())
+        made.pre_tokenizer = splits.ByteLevel(add_prefix_space=False)
+        letters = splits.ByteLevel.alphabet()
+        names |= {"vocab_size": 320, "initial_alphabet": letters}
+        trainer = trainers.BpeTrainer(**names)
+    else:
+        made = tokenizers.Tokenizer(models.Unigram())
+        made.pre_tokenizer = splits.Metaspace(prepend_scheme="first")
+        trainer = trainers.UnigramTrainer(vocab_size=60, unk_token="<unk>", **names)
     made.train_from_iterator(TEXT, trainer)
     made.post_processor = tokenizers.processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
@@ -83,9 +73,9 @@ def finish(made, trainer, folder):
     return made
 
 
-@pytest.mark.parametrize(("kind", "space"), [(byte_level, "Ġ"), (unigram, "▁")])
+@pytest.mark.parametrize(("kind", "space"), [("byte level", "Ġ"), ("unigram", "▁")])
 def test_tokens_have_the_pieces_of_words_in_a_text(kind, space, tmp_path):
-    theirs = kind(tmp_path)
+    theirs = trained(kind, tmp_path)
     ours = pieces.read(tmp_path, 512)
     vocabulary, _ = build([["Rome"]], ["LOC"])
     vocabulary = dataclasses.replace(vocabulary, pieces=ours)

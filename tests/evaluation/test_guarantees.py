@@ -1,6 +1,6 @@
 """Thresholds keep their bounds on new sentences, or are refused with a reason."""
 
-import json
+import functools
 import shutil
 
 import jax
@@ -77,14 +77,12 @@ def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, ca
     options = temperature.guaranteed(run)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
-    lines = []
+    command = ["tag", "--workdir", str(run), "--input", str(tmp_path / "a.txt")]
     for least in ("calibrated", f"PER={row['threshold']}"):
-        files = ["--input", str(tmp_path / "a.txt"), "--output", str(tmp_path / "b")]
-        more = ["--to=jsonl", "--overwrite", f"--min-probability={least}"]
-        __main__.main(["tag", "--workdir", str(run), *files, *more])
-        lines.append((tmp_path / "b").read_text())
-    assert lines[0] == lines[1]
-    assert [json.loads(line)["text"][:2] for line in lines[0].splitlines()]
+        more = [f"--output={tmp_path / least[:3]}.jsonl", f"--min-probability={least}"]
+        __main__.main([*command, *more])
+    kept, named = (tmp_path / f"{name}.jsonl" for name in ("cal", "PER"))
+    assert kept.read_text() == named.read_text() != ""
     Workdir(run).write_json("calibration.json", {"temperature": 1.0, "step": -1})
     with pytest.raises(InputError, match="best checkpoint"):
         temperature.guaranteed(run)
@@ -100,13 +98,9 @@ def test_each_type_has_its_minimum():
     expected = [e for e in everything if e.probability >= least.get(e.type, 0)]
     assert 0 < len(expected) < len(everything)
     assert jaxner.entities(params, text, min_probability=least) == expected
-    batch = jaxner.encode(params, text.split())
-    whole = jaxner.entities(params, batch)
-    names = jaxner.entity_types(params)
-    arrays = jax.jit(lambda b: jaxner.entities(params, b, min_probability=least))(batch)
-    rows = zip(whole.start, whole.type, whole.probability, strict=True)
-    starts = [bool(s) and p >= least.get(names[t], 0) for s, t, p in rows]
-    assert arrays.start.tolist() == starts
+    run = jax.jit(functools.partial(jaxner.entities, min_probability=least))
+    arrays = run(params, jaxner.encode(params, text.split()))
+    assert np.flatnonzero(arrays.start).tolist() == [e.start for e in expected]
     for wrong in ({"PERSON": 0.5}, {"PER": 2.0}, {"PER": float("nan")}):
         with pytest.raises(InputError, match="PER"):
             jaxner.entities(params, text, min_probability=wrong)

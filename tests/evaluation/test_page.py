@@ -104,14 +104,13 @@ def test_examples_show_gold_beside_predicted(labelled):
     for kind, examples in run["examples"].items():
         for row in examples:
             assert row["error"].startswith(kind)
-            marks = [
-                p for side in ("gold", "predicted") for p in row[side] if p["focus"]
-            ]
-            assert len(marks) == (1 if kind in ("missed", "spurious") else 2)
-            texts = [" ".join(p["text"] for p in row[x]) for x in ("gold", "predicted")]
-            assert texts[0] == texts[1]
-            assert all(p["text"] for side in ("gold", "predicted") for p in row[side])
-            assert texts[0] in " ".join(labelled.tokens[row["sentence"]])
+            sides = row["gold"], row["predicted"]
+            marks = sum(p["focus"] for side in sides for p in side)
+            assert marks == (1 if kind in ("missed", "spurious") else 2)
+            left, right = ([p["text"] for p in side] for side in sides)
+            assert " ".join(left) == " ".join(right)
+            assert all([*left, *right])
+            assert " ".join(left) in " ".join(labelled.tokens[row["sentence"]])
     chances = [x["probability"] for x in run["confident_mistakes"]]
     assert chances == sorted(chances, reverse=True)
     assert all(x["error"] for x in run["confident_mistakes"])
