@@ -112,17 +112,14 @@ def float64():
 
 
 @pytest.fixture
-def unchecked():
+def unchecked(monkeypatch):
     """Does not check the annotations of shapes and types within one test.
 
     For large inputs: other tests have checked the same functions on small ones.
     """
     from jaxtyping import config
 
-    before = config.jaxtyping_disable
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", before)
+    monkeypatch.setattr(config, "jaxtyping_disable", True)
 
 
 @pytest.fixture

@@ -157,18 +157,11 @@ def contents(batches, number=0):
     return sentences
 
 
-CASES = (
+@given(
     st.lists(st.integers(1, 40), min_size=1, max_size=60),
-    st.integers(1, 7),
-    st.integers(1, 4),
-    st.integers(1, 6),
-    st.sampled_from(["distinct", "token"]),
-    st.integers(0, 3),
-    st.integers(1, 4),
+    *(st.integers(1, 7), st.integers(1, 4), st.integers(1, 6)),
+    *(st.sampled_from(["distinct", "token"]), st.integers(0, 3), st.integers(1, 4)),
 )
-
-
-@given(*CASES)
 @settings(max_examples=50)
 def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
     lengths, batch_size, num_blocks, count, chars, number, pool

@@ -283,7 +283,6 @@ BAD = [
     ("a.conll", "a O\rb O\r", {}, [1]),
     ("a.conll", "a O\né O\n".encode("latin-1"), {}, [2]),
     ("a.conll", "a O\n", {"label_column": 5}, [0]),
-    ("a.conll", "a O\n", {"token_column": 1}, [0]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
     ("a.conllu", "1 a X\n", {}, [1]),
     ("a.conllu", u(1) + "# x\n" + u(2), {}, [2]),

@@ -141,12 +141,9 @@ def test_what_is_written_is_read(suffix, leading, tmp_path):
 
 def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
     a, b, c = ["a", "b"], ["c", "d"], ["e", "f"]
-    for text, texts in (
-        # Numbers: a 2, b 1.
-        ([a, b, a], ([a, a, b], [b, a, a], [c, b, a])),
-        # Numbers: a 1, b 3. At 2 there may be b, which comes later, but not a.
-        ([a, a, b, b], ([a, a, a, b], [a, a, c, b])),
-    ):
+    # Numbers: a 2, b 1; a 1, b 3. At 2 there may be b, which comes later, but not a.
+    wrong_texts = ([a, a, b], [b, a, a], [c, b, a]), ([a, a, a, b], [a, a, c, b])
+    for text, texts in zip(([a, b, a], [a, a, b, b]), wrong_texts, strict=True):
         path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), text)
         assert len(vectors.read_contextual(path, text)) == len(text)
         for wrong in texts:

@@ -66,7 +66,7 @@ def test_character_types():
 # --- Words ---------------------------------------------------------------------------
 
 
-FIXED = {"train_words": False}
+FIXED, CASED = {"train_words": False}, {"lowercase_fallback": False}
 
 
 @pytest.mark.parametrize(
@@ -77,18 +77,12 @@ FIXED = {"train_words": False}
         ({"lowercase": True}, "", "rome wins naïve", "", "naïve"),
         ({"min_count": 2}, "", "Rome", "", ""),
         (FIXED, "", "", "", ""),
-        (
-            {"lowercase_fallback": False},
-            *("rome naïve", "Rome WINS naïve rome wins", "", "WINS naïve rome wins"),
-        ),
+        (CASED, "rome naïve", "Rome WINS naïve rome wins", "", "WINS naïve rome wins"),
         # A rare word shares the row of its lower case, or is unknown without a vector.
         ({"min_count": 2}, "rome Paris wins", "Rome wins rome", "Paris", "rome"),
         # Those that occur once are the first where none is trained.
         (FIXED, "x naïve Rome wins", "", "naïve x Rome wins", "naïve"),
-        (
-            {**FIXED, "lowercase_fallback": False},
-            *("x naïve wins", "", "naïve wins x", "naïve wins"),
-        ),
+        (FIXED | CASED, "x naïve wins", "", "naïve wins x", "naïve wins"),
         # A lower-cased word never matches a cased key.
         ({**FIXED, "lowercase": True}, "rome Rome x", "", "rome x", ""),
     ],
