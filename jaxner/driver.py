@@ -68,6 +68,11 @@ def of_each(vectors: Any, is_one: bool) -> Any:
     return [vectors] if is_one and vectors is not None else vectors
 
 
+def of_every(function: Callable[[Any], Any], answer: Any) -> Any:
+    """Applies a function to the answer about one sentence, or to each of a list."""
+    return [*map(function, answer)] if isinstance(answer, list) else function(answer)
+
+
 def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     """Returns each sentence encoded separately, without padding."""
     if vectors is None:

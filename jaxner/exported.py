@@ -81,8 +81,8 @@ class Exported:
 
     def tag(self, tokens: Any, **context: Any) -> Any:
         """Returns the labels of tokens; `context`: `documents`, `vectors`."""
-        ids, decode = self._over("labels", tokens, **context), self.vocabulary.decode
-        return [*map(decode, ids)] if isinstance(ids, list) else decode(ids)
+        ids = self._over("labels", tokens, **context)
+        return driver.of_every(self.vocabulary.decode, ids)
 
     def marginals(self, tokens: Any, **context: Any) -> Any:
         """Returns the probability of each label at each token; see `tag`."""
@@ -100,9 +100,7 @@ class Exported:
 
         def find(tokens: Any, **context: Any) -> Any:
             answer = self._over("entities", tokens, passes=self._passes, **context)
-            if isinstance(answer, list):
-                return [with_ends(EntityArrays(*arrays), -1) for arrays in answer]
-            return with_ends(EntityArrays(*answer), -1)
+            return driver.of_every(lambda x: with_ends(EntityArrays(*x), -1), answer)
 
         return in_texts(
             find, self, text_or_tokens, min_probability=min_probability, **options
@@ -124,7 +122,7 @@ class Exported:
             labels = self.vocabulary.decode(summary.labels.tolist())
             return summary._replace(labels=labels)
 
-        return [*map(named, answer)] if isinstance(answer, list) else named(answer)
+        return driver.of_every(named, answer)
 
     def _over(
         self,

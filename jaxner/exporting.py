@@ -71,7 +71,7 @@ def export(
     if isinstance(tagger, Ensemble):
         raise InputError("Export each member, ensemble.member(i), to its own file.")
     try:
-        description = models.describe(tagger.model, models.MODULES)
+        description = models.describe(tagger.model)
     except TypeError as error:
         raise InputError(f"A file holds no code, and {error}") from None
     arrays = {name: np.asarray(leaf) for name, leaf in named(tagger.weights).items()}
@@ -99,7 +99,7 @@ def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
     with using(path):
         stored = archive.unpack(files[archive.WEIGHTS], path)
         vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
-        model = models.restore(json.loads(files[archive.MODEL]), models.MODULES)
+        model = models.restore(json.loads(files[archive.MODEL]))
         temperature = json.loads(files[archive.CALIBRATION])["temperature"]
 
         def take(name: str, leaf: Any) -> Any:

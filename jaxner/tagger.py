@@ -293,7 +293,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
             f"{folder.path} is not empty: save to an empty or new folder"
         )
     try:
-        description = models.describe(tagger.model, models.MODULES)
+        description = models.describe(tagger.model)
     except TypeError:
         description = None  # has the caller's own module
     about = belongs_to(tagger.vocabulary, description)
@@ -375,7 +375,7 @@ def load(
     if model is None:
         with runs.using(file):
             if is_saved:
-                model = models.restore(described, models.MODULES)
+                model = models.restore(described)
             else:
                 model = build(vocabulary, **described)
     assert model is not None

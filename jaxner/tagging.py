@@ -22,7 +22,14 @@ from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import encoded, of_each, over_batches, round_up, sentences_of
+from jaxner.driver import (
+    encoded,
+    of_each,
+    of_every,
+    over_batches,
+    round_up,
+    sentences_of,
+)
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.models import check_key
@@ -221,10 +228,8 @@ def tag(
         decoding=decoding,
         constrained=constrained,
     )
-    if isinstance(tokens, Sentence):
-        return ids
-    decode = params.vocabulary.decode
-    return [decode(row) for row in ids] if isinstance(ids, list) else decode(ids)
+    is_encoded = isinstance(tokens, Sentence)
+    return ids if is_encoded else of_every(params.vocabulary.decode, ids)
 
 
 def label_split(

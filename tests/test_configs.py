@@ -43,8 +43,8 @@ def shapes_of(config):
         char_types=(0,) * 30,
         **config.model.to_dict(),
     )
-    description = json.dumps(models.describe(model, models.MODULES))
-    assert models.restore(json.loads(description), models.MODULES) == model
+    description = json.dumps(models.describe(model))
+    assert models.restore(json.loads(description)) == model
     params = shapes_of_model(model)
     assert jax.eval_shape(tx.init, params)
     return params

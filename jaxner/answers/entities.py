@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import inference, tagging
+from jaxner import driver, inference, tagging
 from jaxner.answers import mentions
 from jaxner.answers.mentions import Entity as Entity
 from jaxner.answers.mentions import EntityArrays as EntityArrays
@@ -173,9 +173,7 @@ def arrays(
         **options,
     )
     axis = -1 if n_best == 1 else -2
-    if isinstance(answer, list):
-        return [mentions.with_ends(row, axis) for row in answer]
-    return mentions.with_ends(answer, axis)
+    return driver.of_every(lambda row: mentions.with_ends(row, axis), answer)
 
 
 def compute(params, sentence, *, key, num_samples, decoding, constrained, n_best):

@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from jaxner import fields, inference, models, tagging
+from jaxner import driver, fields, inference, models, tagging
 from jaxner.arguments import check_tagger
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
@@ -178,9 +178,7 @@ def n_best(
             empty = jnp.zeros((*chances.shape[:-2], n), chances.dtype)
             chances = empty.at[..., 0].set(1.0)[..., None, :]
         return Labelling(jnp.moveaxis(labels, -1, -2), chances[..., 0, :])
-    if isinstance(answer, list):
-        return [_named(params, *arrays) for arrays in answer]
-    return _named(params, *answer)
+    return driver.of_every(lambda arrays: _named(params, *arrays), answer)
 
 
 def _n_best(params, sentence, *, key, num_samples, constrained, n):
@@ -302,7 +300,7 @@ def uncertainty(
         labels = params.vocabulary.decode(summary.labels.tolist())
         return summary._replace(labels=labels)
 
-    return [named(s) for s in answer] if isinstance(answer, list) else named(answer)
+    return driver.of_every(named, answer)
 
 
 def _passes(function, params, tokens, key, num_samples, context) -> Any:

@@ -307,37 +307,30 @@ def _make(kind: Any, path: str, options: Any, sizes: Mapping[str, Any]) -> Any:
 # --- Descriptions ---------------------------------------------------------------------
 
 
-def describe(module: Any, known: Mapping[str, type]) -> Any:
+def describe(module: Any) -> Any:
     """Returns class and fields of a module as JSON values, for taggers without config.
 
-    Raises TypeError for a class that is not `known`.
+    Raises TypeError for a class that is none of `models.MODULES`.
     """
     if isinstance(module, (list, tuple)):
-        return [describe(part, known) for part in module]
+        return [*map(describe, module)]
     if not isinstance(module, (nn.Module, MCDropout)):
         return module
     kind = type(module).__name__
-    if known.get(kind) is not type(module):
+    if models.MODULES.get(kind) is not type(module):
         raise TypeError(
             f"{kind} is your own module, and a folder holds no code: pass the model to "
             "`load`"
         )
     parts = {name: getattr(module, name) for name in fields.names(type(module))}
-    return {"module": kind} | {n: describe(part, known) for n, part in parts.items()}
+    return {"module": kind} | {name: describe(part) for name, part in parts.items()}
 
 
-def restore(description: Any, known: Mapping[str, type]) -> Any:
-    """Returns a described module; ValueError if a class or a field is unknown."""
+def restore(description: Any) -> Any:
+    """Returns a described module; KeyError, TypeError: it or a field is unknown."""
     if isinstance(description, list):
-        return tuple(restore(part, known) for part in description)
+        return tuple(map(restore, description))
     if not isinstance(description, dict):
         return description
-    values = {name: restore(value, known) for name, value in description.items()}
-    kind = values.pop("module", None)
-    if kind not in known:
-        names = ", ".join(sorted(known))
-        raise ValueError(f"Unknown module {kind!r} of a model; known: {names}")
-    try:
-        return known[kind](**values)
-    except TypeError as error:
-        raise ValueError(f"{kind} of a model has other fields: {error}") from None
+    values = {name: restore(value) for name, value in description.items()}
+    return models.MODULES[values.pop("module")](**values)

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import prometheus_client as prometheus
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
+from starlette.exceptions import HTTPException as Refusal
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
@@ -46,14 +46,6 @@ log = logging.getLogger("jaxner.serve")
 
 _BUDGETS = 4  # of a batch: jobs that are planned together have less padding
 _STEP = 1e-3  # seconds that each sentence of a request stands behind the one before
-
-
-class Refusal(Exception):  # noqa: N818
-    """A request is not answered: its status, and the reason that the client gets."""
-
-    def __init__(self, status: int, reason: str):
-        super().__init__(status, reason)
-        self.status, self.reason = status, reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +210,7 @@ class Service:
         async def refuse(request: Request, error: Any) -> Response:
             return _json({"error": error.detail}, error.status_code)
 
-        handlers: Any = {HTTPException: refuse}
+        handlers: Any = {Refusal: refuse}
         self.app = Starlette(
             routes=routes, lifespan=self._lifespan, exception_handlers=handlers
         )
@@ -274,7 +266,7 @@ class Service:
             try:
                 response = await self._answer(request, write)
             except Refusal as refusal:
-                response = _json({"error": refusal.reason}, refusal.status)
+                response = _json({"error": refusal.detail}, refusal.status_code)
             except ClientDisconnect:
                 response = Response(status_code=499)
             except Exception as error:
