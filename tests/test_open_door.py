@@ -175,7 +175,7 @@ def test_frozen_vectors_of_an_encoder_are_written_for_each_split(tmp_path):
     example("frozen_vectors")(str(folder), str(tmp_path / "out"), str(tmp_path))
     texts = [["Rome", "fell"], ["Yes"]]
     written = vectors.read_contextual(tmp_path / "out/dev.npz", texts)
-    assert written.sizes == (1, case["config"]["hidden_size"])
+    assert written[0].sizes == (1, case["config"]["hidden_size"])
     model = pretrained.make(pretrained.sizes(folder))
     weights = {"params": pretrained.read(folder)}
     ids = jnp.array([2, 4, 5, 3])
