@@ -24,6 +24,9 @@ BEGIN, END = f"<!-- systems: {COMMAND} -->\n", "<!-- /systems -->\n"
 LEVEL, ROUNDS, MIN_RUNS = 0.05, 10_000, 3
 COLUMNS = ("system", "config", "published", "measured", "difference")
 COSTS = ("tokens/s", "kernels", "MB")  # of `benchmarks.costs`
+Claim = Mapping[str, str]
+Known = dict[str, float]
+Costs = Mapping[str, Mapping[str, float]]
 
 _HEAD = f"""# Results
 
@@ -59,11 +62,7 @@ def under_equal_vectors(published: Published, lines: Sequence[Line]) -> list[Cel
     ]
 
 
-def systems(
-    cells: Sequence[Cell],
-    lines: Sequence[Line],
-    costs: Mapping[str, Mapping[str, float]],
-) -> str:
+def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
     """Returns systems by F1 on test, with their costs by config."""
     rows = []
     for cell in cells:
@@ -88,10 +87,7 @@ def inserted(text: str, table: str) -> str:
 
 
 def report(
-    published: Published,
-    lines: Sequence[Line],
-    known: dict[str, float],
-    costs: Mapping[str, Mapping[str, float]],
+    published: Published, lines: Sequence[Line], known: Known, costs: Costs
 ) -> str:
     """Returns the systems under equal vectors; of each paper, a table and verdicts."""
     more = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
@@ -169,9 +165,8 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
 
 def _beside(lines: Sequence[Line], rule: str, other: str) -> str:
     """Returns the figure by another rule if it differs by more than a tenth."""
-    both = [line["test"] for line in lines if {rule, other} <= line["test"].keys()]
-    gaps = [test[other] - test[rule] for test in both]
     runs = [line for line in lines if other in line["test"]]
+    gaps = [line["test"][other] - line["test"][rule] for line in runs]
     return summary(runs, other) if gaps and abs(statistics.fmean(gaps)) > 0.1 else ""
 
 
@@ -211,10 +206,7 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
 
 
 def verdicts(
-    claims: Sequence[Mapping[str, str]],
-    published: Published,
-    lines: Sequence[Line],
-    known: dict[str, float],
+    claims: Sequence[Claim], published: Published, lines: Sequence[Line], known: Known
 ) -> list[list[str]]:
     """Returns a row of each claim of a paper, with the orders that are decided.
 
@@ -235,10 +227,7 @@ def verdicts(
 
 
 def _compare(
-    claim: Mapping[str, str],
-    published: Published,
-    lines: Sequence[Line],
-    known: dict[str, float],
+    claim: Claim, published: Published, lines: Sequence[Line], known: Known
 ) -> tuple[list[str], float, float | None]:
     """Returns a claim's row, the difference of its means, and p of Welch's test."""
     names = claim["better"], claim["worse"]
@@ -262,7 +251,7 @@ def _compare(
 
 
 def _bootstrap(
-    sides: Sequence[Sequence[Line]], rule: str, known: dict[str, float]
+    sides: Sequence[Sequence[Line]], rule: str, known: Known
 ) -> tuple[Sequence[Sequence[Line]], float | None]:
     """Returns the runs compared, as many as possible, and the p value."""
     starts = ([side[:n] for n in range(1, len(side) + 1)] for side in sides)
