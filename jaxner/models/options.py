@@ -257,7 +257,7 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
         streams = {n: values[n] for n in fields.of(TwoStream) if n in values}
         sizes = {**sizes, "streams": _make(TwoStream, path, streams, {})}
         if not values.get("own_representation", True):
-            options["representation"] = None
+            sizes["representation"] = None
     for name, within in section.inner.items():
         if options.get(name) is not None:
             options[name] = _module(f"{path}.{name}", options[name], within, sizes)
