@@ -12,9 +12,10 @@ import functools
 import importlib.util
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ml_collections import ConfigDict
 
@@ -80,21 +81,17 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
 
 def _parsed(text: str, arguments: dict[str, Any]) -> Any:
     """Returns the values after a colon, of which the first may be only the data set."""
-    values = {
-        name: value[0] if isinstance(value, tuple) else value
-        for name, value in arguments.items()
-    }
+    values, hints = dict(arguments), {name: type(x) for name, x in arguments.items()}
+    for name, words in arguments.items():
+        if isinstance(words, tuple):
+            values[name], hints[name] = words[0], Annotated[str, fields.OneOf(words)]
     for i, part in enumerate(filter(None, text.split(","))):
         name, equals, value = part.partition("=")
         if not equals and i == 0 and not isinstance(values.get(name), bool):
-            name, value = "dataset", part
+            name, equals, value = "dataset", "=", part
         fields.check_word("config option", name, arguments)
-        kind = type(values[name])
-        read = fields.read(value if equals or name == "dataset" else "true", kind)
-        fields.check(f"{name} after the colon", read, kind)
-        if isinstance(arguments[name], tuple):
-            fields.check_word(name, read, arguments[name])
-        values[name] = read
+        values[name] = fields.read(value if equals else "true", hints[name])
+        fields.check(f"{name} after the colon", values[name], hints[name])
     return ConfigDict(values)
 
 
@@ -220,11 +217,9 @@ def _loaded(text: str) -> tuple[Any, Any]:
 
 
 def _not_run(error: Exception, file: Path) -> InputError:
-    line, trace = getattr(error, "lineno", None), error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+    line = lines[-1] if lines else getattr(error, "lineno", None)
     reason = " ".join(str(error).split())
     return InputError(f"cannot be run: {type(error).__name__}: {reason}", file, line)
 

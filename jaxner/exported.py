@@ -193,9 +193,13 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
     manifest, files = archive.read(path)
     if program:
         optional("flatbuffers", "jaxner.load_exported")
+        expires, by = manifest["expires"], manifest["jax"]
         try:
-            if reason := _expired(manifest):
-                raise ValueError(reason)
+            if by != jax.__version__ and str(datetime.date.today()) > expires:
+                raise ValueError(
+                    f"they expired on {expires} for JAX {jax.__version__}, written by "
+                    f"{by}"
+                )
             return Exported(path, manifest, files)
         except InputError:
             raise
@@ -209,11 +213,3 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
     from jaxner import exporting  # which needs the models' libraries
 
     return exporting.rebuild(path, files)
-
-
-def _expired(manifest: Mapping[str, Any]) -> str:
-    """Returns why programs are too old; empty if they are not."""
-    expires, by = manifest["expires"], manifest["jax"]
-    if by == jax.__version__ or str(datetime.date.today()) <= expires:
-        return ""
-    return f"they expired on {expires} for JAX {jax.__version__}, written by {by}"

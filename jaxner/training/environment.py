@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 
-from jaxner import runs
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
@@ -62,12 +61,10 @@ def check_same_data(
     if not file.exists():
         return
     saved, new = folder.read_json(file.name), record["data"]
-    with runs.using(file):
-        old = {name: each["sha256"] for name, each in saved["data"].items()}
     changed = [
         f"{name} ({new[name]['path']})"
-        for name in new
-        if name in old and old[name] != new[name]["sha256"]
+        for name, old in saved["data"].items()
+        if name in new and old["sha256"] != new[name]["sha256"]
     ]
     if changed or folder.vocabulary() != vocabulary:
         difference = ", ".join(changed) or "how this version of jaxner reads the data"
