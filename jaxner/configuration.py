@@ -81,7 +81,8 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
 
 def _parsed(text: str, arguments: dict[str, Any]) -> Any:
     """Returns the values after a colon, of which the first may be only the data set."""
-    values, hints = dict(arguments), {name: type(x) for name, x in arguments.items()}
+    values = dict(arguments)
+    hints: dict[str, Any] = {name: type(value) for name, value in values.items()}
     for name, words in arguments.items():
         if isinstance(words, tuple):
             values[name], hints[name] = words[0], Annotated[str, fields.OneOf(words)]

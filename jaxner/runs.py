@@ -207,6 +207,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def _sealed(content: Mapping[str, Any], is_line: bool = False) -> str:
     """Returns an object as JSON, with its checksum."""
     plain = json.loads(json.dumps(content))  # as `read_json` will see it: no tuples
+    plain.pop(CHECKSUM, None)
     checksum = _checksum(plain)
     if is_line:
         return json.dumps(plain | {CHECKSUM: checksum[:_SHORT]})
