@@ -196,17 +196,13 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(_NEEDED)}")
     for part in parts:
         fields.check_word("part", part, _PARTS)
-    sizes = _sizes(vocabulary)
     model = models.build(
-        num_labels=sizes["num_labels"],
-        num_trained_words=sizes["num_trained"],
-        num_frozen_words=sizes["num_frozen"],
-        num_chars=sizes["num_chars"],
-        char_types=vocabulary.char_types,
+        types=vocabulary.char_types,
         vector_sizes=vocabulary.vector_sizes,
         encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
         separators=vocabulary.reads_documents,
         singletons=vocabulary.singletons,
+        **_sizes(vocabulary),
         **parts,
     )
     if vocabulary.reads_documents and isinstance(model.head, models.Seq2seqHead):

@@ -37,10 +37,10 @@ def shapes_of(config):
         vector_sizes=(3, 8) if config.data.contextual else None,
         encoder_sizes=SMALL_BERT if has_bert else None,
         num_labels=17,
-        num_trained_words=2 if frozen else 50,
-        num_frozen_words=50 if frozen else 0,
+        num_trained=2 if frozen else 50,
+        num_frozen=50 if frozen else 0,
         num_chars=30,
-        char_types=(0,) * 30,
+        types=(0,) * 30,
         **config.model.to_dict(),
     )
     description = json.dumps(models.describe(model))

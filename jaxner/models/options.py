@@ -160,27 +160,22 @@ def sections(path: str, values: Any, part: Part = MODEL) -> Iterator[Section]:
 
 def build(
     *,
-    num_labels: int,
-    num_trained_words: int,
-    num_frozen_words: int,
-    num_chars: int,
     representation: Mapping[str, Any] | nn.Module,
     encoder: Mapping[str, Any] | nn.Module,
     head: Mapping[str, Any] | nn.Module,
-    char_types: tuple[int, ...] | None = None,
     vector_sizes: tuple[int, int] | None = None,
     encoder_sizes: Mapping[str, Any] | None = None,
     mc_dropout: Mapping[str, Any] | None = None,
     refinement: Mapping[str, Any] | None = None,
     separators: bool = False,
-    singletons: tuple[int, int] = (0, 0),
     dtype: str = "float32",
     remat: bool = False,
+    **sizes: Any,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
 
-    `jaxner.build` takes sizes, `char_types` and `singletons` from a vocabulary.
-    `separators`, `dtype` and `remat` are those of `Model`.
+    `jaxner.build` takes the sizes from a vocabulary. `separators`, `dtype` and `remat`
+    are those of `Model`.
 
     Args:
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
@@ -195,19 +190,13 @@ def build(
         mc_dropout: Attributes of `MCDropout`.
         refinement: `own_representation`, `head`, and the attributes of `TwoStream` and
             `Refinement`; None for no refinement.
+        **sizes: `num_labels`, `num_trained` and `num_frozen` (words), `num_chars`,
+            perhaps `types` and `singletons`, as modules call them.
 
     Raises:
         TypeError: A part is neither options nor a module.
         InputError: A name or an attribute is unknown, or a value is not allowed.
     """
-    sizes: dict[str, Any] = {
-        "num_labels": num_labels,
-        "num_trained": num_trained_words,
-        "num_frozen": num_frozen_words,
-        "num_chars": num_chars,
-        "singletons": singletons,
-        "types": char_types,
-    }
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     if encoder_sizes is not None:

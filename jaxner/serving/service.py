@@ -194,18 +194,13 @@ class Service:
             about = f"jaxner_{name}", f"{name.title()}; see the documentation"
             gauge = prometheus.Gauge(*about, registry=self._metrics)
             gauge.set_function(functools.partial(self._counts.__getitem__, name))
-        posts = {"/v1/tag": tag, "/v1/entities": entities}
-        routes = [
-            *(
-                Route(path, self._handler(path, f), methods=["POST"])
-                for path, f in posts.items()
-            ),
-            *(
-                Route(f"/{f.__name__}", f)
-                for f in (self.health, self.ready, self.metrics)
-            ),
-            Mount("/", StaticFiles(packages=[("jaxner.serving", "page")], html=True)),
+        pages = StaticFiles(packages=[("jaxner.serving", "page")], html=True)
+        routes: list[Any] = [
+            Route(f"/{f.__name__}", f) for f in (self.health, self.ready, self.metrics)
         ]
+        for path, write in (("/v1/tag", tag), ("/v1/entities", entities)):
+            routes.append(Route(path, self._handler(path, write), methods=["POST"]))
+        routes.append(Mount("/", pages))
 
         async def refuse(request: Request, error: Any) -> Response:
             return _json({"error": error.detail}, error.status_code)

@@ -39,7 +39,7 @@ def apply(model, weights, *inputs, key=None, **keys):
 
 def build(**parts):
     """A small model, by default of words alone, a BiLSTM and a softmax."""
-    sizes = {"num_labels": 3, "num_trained_words": 9, "num_frozen_words": 0}
+    sizes = {"num_labels": 3, "num_trained": 9, "num_frozen": 0}
     words = {"words": {"dim": 6}, "chars": None, "dropout": 0.0}
     return models.build(
         **{

@@ -44,7 +44,7 @@ def refining(head="softmax", **options):
     small = {"label_scale": 1.0, "label_dim": 5, "head": {"name": "softmax"}}
     mc_dropout = {"num_samples": 2, "parts": ("encoder",)}
     refinement = {**small, **streams, **options}
-    more = {"num_frozen_words": 2, "mc_dropout": mc_dropout, "refinement": refinement}
+    more = {"num_frozen": 2, "mc_dropout": mc_dropout, "refinement": refinement}
     return build(head=head, **more)
 
 

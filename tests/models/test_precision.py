@@ -29,7 +29,7 @@ REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
 def build(encoder, refinement=None, **options):
     return draws.build(
         num_labels=LABELS,
-        num_trained_words=11,
+        num_trained=11,
         num_chars=20,
         representation={
             "words": {"dim": 6},

@@ -97,10 +97,10 @@ def build(encoder, head, representation):
     rate = {} if head == "scores" else {"dropout": 0.2}
     return models.build(
         num_labels=len(LEXICON.label_names),
-        num_trained_words=LEXICON.num_trained,
-        num_frozen_words=0,
+        num_trained=LEXICON.num_trained,
+        num_frozen=0,
         num_chars=len(LEXICON.chars),
-        char_types=LEXICON.char_types,
+        types=LEXICON.char_types,
         representation={"dropout": 0.2, **REPRESENTATIONS[representation]},
         encoder=fitting(encoder, head),
         head={**rate, **HEADS[head]},

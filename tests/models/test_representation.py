@@ -206,8 +206,8 @@ def represented(**options):
     parts = {"words": {"dim": 3}, "chars": None, "dropout": 0.0, **options}
     return build(
         representation=parts,
-        num_trained_words=30,
-        num_frozen_words=4,
+        num_trained=30,
+        num_frozen=4,
         num_chars=NUM_CHARS,
         vector_sizes=(3, 5) if "vectors" in options else None,
         encoder_sizes=BERT if "bert" in options else None,

@@ -45,8 +45,8 @@ SMALL = "projection", "softmax"  # what a step does with its batch is the same w
 def model_with(chars, dropout=0.3, parts=SMALL):
     return models.build(
         num_labels=LABELS,
-        num_trained_words=12,
-        num_frozen_words=0,
+        num_trained=12,
+        num_frozen=0,
         num_chars=20,
         representation={
             "words": {"dim": 6},

@@ -24,7 +24,7 @@ def build(head="softmax", encoder=STAGED, chars="cnn"):
     chars = {"name": chars, "dim": 3}
     noise = {"dropout": 0.3, "word_dropout": 0.3}
     model = draws.build(
-        num_trained_words=20,
+        num_trained=20,
         num_chars=9,
         representation={"words": words, "chars": chars, **noise},
         encoder=encoder,
