@@ -406,14 +406,11 @@ def _restarts(folder: Workdir, seed: Any) -> list[Path]:
     seeds = folder.seeds()
     if not seeds:
         raise InputError(f"holds no restarts, got seed={seed!r}", folder.path)
-    chosen = seeds if seed == "all" else [seed]
-    if any(number not in seeds for number in chosen):
-        raise InputError(
-            f"holds the restarts of seeds {', '.join(map(str, seeds))}: expected one "
-            f"of them or 'all' as the seed, got {seed!r}",
-            folder.path,
-        )
-    return [folder.seed(int(number)).path for number in chosen]
+    if seed != "all" and seed not in seeds:
+        known = ", ".join(map(str, seeds))
+        message = f"holds the restarts of seeds {known}, got {seed!r}; 'all' is for all"
+        raise InputError(message, folder.path)
+    return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
 
 
 def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -> None:
