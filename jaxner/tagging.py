@@ -17,19 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import fields, inference, models
+from jaxner import driver, fields, inference, models
 from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import (
-    encoded,
-    of_each,
-    of_every,
-    over_batches,
-    round_up,
-    sentences_of,
-)
+from jaxner.driver import encoded, of_each, over_batches, round_up, sentences_of
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.models import check_key
@@ -229,7 +222,7 @@ def tag(
         constrained=constrained,
     )
     is_encoded = isinstance(tokens, Sentence)
-    return ids if is_encoded else of_every(params.vocabulary.decode, ids)
+    return ids if is_encoded else driver.of_every(params.vocabulary.decode, ids)
 
 
 def label_split(

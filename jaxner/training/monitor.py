@@ -69,7 +69,10 @@ class Monitor:
         self._compiled: set[Any] = set()
         self._compiled_in = 0.0  # seconds
         self._has_legend = False
-        self._writer = None if tensorboard is None else _summary_writer(tensorboard)
+        self._writer: Any = None
+        if tensorboard is not None:
+            library = errors.optional("tensorboardX", "--config.tensorboard")
+            self._writer = library.SummaryWriter(str(tensorboard))
 
     def __enter__(self) -> Monitor:
         self._bar.start()
@@ -157,8 +160,3 @@ class Monitor:
         for name, value in metrics.items():
             if self._writer is not None and value is not None:  # None: undefined
                 self._writer.add_scalar(name, value, metrics["step"])
-
-
-def _summary_writer(folder: Path):
-    library = errors.optional("tensorboardX", "--config.tensorboard")
-    return library.SummaryWriter(str(folder))
