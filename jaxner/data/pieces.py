@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -205,9 +206,14 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
             return word_pieces(vocab, max_length, **_normalisation(folder, vocab))
     except InputError as error:
         raise InputError(error.message, error.path or path) from None
+    hint = ""
+    slow = itertools.chain(*map(path.parent.glob, ("*.model", "merges.txt")))
+    if any(slow):
+        place = repr(str(folder))
+        hint = '. To write tokenizer.json: python -c "import transformers as t; t.'
+        hint += f'AutoTokenizer.from_pretrained({place}).save_pretrained({place})"'
     raise FileNotFoundError(
-        f"No tokenizer in {folder}: expected vocab.txt or tokenizer.json, which "
-        "AutoTokenizer's save_pretrained of transformers writes"
+        f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
     )
 
 

@@ -184,3 +184,9 @@ def test_malformed_files_are_named(name, content, tmp_path):
     with pytest.raises(InputError) as error:
         pieces.read(tmp_path)
     assert str(error.value).startswith(str(tmp_path))
+
+
+def test_folders_of_slow_tokenizers_get_the_command_that_converts_them(tmp_path):
+    (tmp_path / "spm.model").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=r"save_pretrained\("):
+        pieces.read(tmp_path)

@@ -25,6 +25,7 @@ from tests.training.runs import (
     flags,
     losses,
     metrics_of,
+    start,
     write_vectors,
 )
 
@@ -185,6 +186,31 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
                 assert latest.step == step
     assert not (tmp_path / "run" / "result.json").exists()
     train.main_run(config, tmp_path / "run")
+    assert_same_run(tmp_path / "run", whole)
+
+
+_KILLED = """
+import sys, os, signal
+import train
+from pathlib import Path
+from jaxner.checkpoints import Checkpoints
+from tests import tiny
+save = Checkpoints.save
+def killed_save(self, step, arrays, progress):
+    save(self, step, arrays, progress)
+    if self.path.name == "best" and progress["epoch"] == 3:  # it is being written
+        os.kill(os.getpid(), signal.SIGKILL)
+Checkpoints.save = killed_save
+train.main_run(tiny.plain_config(Path(sys.argv[1])), sys.argv[2])
+"""
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_equals_uninterrupted(whole, corpus, tmp_path):
+    killed = start(["-c", _KILLED, corpus, tmp_path / "run"])
+    told, _ = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, told
+    train.main_run(tiny.plain_config(corpus), tmp_path / "run")
     assert_same_run(tmp_path / "run", whole)
 
 
