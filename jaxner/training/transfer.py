@@ -150,9 +150,8 @@ def _places(new: Sequence[str], old: Sequence[str]) -> np.ndarray:
 
 
 def _fits(new: tuple[int, ...], old: tuple[int, ...], rows: Any) -> bool:
-    sizes = zip(new, old, strict=len(new) == len(old))
-    same = all(a == b for axis, (a, b) in enumerate(sizes) if axis not in rows)
-    return len(new) == len(old) and same
+    axes = range(len(new))
+    return len(old) == len(new) and all(a in rows or new[a] == old[a] for a in axes)
 
 
 def _kinds(build: Callable[[Vocabulary], Any], vocabulary: Vocabulary):
