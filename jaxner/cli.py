@@ -202,10 +202,10 @@ class Parser(argparse.ArgumentParser):
         for argument in arguments:
             flag, equals, value = argument.partition("=")
             name = "--" + flag[2:].replace("_", "-")
-            if name in options:
-                known.append(name + equals + value)
-            elif not flag.startswith("--") or "--" in (flag, *known):
+            if not flag.startswith("--") or "--" in (flag, *known):
                 known.append(argument)
+            elif name in options:
+                known.append(name + equals + value)
             elif close := difflib.get_close_matches(name, options, 1, cutoff):
                 self.error(f"unknown option {flag}. Did you mean {close[0]}?")
             elif self.takes_overrides:

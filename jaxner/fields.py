@@ -144,7 +144,6 @@ Column = Annotated[int, Range(least=-1000, most=1000)]
 _KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
 Encoding = Annotated[str, Encodings(_KNOWN)]
 
-
 NONE = types.NoneType
 
 
@@ -190,8 +189,9 @@ class Kind(NamedTuple):
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
         if self.is_several:
-            parts = text.strip("()[] ").split(",")
-            return tuple(self.each.read(part.strip(" '\"")) for part in parts if part)
+            parts = [x.strip(" '\"") for x in text.strip("()[] ").split(",")]
+            is_path = self.type is Path  # an empty one is an unset variable's
+            return tuple(self.each.read(part) for part in parts if part or is_path)
         try:
             return _TYPES[self.type][2](text)
         except (KeyError, ValueError):
@@ -217,6 +217,7 @@ class Kind(NamedTuple):
             if value in rule:
                 return None
             wanted, note = str(rule), rule.note and f": {rule.note}"
+        value = str(value) if isinstance(value, Path) else value
         return f"{name} must be {wanted}, got {value!r}{note}"
 
 

@@ -102,8 +102,10 @@ def test_values_of_options(arguments, expected):
 
 def test_positional_arguments_and_what_follows_two_hyphens():
     assert parsed()[0] == [Path("f"), None]
+    parser = cli.parser_of(everything)
+    assert parser.parse(["xxis_on", "--needed=x"])[0] == [Path("xxis_on"), None]
     arguments = ["--needed=x", "--", "--number"]
-    assert cli.parser_of(everything).parse(arguments)[0] == [Path("--number"), None]
+    assert parser.parse(arguments)[0] == [Path("--number"), None]
 
 
 @pytest.mark.parametrize(
