@@ -199,7 +199,9 @@ class Parser(argparse.ArgumentParser):
         """Returns arguments with one spelling, and overrides of a config by name."""
         options, overrides = self._option_string_actions, {}
         known, cutoff = [], 0.85 if self.takes_overrides else 0.6
-        for argument in arguments:
+        rest = [*arguments]
+        while rest:
+            argument = rest.pop(0)
             flag, equals, value = argument.partition("=")
             name = "--" + flag[2:].replace("_", "-")
             if not flag.startswith("--") or "--" in (flag, *known):
@@ -209,7 +211,10 @@ class Parser(argparse.ArgumentParser):
             elif close := difflib.get_close_matches(name, options, 1, cutoff):
                 self.error(f"unknown option {flag}. Did you mean {close[0]}?")
             elif self.takes_overrides:
-                overrides[flag[2:]] = value if equals else "true"
+                if not equals:
+                    is_alone = not rest or rest[0].startswith("--")
+                    value = "true" if is_alone else rest.pop(0)
+                overrides[flag[2:]] = value
             else:
                 self.error(f"unknown option {flag}")
         return known, overrides

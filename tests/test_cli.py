@@ -92,6 +92,7 @@ def parsed(*arguments):
         (["--needed=a-b_c=d"], {"needed": "a-b_c=d"}),
         (["--config.a-b=c-d"], {"config.a-b": "c-d"}),
         (["--config.a", "--is-on"], {"config.a": "true", "is_on": True}),
+        (["--config.a", "3"], {"config.a": "3"}),
         (["--anything=1"], {"anything": "1"}),
     ],
 )
