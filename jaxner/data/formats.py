@@ -315,6 +315,9 @@ def columns(file: File) -> Iterator[Example]:
         return
     split = _at_tabs if "\t" in lines[number] else cells_of
     names = [cell.strip().lower() for cell in split(lines[number])]
+    if len(names) == 1:
+        message = "expected a token and a label between tabs or spaces, got one column"
+        return file.fail(number + 1, message, lines[number])
 
     def column(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)
@@ -503,9 +506,12 @@ def json_pieces(record: Mapping[str, Any], options: Options) -> list[Example]:
 
 
 def _strings(values: Any) -> tuple[str, ...]:
-    for value in values if isinstance(values, list) else [None]:
-        if not isinstance(value, str) or not value.strip(" ") or {*value} & {*"\t\r\n"}:
-            message = "expected strings, not blank, without tabs and line ends, got "
+    are_listed = isinstance(values, list)
+    for value in values if are_listed else [values]:
+        is_text = are_listed and isinstance(value, str) and value.strip(" ")
+        if not is_text or {*value} & {*"\t\r\n"}:
+            message = "expected a list of strings, not blank, without tabs and line "
+            message += "ends, got "
             raise InputError(f"{message}{value!r}")
     return tuple(values)
 

@@ -277,7 +277,7 @@ def c12(number, entity="*", word="a"):
 BAD = [
     ("a.conll", "-DOCSTART- O\n \n\t\n", {}, [0]),
     ("a.conll", "a O\nb c O\nd\n\ne\n", {}, [2, 3, 5]),
-    ("a.conll", "a\nb\n", {}, [0]),
+    ("a.conll", "a\nb\n", {}, [1]),
     ("a.conll", "a\tO\nNew York\nb\tO\t\n", {}, [2, 3]),
     ("a.conll", "a\tO\n\tO\nb\t \n", {}, [2, 3]),
     ("a.conll", "a O\rb O\r", {}, [1]),
