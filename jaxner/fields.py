@@ -311,9 +311,9 @@ def read(text: str, hint: Any) -> Any:
     """
     is_list = text[:1] in ("(", "[") or "," in text
     likely = sorted(kinds(hint), key=lambda k: (k.type is str, k.is_several != is_list))
-    values = [(kind.problem(kind.read(text), ""), kind.read(text)) for kind in likely]
-    fitting = [value for problem, value in values if not problem]
-    return [*fitting, *(value for _, value in values if value != text), text][0]
+    readings = [(kind, kind.read(text)) for kind in likely]
+    fitting = [value for kind, value in readings if not kind.problem(value, "")]
+    return [*fitting, *(value for _, value in readings if value != text), text][0]
 
 
 def argument(hint: Any) -> Callable[[str], Any]:
