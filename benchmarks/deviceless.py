@@ -17,6 +17,9 @@ counts, a loop's once, over the memory's bandwidth.
 
 `--orders` sets the papers' ratios of speed beside the ratios of kernels, on an H100, in
 batches of 128 sentences (training: 10); a document has eight.
+
+`--targets here` also runs each program, on this machine's device: "ms" is the time of a
+call, "launched" the kernels that the profiler saw in it, on a GPU.
 """
 
 from __future__ import annotations
@@ -29,8 +32,11 @@ import math
 import multiprocessing
 import os
 import re
+import statistics
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -70,6 +76,7 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 PODS = {1: "1x1", 8: "2x4", 64: "8x8", 256: "16x16"}
 """Topology of a v5e pod, by its number of chips."""
 TARGETS = ("h100", *(f"v5e-{chips}" for chips in PODS))
+HERE = "here"
 BATCHES = {"train": (10, 32, 128), "tag": (1, 32, 128)}
 LONGEST = 26  # tokens of a sentence
 _BANDWIDTH = {"h100": 3.35e12, "v5e": 0.82e12}  # bytes a second
@@ -148,6 +155,8 @@ def _size(shapes: str) -> int:
 
 def compile_for(function: Any, target: str, *args: Any, split: int) -> Any:
     """Returns a program for a target; argument `split` is split between its chips."""
+    if target == HERE:
+        return jax.jit(function).lower(*args).compile()
     if target == "h100":
         platform, name = "cuda", "gpu"
         options = {"topology": "1x1x1", "target_config": H100}
@@ -168,6 +177,30 @@ def compile_for(function: Any, target: str, *args: Any, split: int) -> Any:
     ]
     traced = jax.jit(function).trace(*shapes)
     return traced.lower(lowering_platforms=(platform,)).compile()
+
+
+def measure_here(program: Any, args: Sequence[Any], calls: int = 50) -> dict[str, Any]:
+    """Returns how long a call of a program takes, and how many kernels it launches."""
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            result = program(*args)  # the host runs ahead, as in training
+        jax.block_until_ready(result)
+        return (time.perf_counter() - start) / calls
+
+    args = jax.device_put(args)
+    seconds()
+    median = statistics.median(seconds() for _ in range(5))
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            jax.block_until_ready(program(*args))
+        (file,) = Path(folder).rglob("*.xplane.pb")
+        planes = list(jax.profiler.ProfileData.from_file(str(file)).planes)
+    streams = [x for plane in planes if "GPU" in plane.name for x in plane.lines]
+    names = [e.name for x in streams if x.name.startswith("Stream") for e in x.events]
+    launched = sum("mem" not in name.lower() for name in names)  # Memcpy, Memset
+    return {"ms": 1e3 * median, "launched": launched}
 
 
 # --- Programs -------------------------------------------------------------------------
@@ -228,14 +261,16 @@ def row(job: tuple[dict[str, Any], tuple[Any, ...]]) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     counted, memory = count(program.as_text()), program.memory_analysis()
     moved = (program.cost_analysis() or {}).get("bytes accessed", 0.0)
-    by_memory = moved / _BANDWIDTH[target.partition("-")[0]]
-    by_launches = counted["kernels"] * _LAUNCH if target == "h100" else 0.0
+    by_memory = moved / _BANDWIDTH.get(target.partition("-")[0], math.inf)
+    by_launches = counted["kernels"] * _LAUNCH if target in ("h100", HERE) else 0.0
+    measured = measure_here(program, args) if target == HERE else {}
     return {
         **about,
         **counted,
         "MB": (memory.argument_size_in_bytes + memory.temp_size_in_bytes) / 1e6,
         "estimate, ms": 1e3 * max(by_launches, by_memory),
         "compiled, s": seconds,
+        **measured,
     }
 
 
@@ -243,7 +278,8 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
     """Yields what to compile: figures of a row, and arguments of `programs`."""
     if options.orders:
         for key, table in papers.TABLES.items():
-            about = {"table": key, "mode": table["mode"], "target": "h100"}
+            target = HERE if HERE in options.targets else "h100"
+            about = {"table": key, "mode": table["mode"], "target": target}
             about["batch"] = {"train": 10, "tag": 128}[table["mode"]]
             for name, (program, ratio) in papers.systems_of(table).items():
                 yield about | {"published": ratio, "system": name}, program
@@ -258,18 +294,20 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Compiles in two processes; prints and stores each row as a line of JSON."""
+    """Compiles in other processes; prints and stores each row as a line of JSON."""
     made = measure.parser(__doc__)
     made.add_argument("--systems", nargs="+", choices=SYSTEMS)
-    made.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS)
+    made.add_argument("--targets", nargs="+", choices=(HERE, *TARGETS))
+    made.set_defaults(targets=TARGETS)
     made.add_argument("--modes", nargs="+", choices=BATCHES, default=[*BATCHES])
     made.add_argument("--batches", nargs="+", type=int)
     made.add_argument("--orders", action="store_true")
     options = measure.parse(made, argv)
-    os.environ.update(ENVIRONMENT)
+    is_here = HERE in options.targets
+    os.environ.update({} if is_here else ENVIRONMENT)
     spawn = multiprocessing.get_context("spawn")
     bases: dict[str, int] = {}  # kernels of each table's first system
-    with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
+    with concurrent.futures.ProcessPoolExecutor(2 - is_here, spawn) as pool:
         for figures in pool.map(row, jobs(options)):
             if options.orders:
                 base = bases.setdefault(figures["table"], figures["kernels"])

@@ -163,13 +163,14 @@ class Worker(subprocess.Popen):
 
     def __init__(self, tree: Path, mode: str, **task: Any):
         worker = str(Path(__file__).with_name("worker.py"))
+        paths = [str(tree), os.environ.get("PYTHONPATH", "")]
         super().__init__(
             [sys.executable, "-P", worker, mode, json.dumps(task)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(tree)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
 
     def __call__(self) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -106,6 +108,14 @@ def test_kernels_of_a_program():
         "collectives": 3,
         "collective MB": (4 * 8 + 2 * 16 + 4 * (8 + 2 * 3)) / 1e6,
     }
+
+
+def test_a_program_is_measured_here():
+    args = (jnp.ones(4),)
+    program = jax.jit(jnp.sin).lower(*args).compile()
+    figures = deviceless.measure_here(program, args, calls=2)
+    assert figures["ms"] > 0
+    assert figures["launched"] == 0  # a CPU has no streams of kernels
 
 
 KERNELS = {"h100": 151, "v5e-8": 528}

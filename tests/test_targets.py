@@ -12,6 +12,7 @@ import jaxner
 import train
 from jaxner import inference
 from jaxner.inference import tree
+from jaxner.models.layers import Carry, lstm_scan
 from jaxner.training import optimizers
 from jaxner.types import FORBIDDEN, Potentials
 from tests import fence
@@ -74,6 +75,26 @@ def test_a_long_chain_stays_exact_in_float32():
     np.testing.assert_allclose(total, exact[0], rtol=1e-6)
     np.testing.assert_allclose(marginals, exact[2], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(labels, exact[3])
+
+
+@pytest.mark.parametrize("length", [3, 8])
+def test_an_unrolled_lstm_has_the_gradient_of_a_loop(length, float64):
+    rng = np.random.default_rng(length)
+    draws = [rng.normal(size=x) for x in ((5,), (5,), (length, 20), (5, 20), (5,))]
+    *carry, gates, kernel, state_mask = map(jnp.asarray, draws)
+    mask = jnp.arange(length) > 0  # padding at the front, as a backward cell meets it
+
+    def loss(args, unroll):
+        state, gates, kernel = args
+        outputs, end = lstm_scan(state, gates, kernel, mask, state_mask, unroll)
+        leaves = jax.tree.leaves((outputs, end))
+        return sum(jnp.sum(jnp.sin(leaf)) for leaf in leaves)
+
+    args = Carry(*carry), gates, kernel
+    for ours, loop in zip(
+        *(jax.tree.leaves(jax.grad(loss)(args, n)) for n in (8, 1)), strict=True
+    ):
+        np.testing.assert_allclose(ours, loop, rtol=0, atol=1e-12)
 
 
 def test_a_gradient_is_clipped_by_one_sum(accelerator):

@@ -397,6 +397,9 @@ def _tangents(unroll, primals, tangents):
     # the backward loop: gradients take 0.6 of the time that a plain scan's take.
     d_gates = d_gates + states @ d_kernel
 
+    rest = jnp.zeros(-5 * size % 64)  # in other sizes, XLA pads each product
+    padded = jnp.pad(kernel, ((0, 0), (0, size + len(rest))))
+
     # The backward loop recomputes the slopes, which is faster than storing them.
     @functools.partial(jax.checkpoint, prevent_cse=False)
     def follow(d_carry, inputs):
@@ -404,13 +407,22 @@ def _tangents(unroll, primals, tangents):
         i, f, o, candidate, memory = jnp.split(saved, 5)
         squashed = jnp.tanh(memory)
         d_state = d_carry.state if state_mask is None else d_carry.state * state_mask
-        d_i, d_f, d_o, d_candidate = jnp.split(d_gates + d_state @ kernel, 4)
-        d_memory = f * d_carry.memory + before * f * (1 - f) * d_f
+        d_before = d_carry.memory
+        if unroll > 1:
+            # The backward loop then writes both by one kernel, behind the barrier.
+            d_both = jnp.concatenate([d_gates, d_before, rest]) + d_state @ padded
+            d_both = jax.lax.optimization_barrier(d_both)
+            d_gates, d_before = d_both[: 4 * size], d_both[4 * size : 5 * size]
+        else:
+            d_gates += d_state @ kernel
+        d_i, d_f, d_o, d_candidate = jnp.split(d_gates, 4)
+        d_memory = f * d_before + before * f * (1 - f) * d_f
         d_memory += candidate * i * (1 - i) * d_i + i * (1 - candidate**2) * d_candidate
         d_output = o * (1 - squashed**2) * d_memory + squashed * o * (1 - o) * d_o
         d_output = d_output.astype(d_carry.state.dtype)
-        new = jax.tree.map(
-            functools.partial(jnp.where, real), Carry(d_output, d_memory), d_carry
+        new = Carry(
+            jnp.where(real, d_output, d_carry.state),
+            jnp.where(real, d_memory, d_before),
         )
         return new, jnp.where(real, d_output, 0.0)
 
@@ -469,7 +481,9 @@ def bilstm(
         masks = jnp.repeat(jnp.stack([mask, mask[::-1]], axis=1), units, axis=1)
         cells = jax.tree.map(jnp.concatenate, (carry, kernel, state_mask))
         is_known = isinstance(mask.shape[0], int)  # only such a scan can be unrolled
-        scan = functools.partial(lstm_scan, unroll=8 if is_known else 1)
+        divisors = (n for n in range(8, 33) if is_known and mask.shape[0] % n == 0)
+        unroll = max(divisors, default=8 if is_known else 1)
+        scan = functools.partial(lstm_scan, unroll=unroll)
         run: Any = jax.vmap(scan, (0, 1, 0, 1, 0), (1, 0))
         outputs, end = run(cells[0], gates, cells[1], masks, cells[2])
         outputs = jnp.moveaxis(outputs.reshape(-1, 2, units, size), 1, 0)
