@@ -78,17 +78,15 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
     """Prints the tables, or writes them into the README, the docs and the results."""
     lines, file = results.lines(), results.folder / "bootstrap.json"
     known = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    costs, equal = results.costs(), tables.under_equal_vectors(published, lines)
+    costs = results.costs()
     report = tables.report(published, lines, known, costs)
     if not write:
         print(report, end="")
         return
     disk.write_text(file, json.dumps(known, indent=1) + "\n")
     disk.write_text(results.folder / "README.md", report)
-    short = [cell for cell in equal if cell.main]
-    for name, cells in (("README.md", short), ("docs/systems.md", equal)):
+    for name, table in tables.pages(published, lines, costs).items():
         text = (ROOT / name).read_text("utf-8")
-        table = tables.systems(cells, lines, costs)
         disk.write_text(ROOT / name, tables.inserted(text, table))
 
 

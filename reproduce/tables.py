@@ -77,6 +77,15 @@ def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
     return _markdown(columns, rows)
 
 
+def pages(published: Published, lines: Sequence[Line], costs: Costs) -> dict[str, str]:
+    """Returns tables by page: main systems; in the docs also those with enough runs."""
+    equal = under_equal_vectors(published, lines)
+    main = [cell for cell in equal if cell.main]
+    more = [x for x in equal if x.main or len(finished(x, lines)) >= MIN_RUNS]
+    chosen = {"README.md": main, "docs/systems.md": more}
+    return {page: systems(cells, lines, costs) for page, cells in chosen.items()}
+
+
 def inserted(text: str, table: str) -> str:
     """Returns a text with the table inserted between its two marks."""
     before, begin, rest = text.partition(BEGIN)
@@ -194,9 +203,12 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
         for line in finished(cell, lines):
             options = line["overrides"].items()
             changed = " ".join(f"{k}={v}" for k, v in options if k not in shown)
-            if changed:
-                settings.setdefault(changed, {})[f"`{cell.id}`"] = None
-    notes += [f"Run with `{x}`: {', '.join(names)}." for x, names in settings.items()]
+            kinds = {*line.get("device_kind", ())} - {"cpu"}
+            how = f" with `{changed}`" if changed else ""
+            how += "".join(f", on {kind}" for kind in kinds)
+            if how:
+                settings.setdefault(how, {})[f"`{cell.id}`"] = None
+    notes += [f"Run{how}: {', '.join(names)}." for how, names in settings.items()]
     notes += [
         f"Failed: `{x['cell']}`, seed {x['seed']}: {x['error']}"
         for x in lines
