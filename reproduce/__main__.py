@@ -23,7 +23,7 @@ from jaxner import disk
 from jaxner.errors import InputError
 from reproduce import tables
 from reproduce.plan import Plan, Published
-from reproduce.queue import PLATFORMS, ROOT, Queue
+from reproduce.queue import ROOT, Queue
 from reproduce.results import Results
 
 
@@ -44,7 +44,6 @@ def main(argv: list[str] | None = None) -> None:
     add("--write", action="store_true", help="with --tables: into README and docs")
     add("--hours", type=float, help="stop after this many hours")
     add("--retry", action="store_true", help="repeat runs that failed")
-    add("--device", choices=PLATFORMS, help="default: the one that JAX finds")
     add("--results", type=Path, default=ROOT / "results", help="folder of results")
     add("--runs", type=Path, default=ROOT / "runs/reproduce", help="folder of runs")
     argv = sys.argv[1:] if argv is None else argv
@@ -64,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     plan = Plan.load()
     jobs = plan.jobs(published.cells, options.seeds)
     jobs = [job for job in jobs if not chosen or job.cell in chosen]
-    queue = Queue(plan, results, options.runs, options.device)
+    queue = Queue(plan, results, options.runs)
     if not options.list:
         return queue.work(jobs, options.hours, options.retry)
     seeds: dict[tuple[str, str, str], list[str]] = {}

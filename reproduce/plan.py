@@ -5,13 +5,13 @@ The two TOML files describe their fields.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxner import fields
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 
@@ -66,27 +66,19 @@ class Published(NamedTuple):
             if cell.id in cells:
                 raise InputError(f"the cell {cell.id} occurs twice", path)
             expected = ("accuracy",) if cell.figure == "accuracy" else scoring.RULES
-            known(f"rule of {cell.id}", cell.rule, expected)
+            fields.check_word(f"rule of {cell.id}", cell.rule, expected)
             cells[cell.id] = cell
         return cls(cells, tables, content["claim"], content["reference"])
 
     def cell(self, name: str) -> Cell:
         """Returns a cell by its id; raises InputError if the id is unknown."""
-        return self.cells[known("cell", name, self.cells)]
+        fields.check_word("cell", name, self.cells)
+        return self.cells[name]
 
     def of_table(self, table: str) -> list[Cell]:
         """Returns the cells of a table; raises InputError if the table is unknown."""
-        known("table", table, self.tables)
+        fields.check_word("table", table, self.tables)
         return [cell for cell in self.cells.values() if cell.table == table]
-
-
-def known(kind: str, name: str, names: Iterable[str]) -> str:
-    """Returns `name` if it is in `names`; else raises InputError with similar names."""
-    names = list(names)
-    if name not in names:
-        close = difflib.get_close_matches(name, names, 4, 0.4) or names[:8]
-        raise InputError(f"Unknown {kind} {name!r}; known are {', '.join(close)} …")
-    return name
 
 
 class Job(NamedTuple):

@@ -26,12 +26,11 @@ from reproduce.results import FAILED, Results
 
 ROOT = Path(__file__).parents[1]
 MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
-PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
 STOPPED = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
 
 
 def train(
-    job: Job, flags: Sequence[str], folder: Path, device: str | None, seconds: float
+    job: Job, flags: Sequence[str], folder: Path, seconds: float
 ) -> tuple[int, str]:
     """Trains or resumes a run in another process, with its output in `train.log`.
 
@@ -42,8 +41,6 @@ def train(
     # All seeds of a cell share compiled programs.
     compiled = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
     environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
-    if device:
-        environment["JAX_PLATFORMS"] = PLATFORMS[device]
     command = ["-m", "jaxner", "train", "--config", job.cell.config, *flags]
     with (folder / "train.log").open("a") as log:
         process = subprocess.Popen(
@@ -76,7 +73,6 @@ class Queue:
     plan: Plan
     results: Results
     runs: Path
-    device: str | None = None
     log: Callable[[str], object] = print
     train: Callable[..., tuple[int, str]] = train
 
@@ -139,16 +135,15 @@ class Queue:
             options["init_from"] = self._folder(job.cell.begins_with, job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
         self.log(f"{job}: {' '.join(flags)}")
-        status, error = self.train(job, flags, folder, self.device, seconds)
-        about = job, overrides, self.device or "default"
+        status, error = self.train(job, flags, folder, seconds)
         if status in STOPPED:
             return status
         if status == 0:
-            line, rule = results.line_of(*about, folder), job.cell.rule
+            line, rule = results.line_of(job, overrides, folder), job.cell.rule
             dev, test = line["dev"][rule], line["test"][rule]
             self.log(f"{job}: dev {dev:.2f}, test {test:.2f} ({rule})")
         else:
-            line = results.begun(*about, FAILED) | {"error": error}
+            line = results.begun(job, overrides, FAILED) | {"error": error}
             self.log(f"{job}: failed: {error}")
         self.results.add(job.cell.table, line)
         return status

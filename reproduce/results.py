@@ -71,21 +71,21 @@ def _read(file: Path) -> list[Line]:
         raise InputError(message, file, error.lineno) from None
 
 
-def begun(job: Job, overrides: Mapping[str, Any], device: str, status: str) -> Line:
+def begun(job: Job, overrides: Mapping[str, Any], status: str) -> Line:
     """Returns the fields that all lines have."""
     line = {"cell": job.cell.id, "seed": job.seed, "status": status}
     line |= {"config": job.cell.config, "overrides": dict(overrides)}
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return line | {"commit": environment.commit(), "device": device, "date": date}
+    return line | {"commit": environment.commit(), "date": date}
 
 
-def line_of(job: Job, overrides: Mapping[str, Any], device: str, folder: Path) -> Line:
+def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
     """Returns the line of a finished run."""
     run, cell = Workdir(folder), job.cell
     result, about = run.read_json("result.json"), run.read_json("environment.json")
     config = run.read_json("config.json")
     data = {name: about["data"][name]["sha256"] for name in ("train", "dev")}
-    line = begun(job, overrides, device, DONE)
+    line = begun(job, overrides, DONE)
     line["commit"] = " ".join(about.get("commits", [line["commit"]]))
     tallies = {split: sentence_counts(cell, run, split) for split in ("dev", "test")}
     packed = {

@@ -132,7 +132,7 @@ class Fake:
     def __init__(self, *endings):
         self.endings, self.calls = list(endings), []
 
-    def __call__(self, job, flags, folder, device, seconds):
+    def __call__(self, job, flags, folder, seconds):
         self.calls.append((job.cell.id, job.seed))
         status = self.endings.pop(0) if self.endings else 0
         if status == 0:
@@ -148,7 +148,7 @@ def queue_of(folder, trainer, **options):
 
 
 def test_a_finished_run_has_a_line(tmp_path):
-    queue, _ = queue_of(tmp_path, Fake(), device="cpu")
+    queue, _ = queue_of(tmp_path, Fake())
     queue.work(JOBS)
     lines = queue.results.by_job()
     assert set(lines) == {(job.cell.id, job.seed) for job in JOBS}
@@ -161,7 +161,7 @@ def test_a_finished_run_has_a_line(tmp_path):
     counts = results.sentence_counts(OTHER, Workdir(folder), "test")["ncrfpp"]
     np.testing.assert_array_equal(results.counts(line, "ncrfpp"), counts)
     tags = OTHER._replace(figure="accuracy", rule="accuracy")
-    line = results.line_of(Job(tags, 0), {}, "cpu", folder)
+    line = results.line_of(Job(tags, 0), {}, folder)
     assert line["dev"] == {"accuracy": 100.0}
     assert 99 < line["test"]["accuracy"] < 100
     again = Fake()
@@ -223,7 +223,7 @@ def test_a_run_is_trained_stopped_and_resumed(corpus, tmp_path):
     assert status in (143, -signal.SIGTERM)
     status, last = train(JOBS[0], flags, folder, "cpu", float("inf"))
     assert status == 0, last
-    line = results.line_of(JOBS[0], {}, "cpu", folder)
+    line = results.line_of(JOBS[0], {}, folder)
     assert line["epochs"] == 3
     status, last = train(JOBS[0], ["--config.nope=1"], folder, None, 100.0)
     assert status in (1, 2)
@@ -340,7 +340,7 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
             folder = tmp_path / f"{name}-{seed}"
             finish(folder, missed)
             job = Job(KNOWN.cell(name), seed)
-            lines.append(results.line_of(job, {}, "cpu", folder))
+            lines.append(results.line_of(job, {}, folder))
             shutil.rmtree(folder)
         return lines
 
