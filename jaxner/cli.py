@@ -60,6 +60,12 @@ def run(arguments: Sequence[str]) -> None:
     nobody reads the output any more.
     """
     name, *rest = arguments or ["--help"]
+    with _errors(name, shows_traceback="--verbosity=1" in rest):
+        _run(name, rest)
+        sys.stdout.flush()
+
+
+def _run(name: str, rest: list[str]) -> None:
     if name in _HELP:
         lines = (f"  {name:11}{about}" for name, (_, about) in COMMANDS.items())
         print(_OVERVIEW.format("\n".join(lines)))
@@ -85,9 +91,7 @@ def run(arguments: Sequence[str]) -> None:
         if name != "train" or not config:
             return
         name, function, rest = "options", module.options, [config]
-    with _errors(name, shows_traceback="--verbosity=1" in rest):
-        call(function, rest)
-        sys.stdout.flush()
+    call(function, rest)
 
 
 def call(function: Callable, arguments: Sequence[str]) -> Any:

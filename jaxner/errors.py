@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,10 +69,15 @@ def using(path: Path) -> Iterator[None]:
         raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 
-def optional(module: str, feature: str) -> Any:
-    """Returns a module that only one feature needs; ImportError: it is missing."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        raise ImportError(f"{feature} needs {package}: pip install {package}") from None
+def optional(module: str, feature: str, *more: str) -> Any:
+    """Returns a module that one feature needs; raises ImportError if any is missing."""
+    missing = []
+    for name in (module, *more):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            missing.append(name.partition(".")[0].replace("_", "-"))
+    if missing:
+        packages = " ".join(missing)
+        raise ImportError(f"{feature} needs {packages}: pip install {packages}")
+    return sys.modules[module]

@@ -259,8 +259,9 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")
-def test_nobody_reads_the_output():
-    command = [sys.executable, "-m", "jaxner", "options", "grn"]
+@pytest.mark.parametrize("arguments", [["options", "grn"], ["--help"]])
+def test_nobody_reads_the_output(arguments):
+    command = [sys.executable, "-m", "jaxner", *arguments]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
     )

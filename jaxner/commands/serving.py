@@ -43,8 +43,7 @@ def serve(
         min_probability: That of entities where a request has none, as of jaxner tag.
         limits: What the service accepts.
     """
-    for module in ("starlette", "uvicorn", "prometheus_client"):
-        optional(module, "jaxner serve")
+    optional("starlette", "The service", "uvicorn", "prometheus_client")
     if (workdir is None) == (model is None):
         raise InputError("Expected either --workdir or --model.")
     from jaxner import exported, tagger

@@ -37,8 +37,7 @@ def check(path: str | os.PathLike[str], *paths: str | os.PathLike[str] | None) -
                 f"Expected two files, got {file} twice: it is the report's"
             )
         disk.check(file, *paths)
-    for module in ("matplotlib", "jinja2"):
-        errors.optional(module, "A report")
+    errors.optional("matplotlib", "A report", "jinja2")
 
 
 def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
