@@ -164,13 +164,15 @@ class Worker(subprocess.Popen):
     def __init__(self, tree: Path, mode: str, **task: Any):
         worker = str(Path(__file__).with_name("worker.py"))
         paths = [str(tree), os.environ.get("PYTHONPATH", "")]
+        more = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        more["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # rivals share a GPU
         super().__init__(
             [sys.executable, "-P", worker, mode, json.dumps(task)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=tree,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env={**os.environ, **more},
         )
 
     def __call__(self) -> None:
@@ -222,7 +224,9 @@ def beside_peers(
     made.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
     made.add_argument("--batch", type=int, nargs="+", default=batches)
     made.add_argument("--against", type=Path, help="root of another checkout")
+    made.add_argument("--set", nargs="+", default=[], metavar="OPTION=VALUE")
     options = parse(made, argv)
+    changes = dict(pair.split("=", 1) for pair in options.set)
     report = Report(options.json)
     texts = [load(options.dataset, "train", options.limit)]
     rivals = peers.build(options.peers, texts[0], report.say)
@@ -236,7 +240,7 @@ def beside_peers(
     for batch in options.batch:
         theirs = peers.runs(rivals, batch, sentences if mode == "tag" else None)
         task = mode, options.systems, options, texts
-        timings, memory = race(*task, theirs, batch=batch)
+        timings, memory = race(*task, theirs, batch=batch, changes=changes)
         table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
         for row in table:
             row["peak, MiB"] = memory.get(row["system"])

@@ -66,7 +66,7 @@ def train(turn: Callable[[], None], task: Any) -> None:
     """Trains; each epoch is a turn."""
     changes = {"data.num_shapes": 1} if task["quick"] else {}
     changes |= {"batch_size": task["batch"], "seed": 0, "patience": 0}
-    changes |= {"num_epochs": 10_000, "data.min_count": 1, **task.get("changes", {})}
+    changes |= {"num_epochs": 10_000, "data.min_count": 1, **task["changes"]}
 
     class Turns(io.StringIO):
         """Standard output of the training; a line of an epoch ends a turn."""
@@ -90,7 +90,9 @@ def tag(turn: Callable[[], None], task: Any) -> None:
     train = list(read(Path(task["corpus"], "train.conll")))
     types = sorted({label[2:] for _, labels in train for label in labels} - {""})
     tagger = build(
-        config_of(task["config"], {}), [tokens for tokens, _ in train], types
+        config_of(task["config"], task["changes"]),
+        [tokens for tokens, _ in train],
+        types,
     )
     sentences = [tokens for tokens, _ in read(Path(task["corpus"], "test.conll"))]
     size = task["batch"] or len(sentences)
@@ -114,7 +116,8 @@ def main() -> None:
             os._exit(0)
 
     sys.stdin.readline()
-    {"train": train, "tag": tag}[sys.argv[1]](turn, json.loads(sys.argv[2]))
+    task = {"changes": {}} | json.loads(sys.argv[2])
+    {"train": train, "tag": tag}[sys.argv[1]](turn, task)
 
 
 if __name__ == "__main__":

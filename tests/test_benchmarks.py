@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from benchmarks import (
-    accelerator,
     deviceless,
     kernels,
     measure,
@@ -141,16 +140,18 @@ def test_accelerators_launch_few_kernels(tmp_path):
     assert rows["v5e-8"]["collective MB"] == pytest.approx(3.9, rel=0.1)
 
 
+GRN = ("--peers", "--systems", "GRN", "--batch")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "options"),
     [
-        (training, ["--peers", "--systems", "GRN", "--batch", "10"]),
-        (tagging, ["--peers", "--systems", "GRN", "--batch", "1", "--against", "."]),
+        (training, [*GRN, "10", "--set", "model.dtype=bfloat16"]),
+        (tagging, [*GRN, "1", "--against", "."]),
         (kernels, []),
         (startup, []),
         (papers, ["--tables", "idcnn-6", "grn-6-training"]),
-        (accelerator, ["--minutes", "0.2", "--only", "tagging"]),
     ],
 )
 def test_each_command_runs(module, options, tmp_path, monkeypatch):
