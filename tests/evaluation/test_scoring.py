@@ -15,7 +15,6 @@ from jaxner.data.schemes import convert, violations
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.scoring import ALONE, LOST, RULES, Counts, Task, score
-from tests.evaluation.conlleval_reference import conlleval
 
 TYPES = ("LOC", "PER", "x-y")
 SEQEVAL = {"IOB1": IOB1, "BIO": IOB2, "BIOES": IOBES, "BILOU": BILOU}
@@ -68,20 +67,6 @@ def test_seqeval_counts_the_same(scheme, well_formed):
         expected = seqeval_figures(gold, predicted, average=average, **options)
         assert getattr(strict, average) == same_as(expected)
     assert strict.ill_formed == sum(len(violations(x, scheme)) for x in predicted)
-
-
-@pytest.mark.parametrize("scheme", ["IOB1", "BIO", "BIOES", "IOE1", "IOE2"])
-def test_conlleval_counts_the_same(scheme):
-    gold, predicted = random_corpus(scheme)
-    expected = conlleval(gold, predicted, bioes=scheme == "BIOES")
-    assert score(gold, predicted).by_type == expected
-
-
-def test_we_see_a_break_between_e_and_b_that_the_program_does_not():
-    gold = [["B-PER", "E-PER", "B-PER", "E-PER"]]
-    predicted = [["B-PER", "I-PER", "I-PER", "E-PER"]]
-    assert conlleval(gold, predicted) == {"PER": (1, 1, 1)}
-    assert score(gold, predicted).overall == Counts(0, 1, 2)
 
 
 # --- The rules, by hand ---------------------------------------------------------------
