@@ -3,13 +3,12 @@
 import functools
 
 import jax
-import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxner.models import layers as convolution
-from jaxner.models.layers import convolve, windows
+from jaxner.models.layers import convolve
 from tests.models import draws
 
 DIM, SIZE = 6, 7
@@ -27,9 +26,10 @@ def always(monkeypatch):
     monkeypatch.setattr(convolution, "_SHARE", np.inf)
 
 
-def count_products(function, *arguments):
-    """Counts the matrix products of a compiled program."""
-    text = jax.jit(function).lower(*arguments).as_text()
+def count_products(function, *arguments, platform="cpu"):
+    """Counts the matrix products of a program."""
+    traced = jax.jit(function).trace(*arguments)
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
     return text.count("stablehlo.dot_general")
 
 
@@ -51,23 +51,6 @@ def test_both_forms_are_the_sum_over_taps(width, dilation, length, float64, alwa
         )
 
 
-def test_gradients_of_the_fast_form(float64, always):
-    """Of a batch, by input and kernel."""
-    width, dilation = 3, 2
-    x, kernel = draw(3, 5, 2), draw(width * 2, 3, seed=1)
-
-    def fast(x, kernel):
-        run = lambda x: convolve(x, kernel, width, dilation, by_tiles=True)  # noqa: E731
-        return jnp.sum(jnp.sin(jax.vmap(run)(x)))
-
-    def plain(x, kernel):
-        return jnp.sum(jnp.sin(windows(x, width, dilation) @ kernel))
-
-    assert count_products(fast, x, kernel) == width + 3, "the fast form is not taken"
-    slopes = (jax.jit(jax.grad(f, (0, 1)))(x, kernel) for f in (fast, plain))
-    draws.close(*slopes, 1e-10)
-
-
 @pytest.mark.parametrize(
     ("length", "dim", "width", "dilation", "products"),
     [
@@ -86,18 +69,7 @@ def test_the_fast_form_is_taken_where_it_pays(length, dim, width, dilation, prod
     x, kernel = jnp.zeros((2, length, dim)), jnp.zeros((width * dim, 100))
     assert count_products(run, x, kernel) == products
     assert count_products(functools.partial(run, by_tiles=False), x, kernel) == 1
+    for other in ("cuda", "tpu"):  # the target decides, not this machine
+        assert count_products(run, x, kernel, platform=other) == 1
     low = (array.astype(jnp.bfloat16) for array in (x, kernel))
     assert count_products(run, *low) == 1
-
-
-@pytest.mark.parametrize(
-    ("platform", "products"), [("cpu", 6), ("cuda", 1), ("tpu", 1)]
-)
-def test_the_target_decides_not_the_machine_that_compiles(platform, products):
-    def run(x, kernel):
-        return jax.vmap(lambda x: convolve(x, kernel, 3, by_tiles=True))(x)
-
-    x, kernel = jnp.zeros((2, 16, 100)), jnp.zeros((300, 100))
-    traced = jax.jit(run).trace(x, kernel)
-    program = traced.lower(lowering_platforms=(platform,)).as_text()
-    assert program.count("dot_general") == products

@@ -9,33 +9,19 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from tests.marks import slow
 from tests.models import draws
 from tests.sentences import spelled
 
 LABELS, PASSES = 3, 3
 LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
 QUIET = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
-ENCODERS = {
-    "bilstm": LSTM,
-    "transformer": {"name": "transformer", "num_layers": 1, "num_heads": 2}
-    | {"head_dim": 2, "attention_dropout": 0.5},
-    "lan": {"name": "lan", "hidden_dim": 2, "num_layers": 2, "num_heads": 2},
-}
-CHARACTERS = {
-    "cnn": {"name": "cnn", "dim": 3, "num_filters": 3, "dropout": 0.5},
-    "lstm": {"name": "lstm", "dim": 3, "hidden_dim": 2, "dropout": 0.5},
-    "intnet": {"name": "intnet", "dim": 3, "num_filters": 2, "growth": 2},
-}
 
 
-def build(encoder=LSTM, head="softmax", rates=(0.3, 0.3), chars=None, **more):
+def build(encoder=LSTM, head="softmax", rates=(0.3, 0.3), **more):
     """A model with rates of dropout of its representation and of its head."""
-    words = {"words": {"dim": 6}, "chars": chars, "dropout": rates[0]}
-    rate = {} if head == "scores" else {"dropout": rates[1]}
-    return draws.build(
-        representation=words, encoder=encoder, head={"name": head, **rate}, **more
-    )
+    words = {"words": {"dim": 6}, "chars": None, "dropout": rates[0]}
+    head = {"name": head, "dropout": rates[1]}
+    return draws.build(representation=words, encoder=encoder, head=head, **more)
 
 
 def refining(head="softmax", **options):
@@ -48,15 +34,7 @@ def refining(head="softmax", **options):
     return build(head=head, **more)
 
 
-def sentence(length=3, padded=None, width=2):
-    padded = padded or length
-    words, chars = np.zeros(padded, np.int32), np.zeros((padded, width), np.int32)
-    words[:length] = np.arange(2, 2 + length)
-    chars[:length, :2] = 1
-    whole = spelled(words, chars, np.arange(padded) < length)
-    return jax.tree.map(jnp.asarray, whole)
-
-
+SENTENCE = spelled(jnp.array([2, 3, 4]), jnp.ones((3, 2), int), jnp.ones(3, bool))
 KEYS = models.pass_keys(jax.random.key(0), PASSES)
 predict, drafted, refine, sample = (
     jax.jit(f, static_argnums=0)
@@ -64,10 +42,9 @@ predict, drafted, refine, sample = (
 )
 
 
-def emissions(model, keys=KEYS):
-    return np.asarray(
-        sample(model, draws.weights_of(model), sentence(), keys).emissions
-    )
+def emissions(model):
+    passes = sample(model, draws.weights_of(model), SENTENCE, KEYS)
+    return np.asarray(passes.emissions)
 
 
 # --- Passes ---------------------------------------------------------------------------
@@ -83,31 +60,14 @@ def test_only_the_named_part_has_dropout(part):
     np.testing.assert_allclose(passes, emissions(dropped), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("encoder", "chars"),
-    [("bilstm", "cnn"), *slow(("transformer", "intnet"), ("lan", "lstm"))],
-)
-def test_padding_and_batch_mates_change_no_sample(encoder, chars):
-    """Nor a longer word in the batch; masks are drawn by place."""
-    head = "scores" if encoder == "lan" else "softmax"
-    model = build(ENCODERS[encoder], head, chars=CHARACTERS[chars])
-    alone = emissions(model)
-    assert np.abs(alone[0] - alone[1]).max() > 1e-4
-    sentences = sentence(3, 5, 4), sentence(5, 5, 4), sentence(0, 5, 4)
-    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sentences)
-    passes = jax.jit(jax.vmap(models.sample, (None, None, 0, None)), static_argnums=0)
-    together = passes(model, draws.weights_of(model), batch, KEYS).emissions
-    np.testing.assert_allclose(together[0, :, :3], alone, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("over", ["scores", "probabilities"])
 def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
-    model, mask = build(head="crf", mc_dropout=mc_dropout), sentence().mask
-    key = models.sentence_key(jax.random.key(5), sentence())
+    model, mask = build(head="crf", mc_dropout=mc_dropout), SENTENCE.mask
+    key = models.sentence_key(jax.random.key(5), SENTENCE)
     weights, keys = draws.weights_of(model), models.pass_keys(key, PASSES)
-    predicted = predict(model, weights, sentence())
-    passes = sample(model, weights, sentence(), keys)
+    predicted = predict(model, weights, SENTENCE)
+    passes = sample(model, weights, SENTENCE, keys)
     if over == "scores":
         mean = np.mean(passes.emissions, axis=0)
         assert predicted.transitions is not None
@@ -131,29 +91,29 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     chances = CHANCES if soft else jnp.eye(LABELS)[CHANCES.argmax(axis=1)]
     reader = {"params": params["representation"]}
     reader["frozen"] = weights["frozen"]["refinement"]["representation"]
-    x = draws.apply(refinement.representation, reader, sentence())
-    read = x, chances @ params["label_vectors"], sentence().mask
+    x = draws.apply(refinement.representation, reader, SENTENCE)
+    read = x, chances @ params["label_vectors"], SENTENCE.mask
     features = draws.apply(refinement.streams, {"params": params["streams"]}, *read)
     head = draws.in_float64(weights)["refinement"]["head"]
     expected = draws.dense(head["emissions"], features)
-    emissions = refine(model, weights, sentence(), CHANCES).emissions
+    emissions = refine(model, weights, SENTENCE, CHANCES).emissions
     np.testing.assert_allclose(emissions, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_refinement_decides_where_the_draft_is_uncertain():
     model = refining("crf")
     weights = draws.weights_of(model)
-    draft, chances = drafted(model, weights, sentence())
+    draft, chances = drafted(model, weights, SENTENCE)
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
     uncertain = np.asarray(entropies) > threshold
     assert uncertain.sum() == 2
-    decided = predict(refining("crf", threshold=threshold), weights, sentence())
+    decided = predict(refining("crf", threshold=threshold), weights, SENTENCE)
     logs = np.asarray(decided.emissions)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
-    refined = refine(model, weights, sentence(), chances)
+    refined = refine(model, weights, SENTENCE, chances)
     for potentials, is_chosen in ((refined, uncertain), (draft, ~uncertain)):
-        each = np.log(inference.marginals(potentials, sentence().mask))
+        each = np.log(inference.marginals(potentials, SENTENCE.mask))
         np.testing.assert_allclose(logs[is_chosen], each[is_chosen], atol=1e-5)
 
 

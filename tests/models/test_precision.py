@@ -10,51 +10,17 @@ from jaxner.models.transformer import RelativeAttention
 from jaxner.training import objectives
 from tests.marks import slow
 from tests.models import draws
-from tests.sentences import spelled
+from tests.models.test_product import BATCH, GOLD, build
 
-LABELS = 5
-ENCODERS = {
-    "bilstm": {"name": "bilstm", "hidden_dim": 6, "state_dropout": 0.2},
-    "grn": {"name": "grn", "hidden_dim": 6},
-    "idcnn": {"name": "idcnn", "hidden_dim": 6, "num_blocks": 2},
-    "attention": {
-        "name": "chain",
-        "first": {"name": "bilstm", "hidden_dim": 5},
-        "then": {"name": "attention", "num_heads": 2},
-    },
-}
 REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
-
-
-def build(encoder, refinement=None, **options):
-    return draws.build(
-        num_labels=LABELS,
-        num_trained=11,
-        num_chars=20,
-        representation={
-            "words": {"dim": 6},
-            "chars": {"name": "cnn", "dim": 4, "num_filters": 3},
-            "dropout": 0.2,
-        },
-        encoder=ENCODERS[encoder],
-        head={"name": "crf"},
-        refinement=refinement,
-        **options,
-    )
 
 
 def loss_of(model, weights, key=None):
     """Returns the loss of a batch as a function of the trained weights."""
-    rng = np.random.default_rng(0)
-    words = rng.integers(0, 9, (2, 7)).astype(np.int32)
-    chars = rng.integers(1, 20, (2, 7, 5)).astype(np.int32)
-    mask, caps = np.arange(7)[None] < np.array([[7], [4]]), 0 * words
-    batch = jax.vmap(spelled)(*map(jnp.asarray, (words, chars, mask, caps)))
-    labels = jnp.asarray(rng.integers(0, LABELS, (2, 7)))
 
     def loss(params):
         whole = {**weights, "params": params}
-        return objectives.batch_loss(model, whole, batch, labels, key)
+        return objectives.batch_loss(model, whole, BATCH, GOLD, key)
 
     return loss
 
@@ -70,7 +36,7 @@ def flat(tree):
 
 @pytest.mark.parametrize("wanted", [None, "tensorfloat32"])
 def test_products_are_exact_unless_jax_is_asked_for_less(wanted):
-    model = build("attention")
+    model = build("attention", "crf", "words, cnn")
     weights = models.init(model, jax.random.key(0))
     loss = loss_of(model, weights)
     with jax.default_matmul_precision(wanted):
@@ -83,13 +49,11 @@ def test_products_are_exact_unless_jax_is_asked_for_less(wanted):
 
 @pytest.mark.parametrize(
     ("name", "refinement"),
-    [
-        ("grn", None),
-        *slow(("attention", None), ("bilstm", REFINEMENT)),
-    ],
+    [("grn", None), *slow(("attention", None), ("parallel", REFINEMENT))],
 )
 def test_bfloat16_is_float32_rounded(name, refinement):
-    full, low = (build(name, refinement, dtype=dtype) for dtype in models.DTYPES)
+    options = {"representation": "words, cnn", "refinement": refinement}
+    full, low = (build(name, "crf", **options, dtype=x) for x in models.DTYPES)
     weights = models.init(full, jax.random.key(0))
     same = models.init(low, jax.random.key(0))
     jax.tree.map(np.testing.assert_array_equal, weights, same)
@@ -122,6 +86,6 @@ def test_distances_beyond_256_tokens_stay_apart():
 
 
 def test_rematerialisation_changes_no_gradient():
-    plain, lean = (build("idcnn", remat=remat) for remat in (False, True))
+    plain, lean = (build("idcnn", "crf", "words", remat=x) for x in (False, True))
     weights = models.init(plain, jax.random.key(0))
     draws.close(loss_and_gradient(lean, weights), loss_and_gradient(plain, weights))

@@ -27,7 +27,7 @@ DIM = 4
 LSTM = {"name": "bilstm", "hidden_dim": 2}
 IDCNN = {"name": "idcnn", "hidden_dim": DIM, "dilations": (1, 2), "num_blocks": 2}
 ATTENTION = {"name": "attention", "num_heads": 2}
-NOISE = {"input_dropout": 0.1, "state_dropout": 0.1}
+NOISE = {"input_dropout": 0.1, "state_dropout": 0.1, "output_dropout": 0.1}
 
 
 def chain(first, then):
@@ -40,7 +40,8 @@ ENCODERS = {
     "bilstm": LSTM,
     "parallel": {**LSTM, "hidden_dim": 1, "num_units": 2, **NOISE},
     "lan": {"name": "lan", "hidden_dim": 2, "num_layers": 2, "num_heads": 2},
-    "baseline": {**LSTM, "num_layers": 2, "cross": False, "dropout_scope": "batch"},
+    "baseline": {**LSTM, "num_layers": 2, "cross": False, "dropout_scope": "batch"}
+    | NOISE,
     "attention": chain(LSTM, ATTENTION),
     "idcnn, attention": chain(IDCNN, ATTENTION),
     "transformer": {"name": "transformer", "num_heads": 2, "head_dim": 2},
@@ -53,7 +54,7 @@ HEADS = {
     "scores": {"name": "scores"},
     "seq2seq": {"name": "seq2seq", "tag_dim": 1, "hidden_dim": 1, "beam_size": 2},
 }
-CNN = {"name": "cnn", "dim": 2, "num_filters": 2}
+CNN = {"name": "cnn", "dim": 2, "num_filters": 2, "dropout": 0.5}
 FIXED = {"width": (1, 2), "length": 3, "types": True, "bias": False}
 INTNET = {"dim": 2, "num_filters": 1, "growth": 1, "num_blocks": 1, "widths": (3,)}
 # All have four features, so that the encoders' programs are the same.
@@ -62,7 +63,7 @@ REPRESENTATIONS = {
     "words, cnn": {"words": {"dim": 2}, "chars": CNN},
     "words, lstm, shape": {
         "words": {"dim": 1},
-        "chars": {"name": "lstm", "dim": 2, "hidden_dim": 1},
+        "chars": {"name": "lstm", "dim": 2, "hidden_dim": 1, "dropout": 0.5},
         "caps": {"rule": "shape", "dim": 1},
     },
     "words, fixed cnn, case": {
@@ -93,17 +94,18 @@ def fitting(encoder, head):
     return options
 
 
-def build(encoder, head, representation):
-    rate = {} if head == "scores" else {"dropout": 0.2}
+def build(encoder, head, representation, **options):
+    rate = {} if head == "scores" else {"dropout": 0.5}
     return models.build(
         num_labels=len(LEXICON.label_names),
         num_trained=LEXICON.num_trained,
         num_frozen=0,
         num_chars=len(LEXICON.chars),
         types=LEXICON.char_types,
-        representation={"dropout": 0.2, **REPRESENTATIONS[representation]},
+        representation={"dropout": 0.5, **REPRESENTATIONS[representation]},
         encoder=fitting(encoder, head),
         head={**rate, **HEADS[head]},
+        **options,
     )
 
 
@@ -144,12 +146,13 @@ def learn_and_label(model, weights, batch, gold):
 
 
 PAIRS = list(zip(ENCODERS, itertools.cycle(HEADS), strict=False))
-CASES = zip(PAIRS, itertools.cycle(REPRESENTATIONS), strict=False)
+CASES = [
+    (*pair, name)
+    for pair, name in zip(PAIRS, itertools.cycle(REPRESENTATIONS), strict=False)
+]
 
 
-@pytest.mark.parametrize(
-    ("encoder", "head", "representation"), [(*pair, name) for pair, name in CASES]
-)
+@pytest.mark.parametrize(("encoder", "head", "representation"), CASES)
 def test_parts_fit(encoder, head, representation):
     """Traces a step and both decodings; CI checks the shapes in signatures, too."""
     model = build(encoder, head, representation)
@@ -165,24 +168,29 @@ def test_parts_fit(encoder, head, representation):
     assert [array.shape for array in labels] == [(2,), (2,)]
 
 
-@pytest.mark.parametrize(("encoder", "head"), PAIRS)
-def test_padding_and_batch_mates_change_no_potential(encoder, head):
-    """A sentence of one token alone, and beside one of two."""
-    model = build(encoder, head, "words, fixed cnn, case")
+@pytest.mark.parametrize(("encoder", "head", "representation"), CASES)
+def test_padding_and_batch_mates_change_no_potential(encoder, head, representation):
+    """A sentence alone, and beside one of more tokens; masks are drawn by place."""
+    model = build(encoder, head, representation)
     weights = draws.weights_of(model, scale=0.5)
     # What stands under the padding must not matter.
     dirty = BATCH._replace(words=jnp.where(BATCH.mask, BATCH.words, 2))
-    apply = lambda s: models.apply(model, weights, s)  # noqa: E731
+    keys = None, jax.random.key(2)
+    apply = lambda s: [models.apply(model, weights, s, key) for key in keys]  # noqa: E731
     together = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
     short = jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1]))
-    for name, expected in jax.jit(apply)(short)._asdict().items():
-        value = getattr(together, name)
-        assert (value is None) == (expected is None)
-        if expected is not None:
-            row = value[1]
-            if name in ("emissions", "words", "word_gates"):  # of each token
-                row = row[:1]
-            draws.close(row, expected)
+    alone = jax.jit(apply)(short)
+    pairs = zip(*map(jax.tree.leaves, alone), strict=True)
+    assert max(np.abs(a - b).max() for a, b in pairs) > 1e-4
+    for row, potentials in zip(together, alone, strict=True):
+        for name, expected in potentials._asdict().items():
+            value = getattr(row, name)
+            assert (value is None) == (expected is None)
+            if expected is not None:
+                value = value[1]
+                if name in ("emissions", "words", "word_gates"):  # of each token
+                    value = value[:1]
+                draws.close(value, expected)
 
 
 @pytest.mark.parametrize(
