@@ -7,23 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.types import Pieces
-from tests.golden import make_encoders
-from tests.models.draws import apply, close
-from tests.models.draws import weights_of as draw_weights
-
-SMALL = {
-    "vocab_size": 11,
-    "hidden_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 12,
-    "max_position_embeddings": 9,
-}
+from tests.golden.make_encoders import FILE, IDS, MASK, SMALL, write
+from tests.golden.make_encoders import tensors as tensors_of
+from tests.models.draws import apply, close, weights_of
 
 
 def window(ids, size=None):
@@ -31,25 +23,16 @@ def window(ids, size=None):
     return ids, jnp.arange(len(ids)) < len(np.trim_zeros(np.asarray(ids), "b"))
 
 
-def write(folder, config, tensors):
-    numpy_files = pytest.importorskip("safetensors.numpy")
-    (folder / "config.json").write_text(json.dumps(config))
-    numpy_files.save_file(tensors, folder / "model.safetensors")
-    return folder
-
-
 # --- Against PyTorch -----------------------------------------------------------------
 
-CASES = list(map(json.loads, make_encoders.FILE.read_text().splitlines()))
+CASES = list(map(json.loads, FILE.read_text().splitlines()))
 CASE_OF = {case["config"]["model_type"]: case for case in CASES}
 CONFIG, SHAPES = CASE_OF["bert"]["config"], CASE_OF["bert"]["shapes"]
-IDS, MASK = make_encoders.IDS, make_encoders.MASK
 
 
 def opened(kind, folder):
     """The encoder of a case, its weights, and a function from ids and mask."""
-    tensors = make_encoders.tensors(CASE_OF[kind]["shapes"])
-    write(folder, CASE_OF[kind]["config"], tensors)
+    write(folder, CASE_OF[kind]["config"], tensors_of(CASE_OF[kind]["shapes"]))
     model, weights = pretrained.make(pretrained.sizes(folder)), pretrained.read(folder)
     return model, weights, functools.partial(apply, model, {"params": weights})
 
@@ -88,7 +71,7 @@ def test_saving_memory_changes_no_gradient(kind, tmp_path):
 
 def test_padding_alone_has_no_gradient():
     model = BERT(**SMALL)
-    weights = draw_weights(model, *window([1]))
+    weights = weights_of(model, *window([1]))
     slopes = jax.jit(jax.grad(lambda w, *a: apply(model, w, *a)[:, 0].sum()))
     nothing = slopes(weights, *window([], 4))
     assert not any(leaf.any() for leaf in jax.tree.leaves(nothing))  # nor NaN
@@ -111,7 +94,7 @@ def two_windows():
 @pytest.mark.parametrize("pool", ["first", "mean"])
 def test_tokens_have_the_states_of_their_pieces(pool):
     model, pieces = WordPieces(BERT(**SMALL), pool), two_windows()
-    weights = draw_weights(model, pieces)
+    weights = weights_of(model, pieces)
     encoder = {"params": weights["params"]["encoder"]}
     windows = zip(pieces.windows, pieces.mask, strict=True)
     states = np.concatenate([apply(model.encoder, encoder, *each) for each in windows])
@@ -129,7 +112,7 @@ def test_windows_have_dropout_of_their_own():
         np.stack([ids, ids]), np.stack([mask, mask]), np.array([[1], [4]], np.int32)
     )
     model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
-    weights = draw_weights(model, same)
+    weights = weights_of(model, same)
     states = apply(model, weights, same, key=jax.random.key(1))
     assert not np.allclose(states[0], states[1])
 
@@ -155,16 +138,14 @@ def same(left, right):
 
 
 def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
-    numpy_files = pytest.importorskip("safetensors.numpy")
-    tensors = make_encoders.tensors(SHAPES)
-    for name in ("plain", "heads", "shards"):
-        (tmp_path / name).mkdir()
+    tensors = tensors_of(SHAPES)
+    (tmp_path / "shards").mkdir()
     plain = pretrained.read(write(tmp_path / "plain", CONFIG, tensors))
     same(pretrained.read(write(tmp_path / "heads", CONFIG, heads(tensors))), plain)
     names, shards = sorted(tensors), tmp_path / "shards"
     files = {"model-1.safetensors": names[:5], "model-2.safetensors": names[5:]}
     for file, inside in files.items():
-        numpy_files.save_file({n: tensors[n] for n in inside}, shards / file)
+        save_file({n: tensors[n] for n in inside}, shards / file)
     index = {"weight_map": {n: file for file, ns in files.items() for n in ns}}
     (shards / "model.safetensors.index.json").write_text(json.dumps(index))
     (shards / "config.json").write_text(json.dumps(CONFIG))
@@ -173,7 +154,7 @@ def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
 
 
 def test_tensors_that_do_not_fit_are_named(tmp_path):
-    tensors = make_encoders.tensors(SHAPES)
+    tensors = tensors_of(SHAPES)
     bias, dense = (f"encoder.layer.0.output.dense.{x}" for x in ("bias", "weight"))
     for changed, name in (
         ({k: v for k, v in tensors.items() if k != bias}, bias),
@@ -186,30 +167,19 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
             pretrained.read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("model_type", "gpt2"), ("is_decoder", True), ("hidden_act", [])),
-        *(("hidden_size", "12"), ("num_attention_heads", 5)),
-    ],
-)
-def test_configs_of_other_models_are_refused(name, value, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG | {name: value}))
-    with pytest.raises(InputError, match=name):
-        pretrained.make(pretrained.sizes(tmp_path))
-
-
-def read_all(folder):
-    return pretrained.sizes(folder), pretrained.read(folder)
-
-
 def test_folders_that_cannot_be_read(tmp_path):
     config, index = "config.json", "model.safetensors.index.json"
+    others = {"model_type": "gpt2", "is_decoder": True, "hidden_act": []}
+    others |= {"hidden_size": "12", "num_attention_heads": 5}
     for name, content, error, message in (
         (config, None, FileNotFoundError, None),
         (config, "[]", InputError, config),
         (config, "{", InputError, config),
         (config, '{"model_type": "bert", "vocab_size": 3}', InputError, config),
+        *(
+            (config, json.dumps(CONFIG | {name: value}), InputError, name)
+            for name, value in others.items()
+        ),
         (config, json.dumps(CONFIG), FileNotFoundError, None),
         ("pytorch_model.bin", "no pickle is opened", FileNotFoundError, "a pickle"),
         (index, "{}", InputError, index),
@@ -219,4 +189,4 @@ def test_folders_that_cannot_be_read(tmp_path):
         if content is not None:
             (tmp_path / name).write_text(content)
         with pytest.raises(error, match=message):
-            read_all(tmp_path)
+            pretrained.read(tmp_path)

@@ -9,6 +9,7 @@ from jaxner.data import vocabulary as vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, IntNet
 from jaxner.models.representation import Capitalisation, Vectors
 from jaxner.types import Pieces
+from tests.golden.make_encoders import SMALL
 from tests.models.draws import (
     apply,
     build,
@@ -192,15 +193,6 @@ def test_layers_of_vectors(layer, shares):
 
 # --- All together ---------------------------------------------------------------------
 
-BERT = {
-    "vocab_size": 12,
-    "hidden_size": 6,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 8,
-    "max_position_embeddings": 10,
-}
-
 
 def represented(**options):
     parts = {"words": {"dim": 3}, "chars": None, "dropout": 0.0, **options}
@@ -210,7 +202,7 @@ def represented(**options):
         num_frozen=4,
         num_chars=NUM_CHARS,
         vector_sizes=(3, 5) if "vectors" in options else None,
-        encoder_sizes=BERT if "bert" in options else None,
+        encoder_sizes=SMALL if "bert" in options else None,
     ).representation
 
 
