@@ -7,34 +7,14 @@ import pytest
 from jax.test_util import check_grads
 
 from jaxner import models
-from jaxner.models import (
-    GRN,
-    IDCNN,
-    BiLSTM,
-    Chain,
-    LabelAttention,
-    Projection,
-    RelativeTransformer,
-    SelfAttention,
-    TwoStream,
-)
+from jaxner.models import GRN, IDCNN, BiLSTM, Chain, LabelAttention, Projection
 from jaxner.models import bilstm as attention
 from jaxner.models import transformer as relative
 from jaxner.models.grn import gated_sum
 from jaxner.models.heads import ScoresHead
 from jaxner.models.layers import bilstm
 from jaxner.models.transformer import RelativeAttention
-from tests.models.draws import (
-    apply,
-    close,
-    convolve,
-    dense,
-    features,
-    lstm,
-    sigmoid,
-    softmax,
-    weights_of,
-)
+from tests.models import draws
 
 KEY = jax.random.key(0)
 LENGTH, PADDING = 7, 3
@@ -51,7 +31,7 @@ def numpy_attention(m, p, x):
     for head in range(p["query"].shape[1]):
         w_q, w_k, w_v = (p[name][:, head] for name in ("query", "key", "value"))
         scores = [[q @ w_q @ (k @ w_k) / w_q.shape[1] ** 0.5 for k in x] for q in x]
-        alphas.append(softmax(np.array(scores)))
+        alphas.append(draws.softmax(np.array(scores)))
         parts.append(alphas[-1] @ (x @ w_v))
     parts = [part * (i in KEPT[m.keep]) for i, part in enumerate(parts)]
     around = (0, 0), (0, PADDING), (0, PADDING)
@@ -62,22 +42,24 @@ def numpy_grn(m, p, x):
     """Eq. 2 to 8."""
     if widths := {"all": [1, 3, 5], "branch3": [3], "none": []}[m.context]:
         cells = [(p[f"conv{k}"]["kernel"], p[f"conv{k}"]["bias"], k) for k in widths]
-        x = np.max([np.tanh(convolve(x, *cell)) for cell in cells], axis=0)
+        x = np.max([np.tanh(draws.convolve(x, *cell)) for cell in cells], axis=0)
     if m.relation == "none":
         return [x], {}
-    scores = dense(p["from"], x)[:, None] + dense(p["to"], x)[None]
-    each = scores if m.relation == "fusion" else sigmoid(scores) * x[None]
+    scores = draws.dense(p["from"], x)[:, None] + draws.dense(p["to"], x)[None]
+    each = scores if m.relation == "fusion" else draws.sigmoid(scores) * x[None]
     return [np.tanh(each.mean(axis=1))], {}
 
 
 def numpy_idcnn(m, p, x):
     """Eq. 7 to 10: what each block gives, b^(1) to b^(L_b)."""
-    rows, stages = np.maximum(convolve(x, **p["initial"], width=3), 0), []
+    rows, stages = np.maximum(draws.convolve(x, **p["initial"], width=3), 0), []
     for i in range(1, m.num_blocks + 1):
         block = p["block" if m.share else f"block{i}"]
         for j, dilation in enumerate(m.dilations, 1):
             cell = block[f"conv{j}"]
-            rows = np.maximum(convolve(rows, **cell, width=3, dilation=dilation), 0)
+            rows = np.maximum(
+                draws.convolve(rows, **cell, width=3, dilation=dilation), 0
+            )
         stages.append(rows)
     return stages, {}
 
@@ -91,7 +73,7 @@ def numpy_bilstm(m, p, x):
             if m.cross and number > 1:
                 below = [np.concatenate(below, axis=1)] * 2
             layer = p[f"layer{number}"]
-            below = [np.array(lstm(layer, below[d], d, unit)[0]) for d in (0, 1)]
+            below = [np.array(draws.lstm(layer, below[d], d, unit)[0]) for d in (0, 1)]
         for side, rows in zip(sides, below, strict=True):
             side.append(rows)
     if m.pool == "mean":
@@ -103,13 +85,13 @@ def numpy_lan(m, p, rows):
     """The scores, and the weights of the layers below the last."""
 
     def project(x, name, heads):
-        x = np.maximum(dense(p[name], x), 0)
+        x = np.maximum(draws.dense(p[name], x), 0)
         return np.stack(np.split(x, heads, axis=1))
 
     first, attention = None, []
     for layer in range(1, m.num_layers + 1):
         begin = first or [(0.0, 0.0)] * 2
-        cells = [lstm(p[f"lstm{layer}"], rows, d, begin=begin[d]) for d in (0, 1)]
+        cells = [draws.lstm(p[f"lstm{layer}"], rows, d, begin=begin[d]) for d in (0, 1)]
         first = first or [end for _, end in cells]
         read = np.concatenate([states for states, _ in cells], axis=1)
         heads, name = 1 if layer == m.num_layers else m.num_heads, f"attention{layer}"
@@ -119,7 +101,7 @@ def numpy_lan(m, p, rows):
         if layer == m.num_layers:
             more = {"label_attention": np.stack(attention)} if attention else {}
             return [scores[0]], more
-        attention.append(softmax(scores))
+        attention.append(draws.softmax(scores))
         answers = attention[-1] @ project(p["labels"], f"{name}_value", heads)
         rows = np.concatenate([read, np.concatenate(answers, axis=1) + read], axis=1)
 
@@ -148,7 +130,7 @@ def numpy_relative(p, x, y, position=None):
             for j, y_j in enumerate(y):
                 r, query = encoding(j - i, len(u)) @ position, x_i @ w_q
                 scores[i, j] = (query + u) @ (y_j @ w_k) + (query + v) @ r
-        heads.append(softmax(scores / len(u) ** 0.5) @ (y @ w_v))
+        heads.append(draws.softmax(scores / len(u) ** 0.5) @ (y @ w_v))
     return np.concatenate(heads, axis=1)
 
 
@@ -156,28 +138,28 @@ def numpy_layer(p, x, form="code", keys=None, position=None):
     keys = x if keys is None else keys
     attended = numpy_relative(p["attention"], x, keys, position)
     if form == "paper":
-        attended = dense(p["projection"], attended)
+        attended = draws.dense(p["projection"], attended)
     h = norm(p["norm1"], attended + keys)
-    fed = dense(p["narrow"], np.maximum(dense(p["widen"], h), 0))
+    fed = draws.dense(p["narrow"], np.maximum(draws.dense(p["widen"], h), 0))
     return fed if form == "paper" else norm(p["norm2"], h + fed)
 
 
 def numpy_transformer(m, p, x):
-    x = dense(p["input"], x)
+    x = draws.dense(p["input"], x)
     for number in range(1, m.num_layers + 1):
         x = numpy_layer(p[f"layer{number}"], x)
     return [x], {}
 
 
 def numpy_two_stream(m, p, x, y):
-    h = dense(p["input"], x)
+    h = draws.dense(p["input"], x)
     for number in range(1, m.num_layers):
         h = numpy_layer(p[f"layer{number}"], h, m.form)
     last, shared = p[f"layer{m.num_layers}"], p.get("position")
     by_words = numpy_layer(last, h, m.form, position=shared)
     if not m.labels:
         return [by_words], {}
-    y = dense(p["label_input"], y)
+    y = draws.dense(p["label_input"], y)
     if m.form == "code":
         by_labels = numpy_relative(p["label_attention"], h, y)
     else:
@@ -185,9 +167,9 @@ def numpy_two_stream(m, p, x, y):
     return [np.concatenate([by_words, by_labels], axis=1)], {}
 
 
-ATTENTION = SelfAttention(3)
+ATTENTION = models.SelfAttention(3)
 LAN = LabelAttention(5, hidden_dim=2, num_heads=2)
-STREAMS = TwoStream(2, 4, num_layers=2)
+STREAMS = models.TwoStream(2, 4, num_layers=2)
 READINGS = {
     numpy_attention: [
         *(ATTENTION.clone(keep=keep) for keep in KEPT),
@@ -197,13 +179,16 @@ READINGS = {
         *(GRN(6, "all", "gated"), GRN(6, "branch3", "attention")),
         *(GRN(6, "none", "fusion"), GRN(6, "all", "none")),
     ],
-    numpy_idcnn: [IDCNN(5, (4, 1, 3), 2, True), IDCNN(5, (1, 2, 1), 2, False)],
+    numpy_idcnn: [
+        IDCNN(5, (4, 1, 3), 2, True),
+        IDCNN(5, (1, 2, 1), 2, False),
+    ],
     numpy_bilstm: [
         BiLSTM(2, 3, 2, cross=True, pool="mean", state_dropout=0.3),
         BiLSTM(2, 2, 2, cross=False, pool="concat"),
     ],
     numpy_lan: [LAN.clone(num_layers=1), LAN.clone(num_layers=3, num_heads=4)],
-    numpy_transformer: [RelativeTransformer(2, 4, num_layers=2)],
+    numpy_transformer: [models.RelativeTransformer(2, 4, num_layers=2)],
     numpy_two_stream: [
         STREAMS,
         STREAMS.clone(labels=False),
@@ -218,9 +203,9 @@ READINGS = {
 def test_an_encoder_equals_its_reading(reading, model, float64):
     dims = (6, 3) if reading is numpy_two_stream else (6,)
     beyond = 0.0 if isinstance(model, (GRN, IDCNN)) else 100.0
-    pairs = [features(LENGTH, PADDING, dim, beyond, seed=dim) for dim in dims]
+    pairs = [draws.features(LENGTH, PADDING, dim, beyond, seed=dim) for dim in dims]
     inputs, mask = [x.astype(float) for x, _ in pairs], pairs[0][1]
-    weights = weights_of(model, *inputs, mask, scale=0.7)
+    weights = draws.weights_of(model, *inputs, mask, scale=0.7)
     weights = jax.tree.map(lambda leaf: leaf.astype(float), weights)
 
     @jax.jit
@@ -263,9 +248,9 @@ def test_an_encoder_equals_its_reading(reading, model, float64):
 )
 def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypatch):
     """Values, gradients and dropped weights of two blocks and a half."""
-    x, mask = features(length, 10 - length)
+    x, mask = draws.features(length, 10 - length)
     inputs = (x,) * (1 + keys)
-    weights = weights_of(model, *inputs, mask)
+    weights = draws.weights_of(model, *inputs, mask)
 
     @jax.jit
     def run(weights, inputs):
@@ -280,28 +265,28 @@ def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypa
     jax.clear_caches()
     monkeypatch.setattr(attention, "WHOLE", 4)
     monkeypatch.setattr(module, "BLOCK", 4)
-    close(run(weights, inputs), expected, 1e-4)
+    draws.close(run(weights, inputs), expected, 1e-4)
 
 
 # --- The gated relation network -------------------------------------------------------
 
 
 def test_relation_scores_are_scaled_norms_of_gates():
-    model, (x, mask) = GRN(6), features(7, 3, beyond=0)
-    _, more = apply(model, weights_of(model, x, mask), x, mask)
+    model, (x, mask) = GRN(6), draws.features(7, 3, beyond=0)
+    _, more = draws.apply(model, draws.weights_of(model, x, mask), x, mask)
     a, b = (more[f"relation_{name}"][:7] for name in ("from", "to"))
-    norms = np.linalg.norm(sigmoid(a[:, None] + b[None]), axis=2)
+    norms = np.linalg.norm(draws.sigmoid(a[:, None] + b[None]), axis=2)
     scores = models.relation_scores(more, mask)
-    close(scores[:7, :7], (norms - norms.min()) / np.ptp(norms), 1e-4)
+    draws.close(scores[:7, :7], (norms - norms.min()) / np.ptp(norms), 1e-4)
     assert not scores[7:].any()
     assert not scores[:, 7:].any()
 
 
 def test_saturated_gates_stay_finite():
     model = GRN(6, context="none")
-    x, mask = features(5, 4)
-    weights = weights_of(model, x, mask, scale=1e4)
-    loss = lambda weights: jnp.sum(apply(model, weights, x, mask)[0])  # noqa: E731
+    x, mask = draws.features(5, 4)
+    weights = draws.weights_of(model, x, mask, scale=1e4)
+    loss = lambda weights: jnp.sum(draws.apply(model, weights, x, mask)[0])  # noqa: E731
     for leaf in jax.tree.leaves(jax.grad(loss)(weights)):
         assert np.isfinite(leaf).all()
 
@@ -337,7 +322,7 @@ def test_receptive_field_is_what_a_label_depends_on(model, field):
     assert model.receptive_field == field
     x, mask, middle = jnp.ones((41, 4)), jnp.ones(41, bool), 20
     # With positive weights and inputs, no ReLU cuts a path.
-    drawn = weights_of(model, x, mask, scale=0.1)
+    drawn = draws.weights_of(model, x, mask, scale=0.1)
     weights = jax.tree.map(jnp.abs, drawn)
 
     @jax.jit
@@ -370,12 +355,12 @@ def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     """Cells that remember nothing show what each mask does to an input that stays."""
     model = BiLSTM(hidden_dim=3, num_units=2, input_dropout=0.5, output_dropout=0.5)
     x, mask = jnp.tile(jnp.arange(1.0, 6.0) / 9, (4, 1)), jnp.ones(4, bool)
-    layer = weights_of(model, x, mask)["params"]["layer1"]
+    layer = draws.weights_of(model, x, mask)["params"]["layer1"]
     layer["recurrent"] = jnp.zeros_like(layer["recurrent"])
     layer["bias"] = layer["bias"].at[:, :, 1].set(-1e4)  # all is forgotten
     layer["input"] = layer["input"].at[:, :, :, 1].set(0.0)
     key = jax.random.key(5)
-    states, _ = apply(model, {"params": {"layer1": layer}}, x, mask, key=key)
+    states, _ = draws.apply(model, {"params": {"layer1": layer}}, x, mask, key=key)
     np.testing.assert_array_equal(states[1:], states[:-1])
     zeros = np.asarray(states[0] == 0).reshape(4, 3)
     assert zeros.any()
@@ -385,17 +370,17 @@ def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     alike = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1, :1], leaf.shape), layer)
     for input_mask, number in (("unit", 4), ("shared", 1)):
         same = model.clone(output_dropout=0.0, input_mask=input_mask)
-        states, _ = apply(same, {"params": {"layer1": alike}}, x, mask, key=key)
+        states, _ = draws.apply(same, {"params": {"layer1": alike}}, x, mask, key=key)
         cells = np.asarray(states[0]).reshape(4, 3).round(5)
         assert len({tuple(row) for row in cells}) == number
 
 
 def test_state_dropout_spares_the_first_token_and_the_output():
     model = BiLSTM(hidden_dim=4, state_dropout=0.5)
-    x, mask = features(3)
-    weights = weights_of(model, x, mask)
+    x, mask = draws.features(3)
+    weights = draws.weights_of(model, x, mask)
     (plain, _), (noisy, _) = (
-        apply(model, weights, x, mask, key=k) for k in (None, KEY)
+        draws.apply(model, weights, x, mask, key=k) for k in (None, KEY)
     )
     np.testing.assert_allclose(noisy[0, :4], plain[0, :4], rtol=1e-6)
     np.testing.assert_allclose(noisy[2, 4:], plain[2, 4:], rtol=1e-6)
@@ -407,7 +392,7 @@ def test_state_dropout_spares_the_first_token_and_the_output():
 
 
 def test_scores_are_the_potentials():
-    scores = features(3, dim=5)[0]
+    scores = draws.features(3, dim=5)[0]
     assert ScoresHead(5).apply({}, scores, train=True).emissions is scores
     head = ScoresHead(5, transitions=True)
     potentials, weights = head.init_with_output(KEY, scores, train=False)
@@ -420,8 +405,8 @@ def test_scores_are_the_potentials():
 def test_padding_changes_no_gradient_of_a_carry():
     """LAN's upper layers begin with a state, and padding comes first backwards."""
     model = LAN.clone(num_layers=2)
-    x, mask = features(4, 2, beyond=0.0)
-    weights = weights_of(model, x, mask)
-    loss = lambda *point: (apply(model, *point)[0] ** 2).sum()  # noqa: E731
+    x, mask = draws.features(4, 2, beyond=0.0)
+    weights = draws.weights_of(model, x, mask)
+    loss = lambda *point: (draws.apply(model, *point)[0] ** 2).sum()  # noqa: E731
     slope = jax.jit(jax.grad(loss))
-    close(slope(weights, x, mask), slope(weights, x[:4], mask[:4]), 1e-4)
+    draws.close(slope(weights, x, mask), slope(weights, x[:4], mask[:4]), 1e-4)

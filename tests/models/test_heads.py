@@ -7,16 +7,7 @@ import pytest
 
 from jaxner import inference, models
 from jaxner.models import DirectionHead, Head
-from tests.models.draws import (
-    apply,
-    build,
-    close,
-    dense,
-    features,
-    in_float64,
-    softmax,
-    weights_of,
-)
+from tests.models import draws
 from tests.sentences import spelled
 
 LABELS = 4
@@ -25,14 +16,16 @@ LABELS = 4
 @pytest.mark.parametrize("transitions", [True, False])
 @pytest.mark.parametrize("boundaries", [True, False])
 def test_linear_heads(transitions, boundaries):
-    head, x = Head(LABELS, transitions, boundaries), features(5)[0]
-    weights = weights_of(head, x)
+    head, x = Head(LABELS, transitions, boundaries), draws.features(5)[0]
+    weights = draws.weights_of(head, x)
     drawn = {"transitions": transitions, "start": transitions and boundaries}
     drawn["end"] = drawn["start"]
     names = {name for name, is_drawn in drawn.items() if is_drawn}
     assert set(weights["params"]) == {"emissions"} | names
-    potentials = apply(head, weights, x)
-    close(potentials.emissions, dense(in_float64(weights)["emissions"], x))
+    potentials = draws.apply(head, weights, x)
+    draws.close(
+        potentials.emissions, draws.dense(draws.in_float64(weights)["emissions"], x)
+    )
     for name, is_drawn in drawn.items():
         value = getattr(potentials, name)
         if is_drawn:
@@ -44,14 +37,15 @@ def test_linear_heads(transitions, boundaries):
 
 
 def test_direction_head_averages_two_softmaxes():
-    head, x = DirectionHead(LABELS), features(5)[0]
-    weights = weights_of(head, x)
-    p, potentials = in_float64(weights), apply(head, weights, x)
-    chances = softmax(dense(p["forward"], x[:, :3])) + softmax(
-        dense(p["backward"], x[:, 3:])
-    )
+    head, x = DirectionHead(LABELS), draws.features(5)[0]
+    weights = draws.weights_of(head, x)
+    p, potentials = draws.in_float64(weights), draws.apply(head, weights, x)
+    sides = {"forward": x[:, :3], "backward": x[:, 3:]}
+    chances = [draws.softmax(draws.dense(p[name], x)) for name, x in sides.items()]
     assert potentials[1:] == (None, None, None)
-    np.testing.assert_allclose(jnp.exp(potentials.emissions), chances / 2, rtol=1e-5)
+    np.testing.assert_allclose(
+        jnp.exp(potentials.emissions), np.mean(chances, axis=0), rtol=1e-5
+    )
     total = inference.log_partition(potentials, jnp.ones(5, bool))
     assert float(total) == pytest.approx(0, abs=1e-5)
 
@@ -61,21 +55,21 @@ SENTENCE = spelled(jnp.array([3, 4, 5]), jnp.ones((3, 1), int), jnp.ones(3, bool
 
 @pytest.mark.parametrize(("name", "per_stage"), [("softmax", True), ("crf", False)])
 def test_stages_have_one_head_or_one_each(name, per_stage):
-    model = build(
+    model = draws.build(
         encoder={"name": "idcnn", "hidden_dim": 5, "num_blocks": 3},
         head={"name": name, "dropout": 0.0, "per_stage": per_stage},
     )
-    weights = weights_of(model)
+    weights = draws.weights_of(model)
     run = jax.jit(models.apply_stages, static_argnums=0)
     scores, _ = run(model, weights, SENTENCE)
     p = weights["params"]
     x = p["representation"]["words"]["trained"][SENTENCE.words]
     encoder = {"params": p["encoder"]}
-    stages, _ = apply(model.encoder, encoder, x, SENTENCE.mask)
+    stages, _ = draws.apply(model.encoder, encoder, x, SENTENCE.mask)
     heads = ["earlier_heads_0", "earlier_heads_1"] if per_stage else ["head", "head"]
     assert set(p) == {"representation", "encoder", "head", *heads}
     for potentials, read, head in zip(scores, stages, [*heads, "head"], strict=True):
-        expected = dense(in_float64(weights)[head]["emissions"], read)
+        expected = draws.dense(draws.in_float64(weights)[head]["emissions"], read)
         np.testing.assert_allclose(potentials.emissions, expected, rtol=1e-4, atol=1e-4)
         if name == "crf":
             for part in ("transitions", "start", "end"):

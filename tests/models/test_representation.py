@@ -10,16 +10,7 @@ from jaxner.models import CharacterCNN, CharacterLSTM, IntNet
 from jaxner.models.representation import Capitalisation, Vectors
 from jaxner.types import Pieces
 from tests.golden.make_encoders import SMALL
-from tests.models.draws import (
-    apply,
-    build,
-    close,
-    convolve,
-    in_float64,
-    lstm,
-    softmax,
-    weights_of,
-)
+from tests.models import draws
 from tests.sentences import spelled
 
 NUM_CHARS = 9
@@ -45,7 +36,7 @@ ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximu
 
 
 def numpy_cnn(m, p, word):
-    values = convolve(p["table"][word], **p["conv"], width=m.width)
+    values = draws.convolve(p["table"][word], **p["conv"], width=m.width)
     return ACTIVATIONS[m.activation](values).max(axis=0)
 
 
@@ -68,7 +59,7 @@ def numpy_fixed(m, p, word):
 def numpy_lstm(m, p, word):
     """[forward; backward] over real characters, one step at a time, and pooled."""
     cells, rows = p["lstm"]["lstm"]["layer1"], p["table"][word]
-    runs = [lstm(cells, rows, side) for side in (0, 1)]
+    runs = [draws.lstm(cells, rows, side) for side in (0, 1)]
     if m.pool == "last":
         return np.concatenate([end for _, (end, _) in runs])
     return np.concatenate([np.max(states, axis=0) for states, _ in runs])
@@ -78,7 +69,7 @@ def numpy_intnet(m, p, word):
     """[The first convolutions; block 1; block 2; …]."""
 
     def layer(p, rows, width):
-        return np.maximum(convolve(rows, **p, width=width), 0)
+        return np.maximum(draws.convolve(rows, **p, width=width), 0)
 
     rows = p["table"][word]
     parts = [layer(p[f"first_conv{w}"], rows, w) for w in (3, 5)]
@@ -106,10 +97,10 @@ READINGS = {
 )
 def test_features_of_words_equal_a_reading(reading, module):
     """Those of a word of none are zero."""
-    weights = weights_of(module, pad(WORDS), scale=0.7)
-    vectors, p = apply(module, weights, pad(WORDS)), in_float64(weights)
+    weights = draws.weights_of(module, pad(WORDS), scale=0.7)
+    vectors, p = draws.apply(module, weights, pad(WORDS)), draws.in_float64(weights)
     for row, word in zip(vectors, WORDS, strict=True):
-        close(row, reading(module, p, word) if word else 0 * row)
+        draws.close(row, reading(module, p, word) if word else 0 * row)
 
 
 # --- Capitalisation -------------------------------------------------------------------
@@ -145,7 +136,7 @@ def li(token):
 def test_capitalisation_follows_the_paper(rule, paper, dim):
     module = Capitalisation(rule, dim)
     caps = jnp.array([vocab.caps(token) for token in TOKENS])
-    weights = weights_of(module, caps, caps)
+    weights = draws.weights_of(module, caps, caps)
     table = weights["params"]["table"] if dim else np.eye(5)[:, 1:]
     classes = [paper(token) for token in TOKENS]
     assert {*classes} == {1, 2, 3, 4}
@@ -159,7 +150,7 @@ def test_unknown_words_have_a_vector_in_place_of_their_class(dim):
     module = Capitalisation("case", dim, unknown=True)
     caps = jnp.array([vocab.caps(token) for token in ("EU", "Rome", "eBay", "Rome")])
     words = jnp.array([1, 2, 1, 3])
-    weights = weights_of(module, caps, words)
+    weights = draws.weights_of(module, caps, words)
     vectors = module.apply(weights, caps, words)
     assert (vectors[::2] == weights["params"]["unknown"]).all()
     known = Capitalisation("case", dim).apply(weights, caps, words)
@@ -184,11 +175,13 @@ def test_layers_of_vectors(layer, shares):
     model = Vectors(3, 5, layer)
     weights = model.init(jax.random.key(0), VECTORS)
     assert bool(weights) == (layer == "mix")
-    close(model.apply(weights, VECTORS), np.einsum("tsd,s->td", VECTORS, shares))
+    draws.close(model.apply(weights, VECTORS), np.einsum("tsd,s->td", VECTORS, shares))
     if layer == "mix":
         mix = {"shares": jnp.array([0.3, -1.0, 2.0]), "scale": jnp.array(1.7)}
-        expected = 1.7 * np.einsum("tsd,s->td", VECTORS, softmax([0.3, -1.0, 2.0]))
-        close(model.apply({"params": mix}, VECTORS), expected)
+        expected = 1.7 * np.einsum(
+            "tsd,s->td", VECTORS, draws.softmax([0.3, -1.0, 2.0])
+        )
+        draws.close(model.apply({"params": mix}, VECTORS), expected)
 
 
 # --- All together ---------------------------------------------------------------------
@@ -196,7 +189,7 @@ def test_layers_of_vectors(layer, shares):
 
 def represented(**options):
     parts = {"words": {"dim": 3}, "chars": None, "dropout": 0.0, **options}
-    return build(
+    return draws.build(
         representation=parts,
         num_trained=30,
         num_frozen=4,
@@ -222,15 +215,15 @@ def test_parts_stand_side_by_side():
         caps={"rule": "shape", "dim": 2},
     )
     sentence = draw_sentence(6, 2, separators=(0, 3))
-    weights = weights_of(module, sentence)
+    weights = draws.weights_of(module, sentence)
     p, frozen = weights["params"], weights["frozen"]["words"]["vectors"]
     words = np.concatenate([p["words"]["trained"], frozen])[sentence.words]
     spelling = sentence.chars[sentence.char_index]
-    chars = apply(module.chars, {"params": p["chars"]}, spelling)
+    chars = draws.apply(module.chars, {"params": p["chars"]}, spelling)
     caps = module.caps.apply({"params": p["caps"]}, sentence.caps, sentence.words)
     expected = np.concatenate([words, caps, chars], axis=1)
     expected[[0, 3, 6, 7]] = 0
-    close(apply(module, weights, sentence), expected, 1e-6)
+    draws.close(draws.apply(module, weights, sentence), expected, 1e-6)
 
 
 def test_contextual_parts_do_not_see_padding():
@@ -244,11 +237,11 @@ def test_contextual_parts_do_not_see_padding():
         inputs = vectors, Pieces(ids, ids > 0, positions)
         return spelled(words, jnp.zeros((size, 1), int), words > 0, None, *inputs)
 
-    weights = weights_of(module, sentence(3))
-    alone, padded = (apply(module, weights, sentence(size)) for size in (3, 5))
-    close(alone[:, 3:8], VECTORS[:3].mean(axis=1))
+    weights = draws.weights_of(module, sentence(3))
+    alone, padded = (draws.apply(module, weights, sentence(size)) for size in (3, 5))
+    draws.close(alone[:, 3:8], VECTORS[:3].mean(axis=1))
     assert alone[:, 8:].any(axis=1).all()
-    close(padded[:3], alone)
+    draws.close(padded[:3], alone)
     assert not padded[3:].any()
 
 
@@ -258,7 +251,7 @@ RATE = 0.3
 def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     module = represented(word_dropout=RATE, caps={"rule": "case", "unknown": True})
     sentence = draw_sentence(4000, 500, tuple(range(0, 4000, 10)))
-    weights = weights_of(module, sentence)
+    weights = draws.weights_of(module, sentence)
     plain = module.apply(weights, sentence, train=False)
     rngs = {"words": jax.random.key(1)}
     vectors = np.asarray(module.apply(weights, sentence, train=False, rngs=rngs))
