@@ -337,34 +337,3 @@ def test_independent_labels_need_no_scan():
         lambda p, mask: inference.score(p, jnp.zeros(5, jnp.int32), mask),
     ):
         assert "scan" not in str(jax.make_jaxpr(kernel)(p, mask))
-
-
-@pytest.mark.parametrize("is_chain", [True, False])
-def test_means_over_passes_are_those_of_the_mixture(float64, is_chain):
-    """Of passes that share their transitions, and of taggers that share nothing."""
-    (spans, _), mask = spans_of(SCHEMES["BIO"]), jnp.ones(3, bool)
-    compute = functools.partial(
-        inference.entity_probabilities,
-        labels=jnp.array([1, 2, 3]),
-        mask=mask,
-        label_spans=spans,
-    )
-    kind = "crf" if is_chain else "independent"
-    passes = [build(kind, "BIO", 3, seed) for seed in range(4)]
-    mean = inference.mean_over_passes(compute, stack(passes))
-    np.testing.assert_allclose(mean, np.mean([*map(compute, passes)], axis=0))
-    shared = [passes[0]._replace(emissions=p.emissions) for p in passes]
-    mixed = passes[0]._replace(emissions=stack(passes).emissions)
-    mean = inference.mean_over_passes(compute, mixed)
-    np.testing.assert_allclose(mean, np.mean([*map(compute, shared)], axis=0))
-    for number in range(4):
-        assert_close(inference.one_pass(mixed, number), shared[number])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_temperature_is_a_power_of_the_distribution(float64, kind):
-    p, mask = build(kind, "BIO", 4, 2), jnp.ones(4, bool)
-    labellings, scores = enumerate_scores(p, 4)
-    logs = logs_of(inference.at_temperature(p, 2.5), np.array(labellings), mask)
-    expected = np.exp(scores / 2.5 - log_sum_exp(scores / 2.5))
-    np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-10)
