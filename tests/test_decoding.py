@@ -17,18 +17,17 @@ from tests.inference import enumeration
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
 
 
-def tiny(head, types=("LOC",), mc_dropout=None, scheme="BIOES", documents=False):
+PROJECTION = {"name": "projection", "hidden_dim": 8}
+
+
+def tiny(head, types=("LOC",), mc_dropout=None, encoder=PROJECTION, **options):
     """A tagger of random weights, large enough that labels differ."""
-    vocabulary, _ = jaxner.build_vocabulary(
-        [["Rome", "beat", "Milan", "Ms", "Preston"]],
-        types,
-        scheme=scheme,
-        documents=documents,
-    )
+    sentences = [["Rome", "beat", "Milan", "Ms", "Preston"]]
+    vocabulary, _ = jaxner.build_vocabulary(sentences, types, **options)
     model = jaxner.build(
         vocabulary,
         representation={"words": {"dim": 6}, "chars": None, "dropout": 0.5},
-        encoder={"name": "projection", "hidden_dim": 8},
+        encoder=encoder,
         head={"name": head},
         **({} if mc_dropout is None else {"mc_dropout": mc_dropout}),
     )

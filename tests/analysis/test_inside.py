@@ -6,30 +6,23 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models, tagging
-from jaxner.data import vocabulary as vocab
+from jaxner import models
+from tests.test_decoding import tiny
 
-WORDS = ("Rome", "is", "old", "and", "big")
+WORDS = ["Rome", "beat", "Milan", "and", "Ms"]
 PLAIN = {"name": "grn", "hidden_dim": 4, "relation": "none"}
 ATTENTION = {"name": "attention", "num_heads": 2, "head_dim": 3}
 CHAIN = {"name": "chain", "first": PLAIN, "then": ATTENTION}
-RELATION = {"name": "grn", "hidden_dim": 4}
-
-
-def tagger(encoder, **lexical):
-    vocabulary, _ = vocab.build([WORDS], ["LOC"], **lexical)
-    options = {
-        "representation": {"words": {"dim": 4}, "chars": None},
-        "encoder": encoder,
-        "head": {"name": "softmax"},
-    }
-    model = jaxner.build(vocabulary, **options)
-    return tagging.Tagger(models.init(model, jax.random.key(0)), model, vocabulary)
 
 
 @pytest.fixture(scope="module")
 def attentive():
-    return tagger(CHAIN)
+    return tiny("softmax", encoder=CHAIN)
+
+
+@pytest.fixture(scope="module")
+def related():
+    return tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
 
 
 def intermediates(params, tokens):
@@ -39,7 +32,7 @@ def intermediates(params, tokens):
 
 @pytest.mark.parametrize("length", [1, 3])
 def test_attention_of_a_sentence(attentive, length):
-    tokens = [WORDS[i % len(WORDS)] for i in range(length)]
+    tokens = WORDS[:length]
     weights = jaxner.attention(attentive, tokens)
     assert weights.shape == (2, length, length)
     assert isinstance(weights, np.ndarray)
@@ -51,35 +44,29 @@ def test_attention_of_a_sentence(attentive, length):
         assert weights.std() > 1e-4  # else nothing was compared
 
 
-def test_relations_of_a_sentence():
-    params = tagger(RELATION)
-    tokens = list(WORDS)
-    scores = jaxner.relations(params, tokens)
+def test_relations_of_a_sentence(related):
+    scores = jaxner.relations(related, WORDS)
     assert scores.shape == (5, 5)
     assert scores.min() >= 0
     assert scores.max() <= 1 + 1e-6
-    out = intermediates(params, tokens)
-    expected = models.relation_scores(out, jnp.ones(5, bool))
+    expected = models.relation_scores(intermediates(related, WORDS), jnp.ones(5, bool))
     np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
-def test_nothing_to_show_for_no_tokens(attentive):
+def test_nothing_to_show_for_no_tokens(attentive, related):
     assert jaxner.attention(attentive, []).shape == (2, 0, 0)
-    assert jaxner.relations(tagger(RELATION), []).shape == (0, 0)
+    assert jaxner.relations(related, []).shape == (0, 0)
 
 
 def test_a_tagger_of_documents_shows_the_sentence_alone():
     """Its maps have rows for the words, and none for separators."""
-    weights = jaxner.attention(tagger(CHAIN, documents=True), list(WORDS))
+    weights = jaxner.attention(tiny("softmax", documents=True, encoder=CHAIN), WORDS)
     assert weights.shape == (2, 5, 5)
     np.testing.assert_allclose(weights.sum(axis=2), 1.0, atol=1e-6)
 
 
 def test_taggers_without_say_so(attentive):
-    plain = tagger(PLAIN)
-    with pytest.raises(
-        ValueError, match="no attention; heat maps of attention need the encoder"
-    ):
-        jaxner.attention(plain, ["Rome"])
+    with pytest.raises(ValueError, match="no attention"):
+        jaxner.attention(tiny("softmax", encoder=PLAIN), ["Rome"])
     with pytest.raises(ValueError, match="no relation layer"):
         jaxner.relations(attentive, ["Rome"])

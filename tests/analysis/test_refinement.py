@@ -14,6 +14,7 @@ from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import scoring
 from jaxner.tagger import Tagger, build
+from tests import fence
 from tests.models import draws
 
 
@@ -104,39 +105,16 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
 # --- Drafts -----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def split():
-    dev = corpora.load("sample", "dev")
-    return dataclasses.replace(dev, examples=dev.examples[:2])
-
-
-@pytest.fixture(scope="module")
-def lan(split):
-    vocabulary, _ = vocab.build([e.tokens for e in split.examples], ["PER", "LOC"])
-    model = jaxner.build(
-        vocabulary,
-        representation={"words": {"dim": 6}, "chars": None},
-        encoder={"name": "lan", "hidden_dim": 4, "num_layers": 2, "num_heads": 2},
-        head={"name": "scores"},
-    )
-    weights = jaxner.init(model, jax.random.key(3))
-    # Label vectors begin almost equal; larger ones make labels differ.
-    weights = jax.tree.map(lambda leaf: leaf * 3, weights)
-    return jaxner.Tagger(weights, model, vocabulary)
-
-
-def attention(lan, tokens):
-    sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(tokens))
-    out = models.apply_stages(lan.model, lan.weights, sentence)[1]
-    return np.asarray(out["label_attention"], np.float64)[:, :, : len(tokens)]
-
-
-def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(lan, split):
+def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):
+    lan, dev = jaxner.load(fence.unpack("lan", tmp_path)), corpora.load("sample", "dev")
+    split = dataclasses.replace(dev, examples=dev.examples[:2])
     readings = refinement.read(lan, split, [0], refinement.of_lan)
     expected = jaxner.tag(lan, [e.tokens for e in split.examples])
     for read, labels, example in zip(readings, expected, split.examples, strict=True):
         assert lan.vocabulary.decode(read.refined[:, 0].tolist()) == labels
-        chances = attention(lan, example.tokens)[-1].mean(axis=0)
+        sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(example.tokens))
+        out = models.apply_stages(lan.model, lan.weights, sentence)[1]
+        chances = np.asarray(out["label_attention"], np.float64)[-1].mean(axis=0)
         np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
         entropy = -(chances * np.log(chances)).sum(axis=1)
         np.testing.assert_allclose(read.entropy[:, 0], entropy, rtol=1e-4)
