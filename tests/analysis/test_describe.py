@@ -13,6 +13,7 @@ from jaxner.analysis import describe
 from jaxner.answers import entities
 from jaxner.data import corpora, schemes
 from jaxner.runs import Workdir
+from tests.marks import slow
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +33,18 @@ def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
     assert [len(row) for row in prediction.certainty] == [len(row) for row in labels]
 
 
-def test_report_of_a_run(finished, evaluated, tmp_path):
+@pytest.mark.parametrize("decoding", ["viterbi", *slow("sampled")])
+def test_report_of_a_run(finished, evaluated, tmp_path, decoding):
     page = tmp_path / "report.html"
-    scores = evaluated(f"--workdir={finished}", f"--report={page}", "--rule=conlleval")
+    options = [f"--decoding={decoding}", *["--seed=4"] * (decoding == "sampled")]
+    options += [f"--report={page}", "--rule=conlleval"]
+    scores = evaluated(f"--workdir={finished}", *options)
     report = json.loads(page.with_suffix(".json").read_text("utf-8"))
     (run,) = report["runs"]
-    assert run["scores"]["f1"] == scores["f1"]
-    assert run["scores"]["ill_formed"] == scores["ill_formed"]
+    for key in ("f1", "predicted", "ill_formed"):
+        assert run["scores"][key] == scores[key]
+    assert run["decoding"]["name"] == decoding
+    assert run["decoding"].get("seed") == (4 if decoding == "sampled" else None)
     assert run["learning"] == Workdir(finished).metrics()
     assert run["best_epoch"] == Workdir(finished).read_json("result.json")["best_epoch"]
     assert run["sha256"] == scores["sha256"]
@@ -46,15 +52,16 @@ def test_report_of_a_run(finished, evaluated, tmp_path):
     assert picture["title"] == "Relations of the GRN"
     shape = np.shape(next(iter(picture["maps"].values())))
     assert shape == (len(picture["rows"]), len(picture["columns"]))
-    for of in ("tokens", "entities"):
+    for of, count in (("tokens", "tokens"), ("entities", "predicted")):
         assert 0 <= run["calibration"][of]["expected_calibration_error"] <= 1
-    assert run["calibration"]["tokens"]["count"] == scores["tokens"]
-    assert run["calibration"]["entities"]["count"] == scores["predicted"]
+        assert run["calibration"][of]["count"] == scores[count]
     assert "Times the same string is an entity in training" in run["groups"]
     text = page.read_text("utf-8")
     for wanted in ("Relations of the GRN", "Calibration", "Learning curve"):
         assert wanted in text
     assert f"{scores['f1']:.2f}" in text
+    for wanted in ("Decoding: <strong>sampled</strong>", "those by Viterbi"):
+        assert (wanted in text) == (decoding == "sampled")
 
 
 @pytest.mark.slow
@@ -81,30 +88,12 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     assert json.loads(page.with_suffix(".json").read_text("utf-8")) == report
     for of in ("tokens", "entities"):
         for key in ("expected_calibration_error", "brier"):
-            for name, side in (
-                ("calibration_before", "before"),
-                ("calibration", "after"),
-            ):
-                value = run[name][of][key]
+            for name, side in {"_before": "before", "": "after"}.items():
+                value = run[f"calibration{name}"][of][key]
                 assert value == pytest.approx(kept["dev"][side][of][key], abs=1e-5)
             before = run["calibration_before"][of][key]
             assert before == pytest.approx(cold["calibration"][of][key], abs=1e-6)
     assert f"{kept['temperature']:.4f}" in page.read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_the_report_is_of_the_decoding(finished, evaluated, tmp_path):
-    page = tmp_path / "report.html"
-    options = (f"--workdir={finished}", "--decoding=sampled", "--seed=4")
-    scores = evaluated(*options, f"--report={page}", "--rule=conlleval")
-    (run,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
-    assert (run["decoding"]["name"], run["decoding"]["seed"]) == ("sampled", 4)
-    for key in ("f1", "predicted", "ill_formed"):
-        assert run["scores"][key] == scores[key]
-    assert run["calibration"]["tokens"]["count"] == scores["tokens"]
-    text = page.read_text("utf-8")
-    assert "Decoding: <strong>sampled</strong>" in text
-    assert "those by Viterbi" in text
 
 
 @pytest.mark.slow
@@ -143,10 +132,8 @@ def test_attention_is_shown(attending, dev):
 def test_drafts_are_shown(refining, dev):
     few = dataclasses.replace(dev, examples=dev.examples[:6])
     run, _ = describe.describe(jaxner.load(refining), few, rounds=5)
-    assert [x["across"] for x in run["pictures"]] == [
-        "threshold Γ (nats)",
-        "passes M",
-    ]
+    across = [picture["across"] for picture in run["pictures"]]
+    assert across == ["threshold Γ (nats)", "passes M"]
     titles = [table["title"] for table in run["tables"]]
     assert titles[0] == "What refining changes"
     assert all(title.startswith("Token by token") for title in titles[1:])

@@ -125,6 +125,10 @@ def test_the_command_keeps_the_temperature(finished, tmp_path, capsys):
         figure = kept["dev"][side]["entities"]
         assert sum(figure["bins"]["counts"]) == figure["count"]
     assert len(written["curve"]["thresholds"]) == len(written["curve"]["recall"])
+    card = (run / "README.md").read_text("utf-8")
+    error = kept["dev"]["after"]["tokens"]["expected_calibration_error"]
+    assert f"Temperature {kept['temperature']:.4g}" in card
+    assert f"| {error:.4f} |" in card
     assert jaxner.tag(after, text) == jaxner.tag(before, text)
     chances = [jaxner.marginals(p, text) for p in (before, after)]
     assert np.abs(chances[0] - chances[1]).max() > 1e-4

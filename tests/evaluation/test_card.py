@@ -2,11 +2,10 @@
 
 import json
 import re
-import shutil
 
 from jaxner.evaluation import predictions, scoring
-from jaxner.evaluation.card import card
-from jaxner.runs import CALIBRATION, Workdir
+from jaxner.evaluation.card import _papers, card
+from jaxner.runs import Workdir
 
 
 def head_of(text):
@@ -37,22 +36,7 @@ def test_a_finished_run_has_a_card(finished):
     assert "## Calibration" not in text
 
 
-def test_a_card_shows_the_calibration(finished, tmp_path, monkeypatch):
-    from jaxner import cli
-    from jaxner.commands import uncertainty
-
-    folder = shutil.copytree(finished, tmp_path / "run")
-    cli.call(uncertainty.calibrate, ["--workdir", str(folder)])
-    fitted = Workdir(folder).read_json(CALIBRATION)
-    text = (folder / "README.md").read_text("utf-8")
-    assert f"Temperature {fitted['temperature']:.4g}" in text
-    after = fitted["dev"]["after"]["tokens"]["expected_calibration_error"]
-    assert f"| {after:.4f} |" in text
-
-
 def test_papers_of_all_parts_are_cited():
-    from jaxner.evaluation.card import _papers
-
     encoder = {"first": {"name": "idcnn"}, "then": {"name": "attention"}}
     cited = _papers({"encoder": encoder, "refinement": {"num_heads": 5}})
     assert len(cited) == 3
