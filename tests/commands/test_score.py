@@ -26,9 +26,10 @@ def files(tmp_path):
 
 
 def test_score(files, run):
-    out = files / "scores.json"
-    options = "--rule", "strict", "--rounds", 50, "--json", out
+    out, page = files / "scores.json", files / "report.html"
+    options = "--rule", "strict", "--rounds", 50, "--json", out, "--report", page
     _, text = run("score", files / "a.conll", *options)
+    assert "Errors in context" in page.read_text("utf-8")
     scores = json.loads(out.read_text())
     assert scores["rule"] == "strict"
     assert f"strict rule; {scores['ill_formed']} ill-formed labels in" in text
@@ -40,18 +41,11 @@ def test_score(files, run):
     assert "chunk recall B" in text
 
 
-def test_report_of_a_file_with_and_without_tokens(files, run):
-    page = files / "report.html"
-    _, text = run("score", files / "b.conll", "--rounds", 5, "--report", page)
-    assert "100.00" in text
-    assert "100.00" in page.read_text("utf-8")
-    run("score", files / "a.conll", "--rounds", 5, "--report", page)
-    assert "Errors in context" in page.read_text("utf-8")
-
-
 def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
     io = [["PER", "PER", "O", "LOC"]], [["PER", "PER", "O", "O"]]
-    _, text = run("score", write(tmp_path / "io.txt", *io), "--rounds", 5)
+    path, page = write(tmp_path / "io.txt", *io, tokens=False), tmp_path / "io.html"
+    _, text = run("score", path, "--rounds", 5, "--report", page)
+    assert "50.00" in page.read_text("utf-8")
     assert "100.00" in text  # precision
     assert "50.00" in text  # recall
     path = write(tmp_path / "tags.txt", [["NN", "VB"]], [["NN", "NN"]])
@@ -62,10 +56,13 @@ def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
     assert "--tags" in text
 
 
-def test_compare(files, run):
+def test_compare(files, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
     out = files / "compared.json"
     paths = (files / "b.conll", files / "a.conll")
-    _, text = run("compare", *paths, "--rounds", 200, "--json", out)
+    _, text = run("compare", *paths, "--rounds", 200, "--all", "--json", out)
+    assert "…" not in text  # tables are whole in a pipe
+    assert "partial match precision" in text
     assert "conlleval rule; ill-formed labels: 0 and" in text
     f1 = json.loads(out.read_text())["figures"]["f1"]
     assert f1["first"] == 1.0
@@ -74,14 +71,6 @@ def test_compare(files, run):
     copy.write_bytes(paths[1].read_bytes())
     _, text = run("compare", f"{paths[1]},{copy}", paths[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in text
-
-
-def test_tables_are_whole_in_a_pipe(files, run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    paths = files / "b.conll", files / "a.conll"
-    _, text = run("compare", *paths, "--rounds", 20, "--all")
-    assert "…" not in text
-    assert "partial match precision" in text
 
 
 @pytest.mark.parametrize(

@@ -82,24 +82,38 @@ def counts(gold, predicted, rule, scheme="BIOES"):
     return scoring.total(scoring.count(*sides, rule, scheme))
 
 
+BY_NCRFPP = {
+    "B-A I-A E-A S-B": [("A", 0, 3), ("B", 3, ALONE)],
+    "B-A I-B E-C": [("A", 0, 3)],  # types of I and E are ignored
+    "B-A O O E-A": [("A", 0, 4)],  # an O closes nothing
+    "B-A S-A": [("A", 0, 1), ("A", 1, ALONE)],  # closed before the next start
+    "B-A I-A B-B E-B": [("A", 0, 2), ("B", 2, 4)],
+    "I-A E-A O E-B": [],  # nothing has begun
+    "O B-A I-A": [("A", 1, ALONE)],  # never closed
+    "B-A O E-A E-A": [("A", 0, 3)],
+    "O O": [],
+}
+BY_IDCNN = {
+    "B-A I-A E-A S-B": [("A", 0, 3), ("B", 3, 4)],
+    "B-A E-A I-A": [("A", 0, 3)],  # an E ends nothing
+    "S-A E-A": [("A", 0, 2)],  # an S is a B
+    "S-A I-B O": [("A", 0, LOST), ("B", 1, 2)],
+    "B-A E-A E-B": [("A", 0, LOST), ("B", 2, 3)],
+    "S-A B-B E-B": [("A", 0, 1), ("B", 1, 3)],  # a start loses nothing
+    "I-A O E-A": [("A", 0, 1), ("A", 2, 3)],
+    "S-A S-A": [("A", 0, 1), ("A", 1, 2)],
+}
+RULED = {"ncrfpp": BY_NCRFPP, "idcnn": BY_IDCNN}
+
+
 @pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ("B-A I-A E-A S-B", [("A", 0, 3), ("B", 3, ALONE)]),
-        ("B-A I-B E-C", [("A", 0, 3)]),  # types of I and E are ignored
-        ("B-A O O E-A", [("A", 0, 4)]),  # an O closes nothing
-        ("B-A S-A", [("A", 0, 1), ("A", 1, ALONE)]),  # closed before the next start
-        ("B-A I-A B-B E-B", [("A", 0, 2), ("B", 2, 4)]),
-        ("I-A E-A O E-B", []),  # nothing has begun
-        ("O B-A I-A", [("A", 1, ALONE)]),  # never closed
-        ("B-A O E-A E-A", [("A", 0, 3)]),
-        ("O O", []),
-    ],
+    ("rule", "labels"), [(rule, labels) for rule in RULED for labels in RULED[rule]]
 )
-def test_ncrfpp(labels, expected):
-    assert spans(labels, "ncrfpp") == expected
+def test_spans_by_the_rules_of_papers(rule, labels):
+    expected = RULED[rule][labels]
+    assert spans(labels, rule) == expected
     bilou = labels.replace("E-", "L-").replace("S-", "U-")
-    assert spans(bilou, "ncrfpp", "BILOU") == expected
+    assert spans(bilou, rule, "BILOU") == expected
 
 
 def test_ncrfpp_matches_what_is_never_closed_by_its_start():
@@ -109,25 +123,6 @@ def test_ncrfpp_matches_what_is_never_closed_by_its_start():
     assert counts("S-A S-B", "B-A S-B", "ncrfpp") == (1, 2, 2)
     assert counts("B-A E-A", "B-A I-A", "ncrfpp") == (0, 1, 1)
     assert counts("B-A E-A", "B-A I-A", "conlleval") == (1, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ("B-A I-A L-A U-B", [("A", 0, 3), ("B", 3, 4)]),
-        ("B-A L-A I-A", [("A", 0, 3)]),  # an L ends nothing
-        ("U-A L-A", [("A", 0, 2)]),  # a U is a B
-        ("U-A I-B O", [("A", 0, LOST), ("B", 1, 2)]),
-        ("B-A L-A L-B", [("A", 0, LOST), ("B", 2, 3)]),
-        ("U-A B-B L-B", [("A", 0, 1), ("B", 1, 3)]),  # a start loses nothing
-        ("I-A O L-A", [("A", 0, 1), ("A", 2, 3)]),
-        ("U-A U-A", [("A", 0, 1), ("A", 1, 2)]),
-    ],
-)
-def test_idcnn(labels, expected):
-    assert spans(labels, "idcnn", "BILOU") == expected
-    bioes = labels.replace("L-", "E-").replace("U-", "S-")
-    assert spans(bioes, "idcnn") == expected
 
 
 def test_idcnn_counts_the_lost_span_as_predicted():
