@@ -208,3 +208,19 @@ def evaluated():
         return cli.call(evaluate.evaluate, [*map(str, arguments)])
 
     return run
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command line in this process; returns its status and what it shows."""
+    from jaxner import cli
+
+    def call(*arguments):
+        status = 0
+        try:
+            cli.run([*map(str, arguments)])
+        except SystemExit as end:
+            status = end.code
+        return status, "".join(capsys.readouterr())
+
+    return call

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__, tagging
+from jaxner import tagging
 from jaxner.analysis import describe
 from jaxner.answers import entities
 from jaxner.data import corpora, schemes
@@ -65,10 +65,9 @@ def test_report_of_a_run(finished, evaluated, tmp_path, decoding):
 
 
 @pytest.mark.slow
-def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
-    warm = tmp_path / "warm"
-    shutil.copytree(finished, warm)
-    __main__.main(["calibrate", "--workdir", str(warm), "--risk=0.99", "--type=PER"])
+def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path, run):
+    warm = shutil.copytree(finished, tmp_path / "warm")
+    run("calibrate", "--workdir", warm, "--risk=0.99", "--type=PER")
     kept = Workdir(warm).read_json("calibration.json")
     page = tmp_path / "report.html"
     report = evaluated(

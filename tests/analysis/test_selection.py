@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__
 from jaxner.analysis import selection
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
@@ -59,16 +58,15 @@ def test_few_of_many_are_different_ones(params):
     assert sum(choice.example.tokens[0] == "Rome" for choice in chosen) == 1
 
 
-def test_tools_read_what_is_written(params, finished, corpus, tmp_path, capsys):
+def test_tools_read_what_is_written(params, finished, corpus, tmp_path, run):
     examples = corpora.load(None, "dev", directory=corpus).examples[:9]
     texts = [" ".join(example.tokens) for example in examples]
     (tmp_path / "a.txt").write_text("\n".join(texts), "utf-8")
     options = ["--no-sentences", "--tokenizer=whitespace", "--budget=4"]
-    files = ["--workdir", str(finished), "--input", str(tmp_path / "a.txt")]
+    options += ["--workdir", finished, "--input", tmp_path / "a.txt"]
     for name in ("a.json", "a.jsonl", "brat"):
-        output = ["--output", str(tmp_path / name)]
-        __main__.main(["select", *files, *options, *output])
-    assert "4 sentences of 9, for brat" in capsys.readouterr().out
+        _, shown = run("select", *options, "--output", tmp_path / name)
+    assert "4 sentences of 9, for brat" in shown
     tasks = json.loads((tmp_path / "a.json").read_text("utf-8"))
     expected = []
     for task in tasks:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__
 from jaxner.answers import temperature
 from jaxner.answers.temperature import Fit, fit, measure
 from jaxner.data import corpora, formats
@@ -104,28 +103,27 @@ def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
         fit(params, corpora.read(tmp_path / "none.conll"))
 
 
-def test_the_command_keeps_the_temperature(finished, tmp_path, capsys):
-    run = shutil.copytree(finished, tmp_path / "run")
+def test_the_command_keeps_the_temperature(finished, tmp_path, run):
+    folder = shutil.copytree(finished, tmp_path / "run")
     text = ["Ms", "Preston", "left", "Lakeside"]
-    before = jaxner.load(run)
+    before = jaxner.load(folder)
     figures = tmp_path / "figures.json"
-    arguments = ["calibrate", "--workdir", str(run), "--json", str(figures)]
-    __main__.main([*arguments, "--precision", "0.05", "--recall", "1"])
-    shown = capsys.readouterr().out
+    options = "--json", figures, "--precision=0.05", "--recall=1"
+    _, shown = run("calibrate", "--workdir", folder, *options)
     assert "min_probability=" in shown
     assert "entities of dev: precision" in shown
     assert "No threshold reaches recall 100.00" in shown
     written = json.loads(figures.read_text())
-    after = jaxner.load(run)
+    after = jaxner.load(folder)
     assert after.temperature == written["temperature"] != 1.0
     assert f"Temperature {after.temperature:.4f}" in shown
-    kept = Workdir(run).read_json("calibration.json")
+    kept = Workdir(folder).read_json("calibration.json")
     assert kept["step"] is not None
     for side in ("before", "after"):
         figure = kept["dev"][side]["entities"]
         assert sum(figure["bins"]["counts"]) == figure["count"]
     assert len(written["curve"]["thresholds"]) == len(written["curve"]["recall"])
-    card = (run / "README.md").read_text("utf-8")
+    card = (folder / "README.md").read_text("utf-8")
     error = kept["dev"]["after"]["tokens"]["expected_calibration_error"]
     assert f"Temperature {kept['temperature']:.4g}" in card
     assert f"| {error:.4f} |" in card
@@ -135,13 +133,13 @@ def test_the_command_keeps_the_temperature(finished, tmp_path, capsys):
 
 
 def test_a_temperature_that_makes_entities_worse_is_not_kept(
-    finished, tmp_path, capsys, monkeypatch
+    finished, tmp_path, run, monkeypatch
 ):
-    run = shutil.copytree(finished, tmp_path / "run")
+    folder = shutil.copytree(finished, tmp_path / "run")
     monkeypatch.setattr(temperature, "fit", lambda *_: Fit(0.05, 2.0, 1.9, 48, 0))
     for flags, kept in (([], 1.0), (["--keep-temperature"], 0.05)):
-        __main__.main(["calibrate", "--workdir", str(run), *flags])
-        assert ("the temperature stays 1" in capsys.readouterr().out) == (kept == 1)
-        stored = Workdir(run).read_json("calibration.json")
+        _, shown = run("calibrate", "--workdir", folder, *flags)
+        assert ("the temperature stays 1" in shown) == (kept == 1)
+        stored = Workdir(folder).read_json("calibration.json")
         assert (stored["temperature"], stored["fitted"]) == (kept, 0.05)
-        assert float(jaxner.load(run).temperature) == pytest.approx(kept)
+        assert float(jaxner.load(folder).temperature) == pytest.approx(kept)

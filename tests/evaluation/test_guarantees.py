@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import jaxner
-from jaxner import __main__
 from jaxner.answers import temperature
 from jaxner.commands import uncertainty
 from jaxner.errors import InputError
@@ -59,33 +58,32 @@ def test_candidates_and_unfound_gold_are_rows():
     assert [*map(list, rows)] == [[(0.9, True), (0.1, False)], [(-1.0, True)]]
 
 
-def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, capsys):
-    run = shutil.copytree(finished, tmp_path / "run")
+def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, run):
+    folder = shutil.copytree(finished, tmp_path / "run")
     with pytest.raises(InputError, match="--risk"):
-        temperature.guaranteed(run)
+        temperature.guaranteed(folder)
     how = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
-    __main__.main(["calibrate", "--workdir", str(run), *how])
-    shown = capsys.readouterr().out
-    kept = Workdir(run).read_json("calibration.json")["guarantees"]
+    _, shown = run("calibrate", "--workdir", folder, *how)
+    kept = Workdir(folder).read_json("calibration.json")["guarantees"]
     (row,) = kept["types"]
     assert row["measured"] == row["dev"] <= 0.99
     assert f"{row['threshold']:.4f}" in shown
     measured = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
-    assert measured in (run / "README.md").read_text("utf-8")
+    assert measured in (folder / "README.md").read_text("utf-8")
     with pytest.raises(InputError, match="--risk"):
-        uncertainty.calibrate(workdir=run, of="errors")
-    options = temperature.guaranteed(run)
+        uncertainty.calibrate(workdir=folder, of="errors")
+    options = temperature.guaranteed(folder)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
-    command = ["tag", "--workdir", str(run), "--input", str(tmp_path / "a.txt")]
+    command = "tag", "--workdir", folder, "--input", tmp_path / "a.txt"
     for least in ("calibrated", f"PER={row['threshold']}"):
         more = [f"--output={tmp_path / least[:3]}.jsonl", f"--min-probability={least}"]
-        __main__.main([*command, *more])
+        run(*command, *more)
     kept, named = (tmp_path / f"{name}.jsonl" for name in ("cal", "PER"))
     assert kept.read_text() == named.read_text() != ""
-    Workdir(run).write_json("calibration.json", {"temperature": 1.0, "step": -1})
+    Workdir(folder).write_json("calibration.json", {"temperature": 1.0, "step": -1})
     with pytest.raises(InputError, match="best checkpoint"):
-        temperature.guaranteed(run)
+        temperature.guaranteed(folder)
 
 
 def test_each_type_has_its_minimum():
