@@ -25,9 +25,12 @@ COMMANDS = {
 }
 
 
-def jaxner(*arguments, **options):
-    command = [sys.executable, "-m", "jaxner", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, **options)
+def python(*arguments, **options):
+    """What Python prints."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 # --- From a signature to options ------------------------------------------------------
@@ -131,17 +134,6 @@ def test_a_wrong_option_is_told_in_a_line(arguments, message, capsys, monkeypatc
     assert text.count("\n") == 1
 
 
-def test_an_output_replaces_nothing_that_is_read(tmp_path):
-    file = tmp_path / "f"
-    file.touch()
-    with pytest.raises(ValueError, match="twice"):
-        cli.parser_of(everything).parse([str(file), "--needed=x", f"--output={file}"])
-    with pytest.raises(FileNotFoundError):
-        parsed(f"--output={tmp_path / 'no' / 'f'}")
-    with pytest.raises(IsADirectoryError):
-        parsed(f"--output={tmp_path}")
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_every_command_is_explained(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
@@ -157,27 +149,23 @@ def test_every_option_of_every_command_is_explained(name, monkeypatch):
 # --- The whole line -------------------------------------------------------------------
 
 
-def test_help_and_version_import_next_to_nothing():
-    for argument, start in (("--help", "usage: jaxner"), ("--version", "")):
-        code = f"import sys; from jaxner import cli; cli.run([{argument!r}]); "
-        code += "print({'jax', 'numpy', 'rich', 'absl'} & set(sys.modules))"
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT
-        )
-        assert done.stdout.startswith(start)
-        assert done.stdout.endswith("set()\n"), done.stdout + done.stderr
-    assert jaxner("--version").stdout == version("jaxner") + "\n"
-    assert jaxner().stdout == jaxner("--help").stdout
+@pytest.mark.parametrize(
+    ("lines", "libraries"),
+    [
+        (["--help", "--version"], {"jax", "numpy", "rich", "absl"}),
+        ([f"{name} -h" for name in COMMANDS if name != "options"], {"jax"}),
+    ],
+)
+def test_help_and_version_import_next_to_nothing(lines, libraries):
+    code = f"import sys; from jaxner import cli; [cli.run(x.split()) for x in {lines}]"
+    told = python("-c", f"{code}; print({libraries} & set(sys.modules))", cwd=ROOT)
+    assert told.startswith("usage: jaxner")
+    assert told.endswith("\nset()\n")
 
 
-def test_help_of_a_command_needs_no_jax():
-    names = [name for name in COMMANDS if name != "options"]
-    code = (
-        f"import sys; from jaxner import cli; [cli.run([x, '-h']) for x in {names}]; "
-    )
-    code += "print('jax' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.endswith("False\n"), done.stdout + done.stderr
+def test_the_module_is_the_command():
+    assert python("-m", "jaxner", "--version") == version("jaxner") + "\n"
+    assert python("-m", "jaxner") == python("-m", "jaxner", "--help")
 
 
 # Lines of `jaxner`, what the error names, and the status.
@@ -229,18 +217,34 @@ REFUSED = [
             ("data.unit=document", "train.conll: does not mark"),
         )
     ),
+    *(
+        (f"evaluate {options}", word, status)
+        for options, word, status in (
+            ("", "--workdir", 2),
+            ("--workdir nowhere", "nowhere", 1),
+            ("--workdir RUN --split tset", "tset", 2),
+            ("--workdir RUN --data x --split dev", "--split", 1),
+            ("--workdir RUN --report r.html --decoding n_best", "n_best", 1),
+            ("--workdir RUN,RUN --report r.html --json r.json", "--json", 1),
+            ("--workdir RUN --n 5", "--n", 1),
+            ("--workdir RUN --seed 5", "--seed", 1),
+            ("--workdir RUN --restart 0", "restarts", 1),
+            ("--workdir RUN --output /no/where", "/no/where", 1),
+        )
+    ),
 ]
 
 
 @pytest.mark.parametrize(("line", "message", "status"), REFUSED)
 def test_what_cannot_be_is_a_line_and_leaves_no_run(
-    line, message, status, corpus, tmp_path, capsys
+    line, message, status, corpus, finished, tmp_path, capsys
 ):
     write_vectors(tmp_path, dim=100)
-    arguments = line.replace("CORPUS", str(corpus)).replace("HERE", str(tmp_path))
+    for name, path in (("CORPUS", corpus), ("HERE", tmp_path), ("RUN", finished)):
+        line = line.replace(name, str(path))
     place = f" --workdir={tmp_path / 'run'}"
     with pytest.raises(SystemExit) as ended:
-        cli.run((arguments + place * line.startswith("train")).split())
+        cli.run((line + place * line.startswith("train")).split())
     told = capsys.readouterr().err
     assert (ended.value.code, told.count("\n")) == (status, 1)
     assert message in told
@@ -275,14 +279,7 @@ def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
     (tmp_path / "mine.py").write_text("")
     code = "from jaxner import cli; cli.run(['options', 'grn']); import mine"
     environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", code, cwd=tmp_path, env=environment)
 
 
 def test_choices_that_commands_repeat_are_those_of_the_library():

@@ -39,37 +39,29 @@ def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "line",
     [
-        ["check", "{file}", "--html={file}"],
-        ["check", "{folder}", "--json={file}"],
-        ["score", "{file}", "--json={file}"],
-        ["score", "{json}", "--report={folder}/a.html"],
-        ["compare", "{file}", "{file}", "--json={file}"],
-        ["convert", "{file}", "{file}"],
-        ["show", "{file}", "--html={file}", "--workdir={run}"],
-        ["tag", "--input={file}", "--output={file}", "--overwrite", "--workdir={run}"],
-        ["evaluate", "--workdir={run}", "--data={file}", "--output={file}"],
-        [
-            "evaluate",
-            "--workdir={run}",
-            "--data={json}",
-            "--report={folder}/a.html",
-        ],
-        ["evaluate", "--workdir={run}", "--split=dev", "--json={dev}"],
+        "check {file} --html={file}",
+        "check {folder} --json={file}",
+        "score {file} --json={file}",
+        "score {json} --report={folder}/a.html",
+        "compare {file} {file} --json={file}",
+        "convert {file} {file}",
+        "show {file} --html={file} --workdir={run}",
+        "tag --input={file} --output={file} --overwrite --workdir={run}",
+        "evaluate --workdir={run} --data={file} --output={file}",
+        "evaluate --workdir={run} --data={json} --report={folder}/a.html",
+        "evaluate --workdir={run} --split=dev --json={dev}",
     ],
 )
-def test_no_command_replaces_what_it_reads(
-    arguments, tmp_path, finished, corpus, capsys
-):
+def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, capsys):
     file, json = tmp_path / "train.conll", tmp_path / "a.json"
     file.write_text("Rome B-LOC B-LOC\nfell O O\n")
     json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
     names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
     names["dev"] = corpus / "dev.conll"
     kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
-    command = [argument.format(**names) for argument in arguments]
     with pytest.raises(SystemExit):
-        __main__.main(command)
+        __main__.main(line.format(**names).split())
     assert "Expected two files" in capsys.readouterr().err
     assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept

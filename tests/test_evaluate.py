@@ -2,10 +2,7 @@
 
 import json
 
-import pytest
-
 import jaxner
-from jaxner import cli
 from jaxner.data import formats, schemes
 from jaxner.runs import Workdir
 
@@ -42,25 +39,3 @@ def test_types_that_training_never_saw_are_missed_not_fatal(
     assert "the tagger will miss: DRAGON" in capsys.readouterr().out
     dragons = scores["by_type"]["DRAGON"]
     assert (dragons["gold"], dragons["correct"]) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ("", "--workdir"),
-        ("--workdir nowhere", "nowhere"),
-        ("--workdir {run} --split tset", "tset"),
-        ("--workdir {run} --data x --split dev", "--split"),
-        ("--workdir {run} --report r.html --decoding n_best", "n_best"),
-        ("--workdir {run},{run} --report r.html --json r.json", "--json"),
-        ("--workdir {run} --n 5", "--n"),
-        ("--workdir {run} --seed 5", "--seed"),
-        ("--workdir {run} --restart 0", "restarts"),
-        ("--workdir {run} --output /no/where", "/no/where"),
-    ],
-)
-def test_wrong_input_says_what_is_wrong(arguments, word, finished, capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.run(["evaluate", *arguments.format(run=finished).split()])
-    assert ended.value.code in (1, 2)
-    assert word in capsys.readouterr().err
