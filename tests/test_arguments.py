@@ -154,6 +154,7 @@ def test_a_model_is_built_of_parts():
 
 def test_a_model_takes_weights_sentences_and_keys(params):
     sentence, batch = (jaxner.encode(params, x) for x in (WORDS, [WORDS]))
+    fails(jaxner.tag, params, jax.tree.map(lambda leaf: leaf[None], batch))
     weights, model, gold = params.weights, params.model, jnp.zeros((1, 2), int)
     fail_by(
         jaxner.apply,

@@ -102,6 +102,18 @@ def test_cut_missing_and_foreign_files_are_named(run):
     refused(run, folder)
     shutil.rmtree(folder.parent)
     refused(run, folder.parent)
+    (run / "config.json").unlink()
+    for path, name in ((run, "config.json"), (run / "nowhere", "nowhere")):
+        with pytest.raises(FileNotFoundError, match=name):
+            jaxner.load(path)
+
+
+def test_loading_writes_and_removes_nothing(run):
+    # Another process is writing its next checkpoint.
+    (run / "checkpoints" / "best" / "99.orbax-checkpoint-tmp").mkdir()
+    before = sorted(run.rglob("*"))
+    jaxner.load(run)
+    assert sorted(run.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -152,6 +164,14 @@ def test_files_of_another_run_are_refused(run, params):
     }
     model = jaxner.build(params.vocabulary, **parts)
     refused(run, arrays, model=model)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("scheme", "BIO"), ("unit", "document"), ("lowercase", True)]
+)
+def test_data_options_of_another_vocabulary_are_refused(run, name, value):
+    edit(run / "config.json", lambda content: content["data"].update({name: value}))
+    assert f"data.{name} is" in refused(run, run / "config.json").message
 
 
 def test_weights_that_are_not_numbers_are_refused(tmp_path, params):

@@ -1,10 +1,7 @@
 """The tagger as a pytree, and the same weights in a model that differs in an option."""
 
 import dataclasses
-import json
 import re
-import shutil
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +9,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models, runs
-from jaxner.errors import DamagedFileError
+from jaxner import models
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 
@@ -84,18 +80,3 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path):
         jaxner.save(tmp_path / "saved", warm)
     with pytest.raises(ValueError, match="changed by name"):
         jaxner.load(tmp_path / "saved", {"head.dropout": 0.5})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("scheme", "BIO"), ("unit", "document"), ("lowercase", True)]
-)
-def test_data_options_of_another_vocabulary_are_refused(
-    finished, tmp_path, name, value
-):
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    content = json.loads((run / "config.json").read_text())
-    del content[runs.CHECKSUM]  # as one who edits it on purpose
-    content["data"][name] = value
-    (run / "config.json").write_text(json.dumps(content))
-    with pytest.raises(DamagedFileError, match=f"data.{name} is"):
-        jaxner.load(run)
