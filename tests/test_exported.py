@@ -17,6 +17,7 @@ from jaxner.commands.export import export as command
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.models.model import named
 from tests import fence
+from tests.test_decoding import tiny
 
 ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
@@ -107,24 +108,15 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
 
 
 def test_a_tagger_of_documents_reads_them_whole(tmp_path):
-    text = [["Rome", "beat", "Milan"], ["Rain", "fell"]]
-    vocabulary, _ = jaxner.build_vocabulary(text, ["LOC"], documents=True)
-    model = jaxner.build(
-        vocabulary,
-        representation={"words": {"dim": 4}},
-        encoder={"name": "idcnn", "hidden_dim": 4},
-        head={"name": "softmax"},
-    )
-    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(1)), model, vocabulary)
+    tagger, text = tiny("crf", documents=True), [["Rome", "beat", "Milan"], ["x", "y"]]
     jaxner.export(tagger, tmp_path / "tagger.zip")
     alone = jaxner.load_exported(tmp_path / "tagger.zip")
     for documents in ([0, 0], [0, 1]):
-        left, right = (x.marginals(text, documents=documents) for x in (alone, tagger))
-        np.testing.assert_allclose(left[0], right[0], atol=1e-6)
-        np.testing.assert_allclose(left[1], right[1], atol=1e-6)
-        assert alone.tag(text, documents=documents) == tagger.tag(
-            text, documents=documents
-        )
+        how = {"documents": documents}
+        sides = [x.marginals(text, **how) for x in (alone, tagger)]
+        for left, right in zip(*sides, strict=True):
+            np.testing.assert_allclose(left, right, atol=1e-6)
+        assert alone.tag(text, **how) == tagger.tag(text, **how)
 
 
 def test_it_needs_jax_and_numpy_alone(file, params):
@@ -230,55 +222,49 @@ def test_what_cannot_be_exported_is_refused(params, tmp_path):
 # --- Bad files ------------------------------------------------------------------------
 
 
-def lying(data, change):
-    """Returns weights with another header."""
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
-    change(next(iter(header.values())), header)
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data[8 + size :]
+def lying(**facts):
+    """Returns what changes the header of weights."""
+
+    def change(data):
+        (size,) = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8 : 8 + size])
+        next(iter(header.values())).update(facts)
+        text = json.dumps(header).encode()
+        return struct.pack("<Q", len(text)) + text + data[8 + size :]
+
+    return change
 
 
-HEADERS = {
-    "a shape": lambda first, _: first.update(shape=[10**12, 10**6]),
-    "a negative shape": lambda first, _: first.update(shape=[-1, -1]),
-    "a place": lambda first, _: first.update(data_offsets=[0, 1 << 60]),
-    "a type": lambda first, _: first.update(dtype="U8"),
-}
+# What a message says; what changes a content, or the manifest.
+BAD = [
+    ("would unpack to", archive.CARD, lambda _: bytes(1 << 26)),
+    ("has no .vocabulary.json", archive.VOCABULARY, lambda _: None),
+    ("cannot be used", archive.VOCABULARY, lambda _: b"{}"),
+    (r"x\.zip", archive.WEIGHTS, lambda _: b""),
+    (r"x\.zip", archive.WEIGHTS, lambda _: b"\xff" * 8),
+    (r"x\.zip", archive.WEIGHTS, lambda _: struct.pack("<Q", 1 << 62)),
+    (r"x\.zip", archive.WEIGHTS, lying(shape=[10**12, 10**6])),
+    (r"x\.zip", archive.WEIGHTS, lying(shape=[-1, -1])),
+    (r"x\.zip", archive.WEIGHTS, lying(data_offsets=[0, 1 << 60])),
+    (r"x\.zip", archive.WEIGHTS, lying(dtype="U8")),
+    (r"^\S*: has the format 2", None, lambda facts: facts.update(format=2)),
+    ("has no .format", None, lambda facts: facts.pop("format")),
+    (
+        *("the checksum of README.md", None),
+        lambda facts: facts["files"][archive.CARD].update(bytes=1 << 40),
+    ),
+    (
+        *("other files than its manifest lists", None),
+        lambda facts: facts["files"].pop(archive.CARD),
+    ),
+]
 
 
-@pytest.mark.parametrize("lie", HEADERS)
-def test_weights_whose_header_lies_are_refused(file, tmp_path, lie):
-    weights = lying(archive.read(file)[1][archive.WEIGHTS], HEADERS[lie])
-    target = changed(file, tmp_path / "x.zip", {archive.WEIGHTS: weights})
-    with pytest.raises(DamagedFileError, match=r"x\.zip"):
-        jaxner.load_exported(target)
-
-
-@pytest.mark.parametrize("size", [b"", b"\xff" * 8, struct.pack("<Q", 1 << 62)])
-def test_weights_without_a_header_are_refused(tmp_path, size):
-    with pytest.raises(DamagedFileError):
-        archive.unpack(size, tmp_path / "x.zip")
-
-
-BAD = {
-    "would unpack to": {"changes": {archive.CARD: bytes(1 << 26)}},
-    "has no .vocabulary.json": {"changes": {archive.VOCABULARY: None}},
-    "cannot be used": {"changes": {archive.VOCABULARY: b"{}"}},
-    r"^\S*: has the format 2": {"lies": lambda manifest: manifest.update(format=2)},
-    "has no .format": {"lies": lambda manifest: manifest.pop("format")},
-    "the checksum of README.md": {
-        "lies": lambda manifest: manifest["files"][archive.CARD].update(bytes=1 << 40)
-    },
-    "other files than its manifest lists": {
-        "lies": lambda manifest: manifest["files"].pop(archive.CARD)
-    },
-}
-
-
-@pytest.mark.parametrize("message", BAD)
-def test_bad_files_are_refused(file, tmp_path, message):
-    target = changed(file, tmp_path / "x.zip", **BAD[message])
+@pytest.mark.parametrize(("message", "name", "change"), BAD)
+def test_bad_files_are_refused(file, tmp_path, message, name, change):
+    content = {} if name is None else {name: change(archive.read(file)[1][name])}
+    lies = change if name is None else None
+    target = changed(file, tmp_path / "x.zip", content, lies=lies)
     with pytest.raises(DamagedFileError, match=message):
         jaxner.load_exported(target)
 

@@ -18,6 +18,7 @@ import jaxner
 from benchmarks import serving as benchmark
 from jaxner.answers.mentions import EntityArrays
 from tests import fence
+from tests.test_decoding import tiny
 
 httpx = pytest.importorskip("httpx")
 testclient = pytest.importorskip("starlette.testclient")
@@ -116,11 +117,7 @@ def test_requests_compile_nothing(client, programs):
 
 
 def test_a_tagger_of_documents_reads_each_text_as_one():
-    vocabulary, _ = jaxner.build_vocabulary([TEXT.split()], ["LOC"], documents=True)
-    parts = {"representation": {"words": {"dim": 4}}, "head": {"name": "crf"}}
-    encoder = {"name": "bilstm", "hidden_dim": 4}
-    model = jaxner.build(vocabulary, encoder=encoder, **parts)
-    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
+    tagger = tiny("crf", documents=True)
     text = "Rome fell. It rose."  # with separators, nine tokens
     with client_of(Programs(tagger, 9, 9)) as client:
         (result,) = ask(until_ready(client), "entities", texts=text)
