@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner.data import corpora
+from jaxner.data import corpora, formats
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
@@ -186,33 +186,27 @@ def fake_data(folder):
     Few programs are compiled for it: the lengths need one shape, no word is much longer
     than the others, and neither lower case nor a minimal count changes the vocabulary.
     """
-    (folder / "conll2003").mkdir(parents=True)
+    for name in ("conll2003", "vectors"):
+        (folder / name).mkdir(parents=True)
     words = set()
-    for split in ("train", "dev", "test"):
-        examples = [
+    for split in corpora.SPLITS:
+        similar = [
             example
             for example in corpora.load("sample", split).examples
             if 8 < len(example.tokens) <= 16 and max(map(len, example.tokens)) == 9
-        ][:12]
-        blocks = [
-            "".join(
-                f"{t.lower()} {x}\n" for t, x in zip(e.tokens, e.labels, strict=False)
-            )
-            for e in examples * 3
         ]
-        words.update(token.lower() for e in examples for token in e.tokens)
-        for start in range(0, len(blocks), 4):
-            blocks[start] = f"-DOCSTART- O\n\n{blocks[start]}"
-        (folder / "conll2003" / f"{split}.conll").write_text("\n".join(blocks), "utf-8")
-    (folder / "vectors").mkdir()
+        text = [
+            [(t.lower(), label) for t, label in zip(e.tokens, e.labels, strict=True)]
+            for e in similar[:12] * 3
+        ]
+        words.update(token for rows in text for token, _ in rows)
+        documents = [1 + number // 4 for number in range(len(text))]
+        file = folder / "conll2003" / f"{split}.conll"
+        formats.write_columns(file, text, documents)
     values = np.random.default_rng(0).normal(size=(len(words), 100)).round(3)
-    (folder / "vectors" / "glove.6B.100d.txt").write_text(
-        "".join(
-            f"{word} {' '.join(map(str, row))}\n"
-            for word, row in zip(sorted(words), values, strict=True)
-        ),
-        encoding="utf-8",
-    )
+    rows = zip(sorted(words), values, strict=True)
+    lines = [" ".join([word, *map(str, row)]) + "\n" for word, row in rows]
+    (folder / "vectors" / "glove.6B.100d.txt").write_text("".join(lines), "utf-8")
 
 
 @pytest.mark.parametrize("page", pages_with("sh", lambda _: True))
@@ -222,7 +216,7 @@ def test_shell_blocks(page, tmp_path, request):
     for name in ("configs", "jaxner", "reproduce", "results"):
         shutil.copytree(ROOT / name, tmp_path / name)
     fake_data(tmp_path / "data")
-    for split in ("train", "dev", "test"):  # the embedded corpus, cut short
+    for split in corpora.SPLITS:  # the embedded corpus, cut short
         small = tmp_path / "data" / "conll2003" / f"{split}.conll"
         shutil.copy(small, tmp_path / "jaxner" / "data" / "sample")
     text = (ROOT / page).read_text("utf-8")
