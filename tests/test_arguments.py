@@ -1,6 +1,7 @@
 """Wrong arguments of public functions are refused at the door, in one line of ours."""
 
 import dataclasses
+import functools
 import traceback
 
 import jax
@@ -12,6 +13,7 @@ import jaxner
 from jaxner import fields
 from jaxner.fields import checked
 from jaxner.models import checks
+from jaxner.tagger import ensemble
 
 WORDS = ["Rome", "fell"]
 NAN = float("nan")
@@ -81,10 +83,8 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_have_types_and_ranges(name, params):
-    needed = {"key": KEY} if name == "uncertainty" else {}
-    for option, values in OPTIONS[name].items():
-        for value in values:
-            fails(getattr(jaxner, name), params, WORDS, **{**needed, option: value})
+    call = functools.partial(getattr(jaxner, name), params, WORDS)
+    fail_by(call, OPTIONS[name], **({"key": KEY} if name == "uncertainty" else {}))
 
 
 def test_a_temperature_is_positive(params):
@@ -100,7 +100,7 @@ def test_a_folder_is_a_path_to_a_folder_and_load_takes_changes(tmp_path, params)
     for wrong in (None, 3, NAN, [], b"x", params, "", "\0", str(file)):
         fails(jaxner.load, wrong)
         fails(jaxner.save, wrong, params)
-    for wrong in (None, "", 3, params.weights):
+    for wrong in (None, "", 3, params.weights, ensemble([params, params])):
         fails(jaxner.save, tmp_path / "new", wrong)
     assert not (tmp_path / "new").exists()
 
@@ -156,31 +156,16 @@ def test_a_model_takes_weights_sentences_and_keys(params):
     sentence, batch = (jaxner.encode(params, x) for x in (WORDS, [WORDS]))
     fails(jaxner.tag, params, jax.tree.map(lambda leaf: leaf[None], batch))
     weights, model, gold = params.weights, params.model, jnp.zeros((1, 2), int)
-    fail_by(
-        jaxner.apply,
-        {
-            "model": (None, 3, "x"),
-            "weights": (None, 3, {}, weights["params"]),
-            "sentence": (None, 3, "x", batch),
-            "key": (0, "x", NAN),
-        },
-        **{"model": model, "weights": weights, "sentence": sentence},
-    )
-    fail_by(
-        jaxner.loss,
-        {
-            "model": (None, 3, "x"),
-            "weights": (None, 3, {}, weights["params"]),
-            "batch": (sentence,),
-            "labels": (None, 3, ["O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))),
-            "key": (0, "x", NAN),
-            "objective": (3,),
-        },
-        **{"model": model, "weights": weights, "batch": batch, "labels": gold},
-    )
-    fail_by(
-        jaxner.init, {"model": (None, 3), "key": (None, 3, "x")}, model=model, key=KEY
-    )
+    wrong = {"model": (None, 3, "x"), "weights": (None, 3, {}, weights["params"])}
+    wrong["key"] = 0, "x", NAN
+    of_one = {"model": model, "weights": weights, "sentence": sentence}
+    fail_by(jaxner.apply, {**wrong, "sentence": (None, 3, "x", batch)}, **of_one)
+    labels = None, 3, ["O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))
+    of_batch = {"model": model, "weights": weights, "batch": batch, "labels": gold}
+    wrong |= {"batch": (sentence,), "labels": labels, "objective": (3,)}
+    fail_by(jaxner.loss, wrong, **of_batch)
+    wrong = {"model": (None, 3), "key": (None, 3, "x")}
+    fail_by(jaxner.init, wrong, model=model, key=KEY)
     checks.check_key(jax.random.PRNGKey(0))  # of the old form
     jax.vmap(checks.check_key)(jax.random.split(KEY))
 

@@ -9,21 +9,11 @@ from jaxner import fields
 from jaxner.fields import Count, OneOf, Range, Rate, Size
 
 WORD = Annotated[str, OneOf(("top", "mix"))]
-
-
-@pytest.mark.parametrize(
-    ("text", "range_", "good", "bad"),
-    [
-        ("at least 0 and below 1", Range(least=0, below=1), (0, 0.5), (-0.1, 1)),
-        ("above 0 and at most 1", Range(above=0, most=1), (0.5, 1), (0, 1.1)),
-        ("at least 2 in steps of 2", Range(least=2, step=2), (2, 10), (0, 3)),
-        ("a finite number", Range(), (-1e30, 0, 7), ()),
-    ],
-)
-def test_ranges(text, range_, good, bad):
-    assert str(range_) == text
-    assert all(value in range_ for value in good)
-    assert not any(value in range_ for value in (*bad, math.nan, math.inf, -math.inf))
+NAN, INF = math.nan, math.inf
+SHARE, EVEN = "above 0 and at most 1", "at least 2 in steps of 2"
+Positive = Annotated[float, Range(above=0, most=1)]
+Even = Annotated[float, Range(least=2, step=2)]
+Finite = Annotated[float, Range()]
 
 
 @pytest.mark.parametrize(
@@ -31,8 +21,12 @@ def test_ranges(text, range_, good, bad):
     [
         (Size, (1, 7), {0: "at least 1", 2.0: "whole", True: "whole", "2": "whole"}),
         (Rate, (0, 0.5), {"2": "a number", None: "a number", 1.0: "the share"}),
+        (Rate, (0,), {-0.1: "the share", NAN: "the share"}),
         (Rate | None, (None, 0.1), {1.0: "below 1"}),
         (Rate | None | Size, (1,), {"x": "number"}),
+        (Positive, (0.5, 1), {0: SHARE, 1.1: SHARE, NAN: SHARE, INF: SHARE}),
+        (Even, (2, 10), {0: EVEN, 3: EVEN, -INF: EVEN}),
+        (Finite, (-1e30, 0, 7), {NAN: "finite", INF: "finite", -INF: "finite"}),
         (bool, (True,), {0: "true or false"}),
         (str, ("",), {3: "text"}),
         (WORD, ("mix",), {"end": "top, mix"}),
