@@ -1,5 +1,6 @@
 """The command line: options from signatures, errors in a line, help at once."""
 
+import functools
 import importlib
 import inspect
 import os
@@ -16,6 +17,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxner import cache, cli, fields, load
 from jaxner.commands import Folder, Output
+from tests.tiny import output_of
 from tests.training.runs import write_vectors
 
 ROOT = Path(__file__).parents[1]
@@ -25,12 +27,7 @@ COMMANDS = {
 }
 
 
-def python(*arguments, **options):
-    """What Python prints."""
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+python = functools.partial(output_of, sys.executable)
 
 
 # --- From a signature to options ------------------------------------------------------
@@ -73,10 +70,7 @@ def everything(
 
 
 def parsed(*arguments):
-    positional, values = cli.parser_of(everything).parse(
-        ["f", "--needed=x", *map(str, arguments)]
-    )
-    return positional, values
+    return cli.parser_of(everything).parse(["f", "--needed=x", *arguments])
 
 
 @pytest.mark.parametrize(
@@ -178,60 +172,45 @@ REFUSED = [
     ("train", "known: bert, bilstm", 1),
     ("train --num-epochs=3", "--num-epochs", 1),
     ("train --config=my/grn.py", "my/grn.py", 1),
-    *(
-        (f"train --config={config}", word, 1)
-        for config, word in (
-            ("grn:conll", "conll2003"),
-            ("grn:sample,sead=3", "sead"),
-            ("idcnn:sample,block=cnn6", "cnn5"),
-            ("parallel_rnn:sample,size=7", "even"),
-            ("uanet:sample,model=transformer,encoder=grn", "draft="),
-            ("grn:sample,encoder=chain", "chain"),
-            ("grn:sample,encoder=bilstm+x", "'x'"),
-            ("grn:sample,encoder=json:Mine", "cannot be imported"),
-            ("uanet:sample,head=seq2seq", "model.refinement"),
-            ("idcnn:sample,head=seq2seq,document,dr=false", "data.unit"),
-            ("parallel_rnn:sample,encoder=grn", "objective.orthogonality"),
-            ("grn:sample,head=scores", "model.head.name"),
-            ("bert:sample", "data.pretrained"),
-            ("idcnn:files", "data.dir"),
-        )
-    ),
-    *(
-        (f"{SMALL} --config.{option}", word, 1)
-        for option, word in (
-            ("num_epochs=0", "at least 1"),
-            ("optimizer.decay=x", "config.optimizer.decay"),
-            ("optimizer.name=adam", "optimizer.momentum of adam"),
-            ("data.lowercase=maybe", "true or false"),
-            ("data.scheme=BIOS", "BIOES"),
-            ("data.contextual={split}.npz", "data.contextual"),
-            ("model.encoder=bilstm", "encoder=bilstm"),
-            ("optimizer=adam", "section"),
-            ("lr=0.1", "--config.optimizer.learning_rate=0.1"),
-            ("qqq=1", "--config.qqq"),
-            ("num_devices=99", "num_devices must be from 1 to"),
-            ("data.label_column=0", "column"),
-            ("data.train_words=false", "every word is unknown"),
-            ("data.vectors=HERE/vectors.txt", "50%"),
-            ("data.unit=document", "train.conll: does not mark"),
-        )
-    ),
-    *(
-        (f"evaluate {options}", word, status)
-        for options, word, status in (
-            ("", "--workdir", 2),
-            ("--workdir nowhere", "nowhere", 1),
-            ("--workdir RUN --split tset", "tset", 2),
-            ("--workdir RUN --data x --split dev", "--split", 1),
-            ("--workdir RUN --report r.html --decoding n_best", "n_best", 1),
-            ("--workdir RUN,RUN --report r.html --json r.json", "--json", 1),
-            ("--workdir RUN --n 5", "--n", 1),
-            ("--workdir RUN --seed 5", "--seed", 1),
-            ("--workdir RUN --restart 0", "restarts", 1),
-            ("--workdir RUN --output /no/where", "/no/where", 1),
-        )
-    ),
+    ("train --config=grn:conll", "conll2003", 1),
+    ("train --config=grn:sample,sead=3", "sead", 1),
+    ("train --config=idcnn:sample,block=cnn6", "cnn5", 1),
+    ("train --config=parallel_rnn:sample,size=7", "even", 1),
+    ("train --config=uanet:sample,model=transformer,encoder=grn", "draft=", 1),
+    ("train --config=grn:sample,encoder=chain", "chain", 1),
+    ("train --config=grn:sample,encoder=bilstm+x", "'x'", 1),
+    ("train --config=grn:sample,encoder=json:Mine", "cannot be imported", 1),
+    ("train --config=uanet:sample,head=seq2seq", "model.refinement", 1),
+    ("train --config=idcnn:sample,head=seq2seq,document,dr=false", "data.unit", 1),
+    ("train --config=parallel_rnn:sample,encoder=grn", "objective.orthogonality", 1),
+    ("train --config=grn:sample,head=scores", "model.head.name", 1),
+    ("train --config=bert:sample", "data.pretrained", 1),
+    ("train --config=idcnn:files", "data.dir", 1),
+    (f"{SMALL} --config.num_epochs=0", "at least 1", 1),
+    (f"{SMALL} --config.optimizer.decay=x", "config.optimizer.decay", 1),
+    (f"{SMALL} --config.optimizer.name=adam", "optimizer.momentum of adam", 1),
+    (f"{SMALL} --config.data.lowercase=maybe", "true or false", 1),
+    (f"{SMALL} --config.data.scheme=BIOS", "BIOES", 1),
+    (f"{SMALL} --config.data.contextual={{split}}.npz", "data.contextual", 1),
+    (f"{SMALL} --config.model.encoder=bilstm", "encoder=bilstm", 1),
+    (f"{SMALL} --config.optimizer=adam", "section", 1),
+    (f"{SMALL} --config.lr=0.1", "--config.optimizer.learning_rate=0.1", 1),
+    (f"{SMALL} --config.qqq=1", "--config.qqq", 1),
+    (f"{SMALL} --config.num_devices=99", "num_devices must be from 1 to", 1),
+    (f"{SMALL} --config.data.label_column=0", "column", 1),
+    (f"{SMALL} --config.data.train_words=false", "every word is unknown", 1),
+    (f"{SMALL} --config.data.vectors=HERE/vectors.txt", "50%", 1),
+    (f"{SMALL} --config.data.unit=document", "train.conll: does not mark", 1),
+    ("evaluate", "--workdir", 2),
+    ("evaluate --workdir nowhere", "nowhere", 1),
+    ("evaluate --workdir RUN --split tset", "tset", 2),
+    ("evaluate --workdir RUN --data x --split dev", "--split", 1),
+    ("evaluate --workdir RUN --report r.html --decoding n_best", "n_best", 1),
+    ("evaluate --workdir RUN,RUN --report r.html --json r.json", "--json", 1),
+    ("evaluate --workdir RUN --n 5", "--n", 1),
+    ("evaluate --workdir RUN --seed 5", "--seed", 1),
+    ("evaluate --workdir RUN --restart 0", "restarts", 1),
+    ("evaluate --workdir RUN --output /no/where", "/no/where", 1),
 ]
 
 
@@ -266,13 +245,11 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
 @pytest.mark.parametrize("arguments", [["options", "grn"], ["--help"]])
 def test_nobody_reads_the_output(arguments):
     command = [sys.executable, "-m", "jaxner", *arguments]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
-    )
-    process.stdout.close()
-    assert process.wait() == 141
-    assert process.stderr.read() == b""
-    process.stderr.close()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
+        process.stdout.close()
+        assert process.wait() == 141
+        assert process.stderr.read() == b""
 
 
 def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):

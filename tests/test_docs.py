@@ -7,7 +7,6 @@ import pkgutil
 import re
 import shutil
 import stat
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import pytest
 
 import jaxner
 from jaxner.data import corpora, formats
+from tests.tiny import output_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
@@ -237,14 +237,5 @@ def test_shell_blocks(page, tmp_path, request):
     for block in blocks_of(page):
         if block.title:
             write_titled(tmp_path, block)
-        if block.language != "sh":
-            continue
-        done = subprocess.run(
-            ["bash", "-euc", block.text],
-            cwd=tmp_path,
-            env=env,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+        if block.language == "sh":
+            output_of("bash", "-euc", block.text, cwd=tmp_path, env=env)

@@ -135,8 +135,8 @@ def test_the_wrong_number_of_documents_is_an_error(wild):
 
 def test_a_run_on_documents(evaluated, tmp_path):
     marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
-    config = tiny.idcnn_config(marked, "sample,document,crf,dr=false,blocks=1")
-    config.batch_size = 2
+    config = tiny.config(marked, 1, "sample,encoder=idcnn")
+    config.data.unit = "document"
     train.main_run(config, tmp_path / "run")
     folder, params = Workdir(tmp_path / "run"), jaxner.load(tmp_path / "run")
     assert folder.read_json("config.json")["data"]["unit"] == "document"

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -13,17 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
+from tests.tiny import output_of as run
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("LICENSE", "README.md", "configs", "jaxner", "pyproject.toml", "setup.py")
-
-
-def run(*command, **options):
-    done = subprocess.run(
-        [*map(str, command)], check=False, capture_output=True, text=True, **options
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +26,8 @@ def built(tmp_path_factory):
     for name in SOURCES:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / name)
-    run(
-        sys.executable, "-m", "build", "--no-isolation", "--outdir", copy / "dist", copy
-    )
+    build = [sys.executable, "-m", "build", "--no-isolation"]
+    run(*build, "--outdir", copy / "dist", copy)
     return copy / "dist"
 
 
@@ -86,9 +77,8 @@ def test_the_commands_run_away_from_the_clone(installed, corpus, tmp_path):
     away = {"cwd": tmp_path, "env": environment}
     where = "import jaxner; print(jaxner.__file__)"
     python = installed / Path(sys.executable).name
-    assert Path(run(python, "-c", where, **away).strip()).is_relative_to(
-        installed.parent
-    )
+    place = Path(run(python, "-c", where, **away).strip())
+    assert place.is_relative_to(installed.parent)
     (tmp_path / "mine.py").write_text(
         "import flax.linen as nn\nfrom jaxner.fields import Size\n"
         "class Mine(nn.Module):\n    depth: Size = 7\n"
@@ -96,12 +86,9 @@ def test_the_commands_run_away_from_the_clone(installed, corpus, tmp_path):
     text = run(installed / "jaxner", "options", "grn:sample,encoder=mine:Mine", **away)
     assert "--config.model.encoder.depth=7" in text
     small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
-    train = ["train", "--config=grn:sample,encoder=projection", *small]
-    out = run(
-        *(installed / "jaxner", *train, f"--config.data.dir={corpus}"),
-        *("--config.num_epochs=1", "--workdir=run"),
-        **away,
-    )
+    small += [f"--config.data.dir={corpus}", "--config.num_epochs=1"]
+    train = ["train", "--config=grn:sample,encoder=projection", "--workdir=run"]
+    out = run(installed / "jaxner", *train, *small, **away)
     assert "Everything is in" in out
     assert list((tmp_path / "caches" / "jaxner").iterdir())
     evaluate = ["evaluate", "--workdir=run", "--cache=off", "--json=scores.json"]

@@ -62,10 +62,8 @@ def gold_of(treebank, split):
 
 def test_a_run_is_scored_by_accuracy(finished, treebank):
     lines = Workdir(finished).metrics()
-    assert set(lines[0]) == {
-        *("epoch", "step", "loss", "seconds"),
-        *("dev_accuracy", "dev_known_accuracy", "dev_oov_accuracy"),
-    }
+    names = "epoch step loss seconds dev_accuracy dev_known_accuracy dev_oov_accuracy"
+    assert set(lines[0]) == {*names.split()}
     accuracies = [line["dev_accuracy"] for line in lines]
     result = Workdir(finished).read_json("result.json")
     assert result["best_epoch"] == 1 + int(np.argmax(accuracies))
@@ -112,21 +110,19 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        (["--chunks"], "--chunks"),
-        (["--rule=strict"], "--rule"),
-        (["--label_column=5"], r"dev\.conllu:\d+: "),
-        (["--data={}/nowhere.conllu"], r"No file .*nowhere\.conllu; beside it: xx_ti"),
+        ("--split=dev --chunks", "--chunks"),
+        ("--split=dev --rule=strict", "--rule"),
+        ("--split=dev --label_column=5", r"dev\.conllu:\d+: "),
+        ("--data={}/nowhere.conllu", r"No file .*nowhere\.conllu; beside it: xx_ti"),
     ],
 )
 def test_what_has_no_meaning_for_tags_is_refused(
-    arguments, message, finished, treebank, evaluated
+    options, message, finished, treebank, evaluated
 ):
-    arguments = [argument.format(treebank) for argument in arguments]
-    split = [] if "--data" in arguments[0] else ["--split=dev"]
     with pytest.raises((ValueError, OSError), match=message):
-        evaluated("--workdir", finished, *split, *arguments)
+        evaluated("--workdir", finished, *options.format(treebank).split())
 
 
 def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):

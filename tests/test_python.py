@@ -76,10 +76,8 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path):
     call |= {"data.vectors": vectors, "data.num_shapes": 1}
     tagger = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
     assert tagger.model.representation.words.dim == 3
-    assert set(tagger.labels) == {
-        "O",
-        *(f"{x}-{y}" for x in "BIES" for y in ("PER", "LOC")),
-    }
+    entities = {f"{x}-{y}" for x in "BIES" for y in ("PER", "LOC")}
+    assert set(tagger.labels) == {"O", *entities}
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["data"]["split_dev"], config["patience"]) == (0.1, 10)
     scores = jaxner.evaluate(tagger, ROWS)

@@ -1,8 +1,9 @@
 """A run that takes seconds: a corner of the embedded corpus, and a small GRN."""
 
+import subprocess
 from pathlib import Path
 
-from configs import grn, idcnn
+from configs import grn
 from jaxner.data import corpora, formats
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
@@ -16,6 +17,14 @@ SMALL = {
     "model.head.dropout": 0.1,
     "optimizer.learning_rate": 0.1,
 }
+
+
+def output_of(*command, **options):
+    """What a command prints, which succeeds."""
+    options = {"capture_output": True, "text": True, **options}
+    done = subprocess.run([*map(str, command)], **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def write_corpus(
@@ -39,16 +48,13 @@ def write_corpus(
     return folder
 
 
-def _shrunk(config, folder: Path, num_epochs: int, options: dict):
-    config.num_epochs = num_epochs
-    config.data.dir = str(folder)
-    config.update_from_flattened_dict(options)
-    return config
-
-
 def config(folder: Path, num_epochs: int = 3, arg: str = ""):
     """The GRN's config, shrunk."""
-    return _shrunk(grn.get_config(arg), folder, num_epochs, SMALL)
+    config = grn.get_config(arg)
+    config.num_epochs = num_epochs
+    config.data.dir = str(folder)
+    config.update_from_flattened_dict(SMALL)
+    return config
 
 
 def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
@@ -56,15 +62,3 @@ def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
     plain = config(folder, num_epochs, f"sample,encoder=projection{arg}")
     plain.optimizer.learning_rate = 0.06
     return plain
-
-
-def idcnn_config(folder: Path, arg: str = ""):
-    """The config of the ID-CNN, shrunk to one epoch."""
-    options = {
-        "data.num_shapes": 1,
-        "batch_size": 4,
-        "model.representation.words.dim": 8,
-        "model.encoder.hidden_dim": 12,
-        "optimizer.learning_rate": 0.01,
-    }
-    return _shrunk(idcnn.get_config(arg), folder, 1, options)
