@@ -1,6 +1,12 @@
-"""Parameters of tests that only `pytest -m slow` runs."""
+"""Parameters of tests that only `pytest -m slow` runs, and the browser of some."""
 
 import pytest
+
+CHROMIUM = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
+    *("--no-first-run", "--disable-sync", "--disable-background-networking"),
+    "--disable-component-update",
+)
 
 
 def slow(*values):

@@ -22,7 +22,7 @@ from jaxner.tagger import ensemble
 from jaxner.types import Potentials
 from tests import fence
 from tests.golden import make_encoders
-from tests.marks import slow
+from tests.marks import CHROMIUM, slow
 from tests.models.test_bert import CASE_OF, opened
 
 LENGTHS = 1, 2, 7, 60
@@ -32,10 +32,8 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "browser"
 def texts():
     """Tokens of the test split, in sentences of several lengths."""
     tokens = [token for tokens, _ in fence.sentences("test") for token in tokens]
-    return [
-        tokens[place : place + n]
-        for place, n in zip((0, 40, 5, 99), LENGTHS, strict=True)
-    ]
+    places = zip((0, 40, 5, 99), LENGTHS, strict=True)
+    return [tokens[place : place + n] for place, n in places]
 
 
 def run(model, feed):
@@ -122,22 +120,26 @@ def test_pretrained_encoders_have_their_golden_states(kind, tmp_path):
     np.testing.assert_allclose(np.concatenate(results), golden, rtol=0, atol=1e-5)
 
 
+def agree(compute, lengths, width):
+    """Compares an ONNX model with the function of an array that it was written of."""
+    model = writer.model_of(compute, {"x": spec(f"T, {width}", np.float32)})
+    for length in lengths:
+        x = np.random.default_rng(0).normal(size=(length, width)).astype(np.float32)
+        results = run(model.SerializeToString(), {"x": x})
+        for name, value in compute({"x": jax.numpy.asarray(x)}).items():
+            np.testing.assert_allclose(results[name], value, rtol=1e-5, atol=1e-6)
+
+
 def test_a_loop_without_steps():
     """A sentence of one token has no transition."""
 
     def chances(inputs):
-        emissions = inputs["emissions"]
         table = jax.numpy.arange(9.0).reshape(3, 3)
-        potentials = Potentials(emissions, table, table[0], table[1])
-        mask = jax.numpy.ones(emissions.shape[0], bool)
+        potentials = Potentials(inputs["x"], table, table[0], table[1])
+        mask = jax.numpy.ones(inputs["x"].shape[0], bool)
         return {"chances": inference.marginals(potentials, mask)}
 
-    model = writer.model_of(chances, {"emissions": spec("T, 3", np.float32)})
-    for length in (1, 2, 5):
-        emissions = np.random.default_rng(0).normal(size=(length, 3)).astype(np.float32)
-        result = run(model.SerializeToString(), {"emissions": emissions})["chances"]
-        expected = chances({"emissions": jax.numpy.asarray(emissions)})["chances"]
-        np.testing.assert_allclose(result, expected, atol=1e-6)
+    agree(chances, (1, 2, 5), 3)
 
 
 def test_primitives_that_no_stored_run_has():
@@ -148,11 +150,7 @@ def test_primitives_that_no_stored_run_has():
         results |= {"first": jax.numpy.argmax(x, axis=1), "least": jax.numpy.min(x, 0)}
         return results | {"all": jax.numpy.all(x > -3, axis=1), "odd": integers % 2}
 
-    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
-    model = writer.model_of(compute, {"x": spec("T, 4", np.float32)})
-    results, expected = run(model.SerializeToString(), {"x": x}), compute({"x": x})
-    for name, value in expected.items():
-        np.testing.assert_allclose(results[name], value, rtol=1e-5, atol=1e-6)
+    agree(compute, (5,), 4)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
@@ -169,11 +167,6 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
         jaxner.export_onnx(ensemble([tagger, tagger]), tmp_path / "tagger.onnx")
 
 
-FLAGS = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync"
-FLAGS += " disable-background-networking disable-component-update dump-dom"
-FLAGS += " virtual-time-budget=30000"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["grn", "uanet", "seq2seq"])
 def test_the_page_of_the_example_tags(name, tmp_path_factory, site):
@@ -183,7 +176,7 @@ def test_the_page_of_the_example_tags(name, tmp_path_factory, site):
     jaxner.export_onnx(tagger, folder / f"{name}.onnx")
     text = "Ms. Preston left ÉTAT-2 for eBay, 3M of Milan and U.N.-Habitat."
     query = urllib.parse.urlencode({"model": f"{name}.onnx", "text": text})
-    flags = [f"--{flag}" for flag in FLAGS.split()]
+    flags = [*CHROMIUM, "--dump-dom", "--virtual-time-budget=30000"]
     flags += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
     flags += [f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]
     command = ["chromium", *flags, f"{url}/?{query}"]

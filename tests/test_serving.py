@@ -18,6 +18,7 @@ import jaxner
 from benchmarks import serving as benchmark
 from jaxner.answers.mentions import EntityArrays
 from tests import fence
+from tests.marks import CHROMIUM
 from tests.test_decoding import tiny
 
 httpx = pytest.importorskip("httpx")
@@ -315,16 +316,12 @@ def url(finished):
         yield f"http://127.0.0.1:{started.port}/"
 
 
-FLAGS = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync"
-FLAGS += " disable-background-networking disable-component-update"
-
-
 @pytest.fixture
 def browser(tmp_path):
     """Sends a command of WebDriver to a headless Chromium, and returns the answer."""
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs chromium and chromedriver")
-    flags = [f"--{flag}" for flag in FLAGS.split()] + [f"--user-data-dir={tmp_path}"]
+    flags = [*CHROMIUM, f"--user-data-dir={tmp_path}"]
     wanted = {"goog:chromeOptions": {"args": flags}}
     command = ["chromedriver", "--port=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
