@@ -26,9 +26,8 @@ def load(text):
 @pytest.mark.parametrize("name", configuration.names())
 def test_every_config_takes_every_part(name):
     """Each encoder with each head; both meet each reader of characters."""
-    for (i, encoder), (j, head) in itertools.product(
-        enumerate(ENCODERS), enumerate(HEADS)
-    ):
+    pairs = itertools.product(enumerate(ENCODERS), enumerate(HEADS))
+    for (i, encoder), (j, head) in pairs:
         chars = READERS[(i + j) % len(READERS)]
         config = load(f"{name}:conll2003,encoder={encoder},head={head},chars={chars}")
         config.objective.orthogonality = 0.0  # of units of LSTMs
@@ -108,10 +107,8 @@ def test_every_option_is_listed_with_default_meaning_and_range():
     text = configuration.describe("grn:conll2003,context=none")
     assert text.startswith("Gated relation network")
     assert "--config.model.encoder.context=none" in text
-    assert (
-        "--config.num_epochs=200\n    Number of epochs (whole number at least 1)"
-        in text
-    )
+    line = "--config.num_epochs=200\n    Number of epochs (whole number at least 1)"
+    assert line in text
     for section in schema.sections(load("grn:conll2003")):
         for option in section.fields:
             assert f"{section.flag(option)}=" in text

@@ -29,7 +29,7 @@ def tiny(head, types=("LOC",), mc_dropout=None, encoder=PROJECTION, **options):
         representation={"words": {"dim": 6}, "chars": None, "dropout": 0.5},
         encoder=encoder,
         head={"name": head},
-        **({} if mc_dropout is None else {"mc_dropout": mc_dropout}),
+        mc_dropout=mc_dropout,
     )
     # Of other draws, two labellings are so close that rounding decides between them.
     weights = jaxner.init(model, jax.random.key(0))
@@ -83,9 +83,8 @@ def test_decodings_equal_enumeration(crf):
     answers = jaxner.n_best(params, tokens, 100)
     assert len(answers) == 100
     assert answers[0].labels == decode(labellings[order[0]])
-    np.testing.assert_allclose(
-        [answer.probability for answer in answers], chances[order[:100]], rtol=1e-3
-    )
+    probabilities = [answer.probability for answer in answers]
+    np.testing.assert_allclose(probabilities, chances[order[:100]], rtol=1e-3)
     share = chances[legal].sum()
     first = jaxner.n_best(params, tokens, 2, constrained=True)[0]
     assert first.labels == decode(best_legal)

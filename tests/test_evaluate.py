@@ -26,9 +26,8 @@ def test_predictions_of_a_file(finished, params, corpus, evaluated, tmp_path):
     assert [list(e.labels) for e in predicted] == expected
     again = formats.read(tmp_path / "p.conll", label_column=1).examples
     scheme = params.vocabulary.scheme
-    assert [e.labels for e in again] == [
-        tuple(schemes.convert(e.labels, scheme)) for e in gold
-    ]
+    converted = [tuple(schemes.convert(e.labels, scheme)) for e in gold]
+    assert [e.labels for e in again] == converted
 
 
 def test_types_that_training_never_saw_are_missed_not_fatal(

@@ -270,27 +270,18 @@ def test_pages_hold_the_tables_as_they_are_made():
 
 
 def test_the_report_has_settings_and_failures():
-    lines = [
-        line_of(
-            "ncrfpp-crf/conll2003",
-            test={"ncrfpp": 90.5, "conlleval": 90.3, "strict": 90.6},
-            overrides={"data.vectors": "other.txt"},
-        ),
-        line_of("lan/conll2003", status="failed", error="no memory"),
-    ]
+    test = {"ncrfpp": 90.5, "conlleval": 90.3, "strict": 90.6}
+    about = {"test": test, "overrides": {"data.vectors": "other.txt"}}
+    lines = [line_of("ncrfpp-crf/conll2003", **about)]
+    lines += [line_of("lan/conll2003", status="failed", error="no memory")]
     text = tables.report(KNOWN, lines, {}, {})
     assert "| 90.50 (1) | −0.71 | 90.30 (1) |  |" in text  # strict: nearly the same
     assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
     assert "- Failed: `lan/conll2003`, seed 0: no memory" in text
 
 
-CLAIM = next(
-    claim
-    for claim in KNOWN.claims
-    if (claim["better"], claim["worse"])
-    == ("grn/conll2003", "cnn-bilstm-crf/conll2003")
-)
-NAMES = CLAIM["better"], CLAIM["worse"]
+NAMES = "grn/conll2003", "cnn-bilstm-crf/conll2003"
+(CLAIM,) = (x for x in KNOWN.claims if (x["better"], x["worse"]) == NAMES)
 
 
 def judged(better, worse, compared=(), claims=1):
@@ -304,11 +295,10 @@ def judged(better, worse, compared=(), claims=1):
 
 
 def test_systems_of_other_vectors_are_left_out():
-    names = ["idcnn/conll2003", "bert/conll2003", "grn/ontonotes5"]
-    names += ["grn-minilm/conll2003"]
-    lines = [line_of(name, vectors="a") for name in names]
-    lines[1]["vectors"] = None
-    lines[3]["overrides"] = {"data.contextual": "minilm/{split}.npz"}
+    lines = [line_of(x, vectors="a") for x in ("idcnn/conll2003", "grn/ontonotes5")]
+    lines += [line_of("bert/conll2003", vectors=None)]
+    overrides = {"data.contextual": "minilm/{split}.npz"}
+    lines += [line_of("grn-minilm/conll2003", overrides=overrides, vectors="a")]
     cells = tables.under_equal_vectors(KNOWN, lines)
     assert [cell.id for cell in cells] == ["idcnn/conll2003"]
 
@@ -326,10 +316,8 @@ def test_verdicts_by_runs():
     name = "conlleval: grn/conll2003 0 91.0 > cnn-bilstm-crf/conll2003 0 90.0"
     row = judged((91.0,), (90.0,), {name: 0.01})
     assert row == ["+1.00", "1, 1", "0.010 (bootstrap, one seed)", "not yet decidable"]
-    sides = "grn/conll2003 0 91.0, 1 91.01", "cnn-bilstm-crf/conll2003 0 90.0, 1 90.01"
-    row = judged(
-        (91.0, 91.01), (90.0, 90.01), {f"conlleval: {' > '.join(sides)}": 0.01}
-    )
+    name = name.replace("91.0", "91.0, 1 91.01").replace("90.0", "90.0, 1 90.01")
+    row = judged((91.0, 91.01), (90.0, 90.01), {name: 0.01})
     assert row[2:] == ["0.010 (bootstrap)", "not yet decidable"]
 
 

@@ -17,9 +17,8 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 def test_every_page_is_in_the_navigation():
     config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    assert sorted(re.findall(r"(\w+\.md)$", config, re.MULTILINE)) == [
-        page.name for page in PAGES
-    ]
+    pages = re.findall(r"(\w+\.md)$", config, re.MULTILINE)
+    assert sorted(pages) == [page.name for page in PAGES]
 
 
 def test_every_public_name_is_in_the_api():

@@ -42,14 +42,10 @@ def written(text, format, to, **options):
 
 def test_lines_of_text_are_cut_as_entities_cuts_them():
     lines = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
-    assert [(r.line, r.source["text"]) for r in lines] == [
-        (1, "Rome wins. Ajax too."),
-        (3, "  Yes"),
-    ]
-    assert [(p.start, p.tokens) for p in lines[0].pieces] == [
-        (0, ("Rome", "wins", ".")),
-        (11, ("Ajax", "too", ".")),
-    ]
+    sources = [(r.line, r.source["text"]) for r in lines]
+    assert sources == [(1, "Rome wins. Ajax too."), (3, "  Yes")]
+    pieces = [(p.start, p.tokens) for p in lines[0].pieces]
+    assert pieces == [(0, ("Rome", "wins", ".")), (11, ("Ajax", "too", "."))]
     (wide,) = records("é\n".encode("utf-16"), "text", encoding="utf-16")
     assert wide.pieces[0].tokens == ("é",)
     (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
@@ -71,11 +67,8 @@ def test_columns_are_kept_and_get_one_more():
     text = "-DOCSTART- -X-\n\na NN\nb VB\n\n\nc\tNN\nd\tVB"
     expected = "-DOCSTART- -X-\n\na NN O\nb VB B-X\n\nc\tNN\tO\nd\tVB\tB-X\n\n"
     assert written(text, "conll", "conll") == expected
-    assert [(r.line, r.document) for r in records(text, "conll")] == [
-        (1, 1),
-        (3, 1),
-        (7, 1),
-    ]
+    places = [(r.line, r.document) for r in records(text, "conll")]
+    assert places == [(1, 1), (3, 1), (7, 1)]
     objects = written(text, "conll", "jsonl").splitlines()
     right = {"document": 1, "tokens": ["a", "b"], "labels": ["O", "B-X"]}
     assert json.loads(objects[0]) == right
@@ -136,10 +129,11 @@ def stub(monkeypatch):
     """A tagger that computes nothing: each token's label is O."""
     vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], scheme="BIO")
     tagger = object.__new__(jaxner.Tagger)
-    object.__setattr__(tagger, "vocabulary", vocabulary)
-    object.__setattr__(tagger, "model", None)
+    for name, value in (("vocabulary", vocabulary), ("model", None), ("asked", [])):
+        object.__setattr__(tagger, name, value)
 
-    def tag(params, sentences, **_):
+    def tag(params, sentences, documents=None, **_):
+        tagger.asked.append(documents)
         return [["O"] * len(sentence.words) for sentence in sentences]
 
     monkeypatch.setattr(tagging, "tag", tag)
@@ -188,30 +182,22 @@ def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_documents_stay_together(stub, tmp_path, monkeypatch):
+def test_documents_stay_together(stub, tmp_path):
     vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], documents=True)
     object.__setattr__(stub, "vocabulary", vocabulary)
-    asked = []
-
-    def tag(params, sentences, documents, **_):
-        asked.append(documents)
-        return [["O"] * len(sentence.words) for sentence in sentences]
-
-    monkeypatch.setattr(tagging, "tag", tag)
-    text = "".join(
-        "-DOCSTART- O\n\n" + "a b c\nd e f\n\n" * count for count in (5, 1, 1, 1, 1)
-    )
+    document = "a b c\nd e f\n\n"
+    text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
     with stream.Output(tmp_path / "a", {}) as output:
         sink = Sink("conll", "conll")
         stream.tag_file(stub, records(text, "conll"), sink, output, chunk=4)
-    assert asked == [[1] * 5, [2, 3], [4, 5]]
+    assert stub.asked == [[1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5
     assert rows.count("a b c O") == 9
     # Each text is a document, as for `entities`; each bare sentence, too.
-    asked.clear()
+    stub.asked.clear()
     go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
-    ((first, second, third),) = asked
+    ((first, second, third),) = stub.asked
     assert first == second != third
 
 

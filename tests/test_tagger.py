@@ -67,10 +67,12 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
         np.testing.assert_allclose(compiled(warm, sentence), alone, atol=1e-6)
 
 
-def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path):
+def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     warm = dataclasses.replace(params, temperature=1.3)
-    jaxner.save(tmp_path / "saved", warm)
-    loaded = jaxner.load(tmp_path / "saved")
+    jaxner.save("~/saved", warm)
+    assert (tmp_path / "saved" / "model.json").is_file()
+    loaded = jaxner.load("~/saved")
     assert loaded.model == params.model
     assert loaded.vocabulary == params.vocabulary
     for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(warm), strict=True):
