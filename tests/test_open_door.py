@@ -24,11 +24,6 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
 LABELS = [["S-LOC", "O", "O", "S-LOC"], ["O"]]
 VOCABULARY, _ = jaxner.build_vocabulary(TEXT, ["LOC"])
-PARTS = {
-    "representation": {"words": {"dim": 4}, "chars": {"name": "cnn", "dim": 3}},
-    "encoder": {"name": "grn", "hidden_dim": 5},
-    "head": {"name": "crf"},
-}
 
 
 def example(name, thing="main"):
@@ -45,17 +40,14 @@ class Ids(nn.Module):
         return jnp.where(sentence.mask[:, None], x, 0.0)
 
 
-def random_tagger(**parts):
-    model = jaxner.build(VOCABULARY, **{**PARTS, **parts})
-    return jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
-
-
 def test_modules_of_your_own_stand_in_any_place(tmp_path):
-    tagger = random_tagger(
+    model = jaxner.build(
+        VOCABULARY,
         representation=Ids(),
         encoder=example("own_encoder", "WindowEncoder")(hidden_dim=5),
         head=example("own_head", "ScaledHead")(num_labels=len(VOCABULARY.label_names)),
     )
+    tagger = jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
     jaxner.save(tmp_path / "own", tagger)
     with pytest.raises(ValueError, match=r"module of your own.*load\(folder, model="):
         jaxner.load(tmp_path / "own")
@@ -101,14 +93,13 @@ def test_a_description_of_another_library_is_refused():
             models.restore(description)
 
 
-def test_a_model_of_another_vocabulary_is_refused():
-    tagger = random_tagger()
-    more_words, _ = jaxner.build_vocabulary([*TEXT, ["Ro"]], ["LOC"])
+def test_a_model_of_another_vocabulary_is_refused(params):
     with pytest.raises(ValueError, match="of another vocabulary: Words has num_train"):
-        jaxner.Tagger(tagger.weights, tagger.model, more_words)
-    vocabulary = dataclasses.replace(VOCABULARY, label_names=("O", "B-A", "I-A"))
+        jaxner.Tagger(params.weights, params.model, VOCABULARY)
+    labels = {"label_names": ("O", "B-A", "I-A")}
+    vocabulary = dataclasses.replace(params.vocabulary, **labels)
     with pytest.raises(ValueError, match=r"num_labels=.*, the vocabulary has 3"):
-        dataclasses.replace(tagger, vocabulary=vocabulary)
+        dataclasses.replace(params, vocabulary=vocabulary)
 
 
 def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypatch):
