@@ -1,7 +1,7 @@
 """Every example in a docstring and every code block of README and docs runs."""
 
 import doctest
-import importlib
+import importlib.util
 import os
 import pkgutil
 import re
@@ -34,8 +34,7 @@ TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 
 def examples_of(name):
     """The lines of a module that its docstrings' examples run."""
-    path = ROOT / name.replace(".", "/")
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    file = Path(importlib.util.find_spec(name).origin)
     lines = file.read_text(encoding="utf-8").splitlines()
     return "\n".join(x for x in lines if x.strip().startswith((">>> ", "... ")))
 

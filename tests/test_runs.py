@@ -19,7 +19,7 @@ from jaxner.errors import DamagedFileError
 from jaxner.runs import Workdir
 from tests import tiny
 
-SMALL = ("config.json", "vocabulary.json")
+GARBLED = b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000, b'{"a": 1}'
 
 
 @pytest.fixture
@@ -68,27 +68,19 @@ def refused(run, path, **options):
 
 
 def test_a_flipped_byte_in_any_file_of_a_checkpoint_is_found(run):
-    refused_files = 0
-    for file in sorted(step_of(run, "best").rglob("*")):
-        if file.is_file() and file.stat().st_size:  # one of Orbax is empty
-            flip(file)
-            with (
-                pytest.raises(DamagedFileError) as error,
-                Checkpoints(Workdir(run).part("best"), read_only=True) as best,
-            ):
-                best.check()
-            assert error.value.path == file
-            flip(file)
-            refused_files += 1
-    assert refused_files > 4
+    files = [f for f in step_of(run, "best").rglob("*") if f.is_file()]
+    files = [f for f in files if f.stat().st_size]  # one of Orbax is empty
+    assert len(files) > 4
+    for file in files:
+        flip(file)
+        refused(run, file)
+        flip(file)
     jaxner.load(run)
 
 
 def test_cut_missing_and_foreign_files_are_named(run):
     file = arrays_of(run, "best")
     content = file.read_bytes()
-    flip(file)
-    refused(run, file)
     file.write_bytes(content[:-3])
     refused(run, file)
     file.unlink()
@@ -116,14 +108,8 @@ def test_loading_writes_and_removes_nothing(run):
     assert sorted(run.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize(
-    "content",
-    [
-        *(b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000),
-        *(b'{"a": 1}', b'{"a": ' + b"9" * 5000 + b"}"),
-    ],
-)
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.json"])
+@pytest.mark.parametrize("content", [*GARBLED, b'{"a": ' + b"9" * 5000 + b"}"])
 def test_garbled_small_files_are_named(run, name, content):
     (run / name).write_bytes(content)
     refused(run, run / name)
@@ -159,9 +145,8 @@ def test_files_of_another_run_are_refused(run, params):
     arrays = step_of(run, "best") / "arrays"
     assert "1000000000" in refused(run, arrays).message
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200 << 10
-    parts = json.loads(config.read_text())["model"] | {
-        "encoder": {"name": "grn", "hidden_dim": 16}
-    }
+    parts = json.loads(config.read_text())["model"]
+    parts["encoder"] = {"name": "grn", "hidden_dim": 16}
     model = jaxner.build(params.vocabulary, **parts)
     refused(run, arrays, model=model)
 

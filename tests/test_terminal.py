@@ -1,10 +1,10 @@
 """What a command shows on a terminal of 80 columns: it moves, and its lines fit."""
 
-import contextlib
 import io
 import os
 import re
-import struct
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +14,6 @@ import pytest
 from jaxner.terminal import LineConsole
 from tests import tiny
 
-pty = pytest.importorskip("pty")  # not on Windows
-fcntl = pytest.importorskip("fcntl")
-termios = pytest.importorskip("termios")
 ROOT = Path(__file__).parents[1]
 CONFIG = "--config=grn:sample,encoder=projection"
 
@@ -48,28 +45,16 @@ def test_the_cursor_is_never_hidden():
 
 def shown_by(command):
     """Returns the status and the lines of a command on a terminal of 80 columns."""
-    terminal, inside = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": ""},
-        stdin=inside,
-        stdout=inside,
-        stderr=inside,
-        start_new_session=True,
-    )
-    os.close(inside)
-    shown = b""
-    with contextlib.suppress(OSError):  # Linux's way to say that the process has ended
-        while more := os.read(terminal, 1 << 16):
-            shown += more
-    os.close(terminal)
-    status = process.wait()
-    text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode()
-    return status, re.split(r"[\r\n]+", text)
+    line = f"stty cols 80 rows 24; exec {shlex.join(command)}"
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": ""}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    script = ["script", "-qec", line, "/dev/null"]
+    done = subprocess.run(script, cwd=ROOT, env=environment, check=False, **pipes)
+    text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", done.stdout).decode()
+    return done.returncode, re.split(r"[\r\n]+", text)
 
 
+@pytest.mark.skipif(not shutil.which("script"), reason="needs util-linux")
 @pytest.mark.slow
 def test_a_run_moves_and_its_lines_fit(corpus, tmp_path):
     values = {**tiny.SMALL, "optimizer.learning_rate": 1e-9, "patience": 1}
