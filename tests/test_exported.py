@@ -39,24 +39,19 @@ def alone(file):
     return jaxner.load_exported(file)
 
 
-def changed(file, target, changes=(), facts=(), lies=None):
-    """Writes a file with other contents by name (None: without), and a true manifest.
-
-    `lies` changes the manifest in the end.
-    """
-    manifest, files = archive.read(file)
-    files = {k: v for k, v in {**files, **dict(changes)}.items() if v is not None}
-    facts = {k: v for k, v in manifest.items() if k != "files"} | dict(facts)
-    archive.write(target, facts, files)
-    if lies:
-        with zipfile.ZipFile(target) as zipped:
-            content = {name: zipped.read(name) for name in zipped.namelist()}
-        manifest = json.loads(content[archive.MANIFEST])
-        lies(manifest)
-        content[archive.MANIFEST] = json.dumps(manifest).encode()
+def changed(file, target, name, change):
+    """Writes a file of which one content is another, or which its manifest denies."""
+    facts, files = archive.read(file)
+    if name == archive.MANIFEST:
+        change(facts)
+        files[name] = json.dumps(facts).encode()
         with zipfile.ZipFile(target, "w") as zipped:
-            for name, data in content.items():
-                zipped.writestr(name, data)
+            for entry in files.items():
+                zipped.writestr(*entry)
+    else:
+        files[name] = change(files[name])
+        kept = {k: v for k, v in files.items() if v is not None}
+        archive.write(target, facts, kept)
     return target
 
 
@@ -144,7 +139,8 @@ def test_old_programs_give_way_to_the_weights_until_they_are_refreshed(
     file, params, tmp_path
 ):
     facts = {"jax": "0.1", "expires": "2020-01-31"}
-    old = changed(file, tmp_path / "old.zip", facts=facts)
+    place, old = archive.MANIFEST, tmp_path / "old.zip"
+    changed(file, old, place, lambda manifest: manifest.update(facts))
     with pytest.warns(UserWarning, match="expired on 2020-01-31 for JAX"):
         tagger = jaxner.load_exported(old)
     assert isinstance(tagger, jaxner.Tagger)
@@ -176,7 +172,8 @@ def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = jax.export.export(jax.jit(compute), **how)(*inputs).serialize()
-    target = changed(file, tmp_path / "x.zip", {"programs/labels.bin": bytes(program)})
+    place, target = "programs/labels.bin", tmp_path / "x.zip"
+    changed(file, target, place, lambda _: bytes(program))
     with pytest.warns(UserWarning, match=reason):
         assert isinstance(jaxner.load_exported(target), jaxner.Tagger)
 
@@ -229,7 +226,6 @@ def lying(**facts):
     return change
 
 
-# What a message says; what changes a content, or the manifest.
 BAD = [
     ("would unpack to", archive.CARD, lambda _: bytes(1 << 26)),
     ("has no .vocabulary.json", archive.VOCABULARY, lambda _: None),
@@ -241,24 +237,22 @@ BAD = [
     (r"x\.zip", archive.WEIGHTS, lying(shape=[-1, -1])),
     (r"x\.zip", archive.WEIGHTS, lying(data_offsets=[0, 1 << 60])),
     (r"x\.zip", archive.WEIGHTS, lying(dtype="U8")),
-    (r"^\S*: has the format 2", None, lambda facts: facts.update(format=2)),
-    ("has no .format", None, lambda facts: facts.pop("format")),
+    (r"^\S*: has the format 2", archive.MANIFEST, lambda x: x.update(format=2)),
+    ("has no .format", archive.MANIFEST, lambda x: x.pop("format")),
     (
-        *("the checksum of README.md", None),
-        lambda facts: facts["files"][archive.CARD].update(bytes=1 << 40),
+        *("the checksum of README.md", archive.MANIFEST),
+        lambda x: x["files"][archive.CARD].update(bytes=1 << 40),
     ),
     (
-        *("other files than its manifest lists", None),
-        lambda facts: facts["files"].pop(archive.CARD),
+        *("other files than its manifest lists", archive.MANIFEST),
+        lambda x: x["files"].pop(archive.CARD),
     ),
 ]
 
 
 @pytest.mark.parametrize(("message", "name", "change"), BAD)
 def test_bad_files_are_refused(file, tmp_path, message, name, change):
-    content = {} if name is None else {name: change(archive.read(file)[1][name])}
-    lies = change if name is None else None
-    target = changed(file, tmp_path / "x.zip", content, lies=lies)
+    target = changed(file, tmp_path / "x.zip", name, change)
     with pytest.raises(DamagedFileError, match=message):
         jaxner.load_exported(target)
 
