@@ -11,7 +11,6 @@ import pytest
 
 from jaxner import configuration
 from jaxner.data import corpora
-from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import predictions
 from jaxner.runs import Workdir
 from reproduce import __main__ as command
@@ -19,7 +18,7 @@ from reproduce import figures, results, tables
 from reproduce.plan import Cell, Job, Plan, Published
 from reproduce.queue import ROOT, Queue, train
 from reproduce.results import Results
-from tests import tiny
+from tests import fence, tiny
 from tests.test_configs import shapes_of
 
 KNOWN, PLAN = Published.load(), Plan.load()
@@ -104,26 +103,14 @@ def sample(name):
 
 def finish(folder, missed=1):
     """Writes the files of a finished run that misses some entities of test."""
-    run = Workdir(folder)
-    run.write_json("config.json", {"num_epochs": 9, "patience": 2})
-    vocabulary, _ = vocab.build([["a"]], ["PER"], scheme="BIOES")
-    run.write_text("vocabulary.json", vocabulary.to_json())
-    data = {name: {"sha256": name, "path": "x"} for name in ("train", "dev", "vectors")}
-    about = {"versions": {"jax": "1"}, "devices": ["cpu"], "data": data}
-    run.write_json("environment.json", about)
-    run.log({"epoch": 5})
-    result = {"best_epoch": 4, "seconds": 1.5}
-    for name in ("dev", "test"):
-        split = sample(name)
-        gold = [list(e.labels) for e in split.to_scheme("BIOES")]
+    run = Workdir(fence.unpack("grn", folder))
+    for name, count in (("dev", 0), ("test", missed)):
+        gold = [list(e.labels) for e in sample(name).to_scheme("BIOES")]
         predicted = [list(labels) for labels in gold]
-        if name == "test":
-            singles = [labels for labels in predicted if labels.count("S-PER") == 1]
-            for labels in singles[:missed]:
-                labels[labels.index("S-PER")] = "O"
-        predictions.write(run.predictions(name), split, gold, predicted)
-        result[name] = {"f1": 99.9, "sha256": name, "ill_formed": 0}
-    run.write_json("result.json", result)
+        singles = [labels for labels in predicted if labels.count("S-PER") == 1]
+        for labels in singles[:count]:
+            labels[labels.index("S-PER")] = "O"
+        predictions.write(run.predictions(name), sample(name), gold, predicted)
 
 
 class Fake:
@@ -155,10 +142,13 @@ def test_a_finished_run_has_a_line(tmp_path):
     line = lines["ncrfpp/sample", 0]
     assert line["dev"] == {"ncrfpp": 100.0, "conlleval": 100.0, "strict": 100.0}
     assert 99.9 < line["test"]["ncrfpp"] < 100
-    assert (line["best_epoch"], line["epochs"], line["seconds"]) == (4, 5, 1.5)
-    assert line["data"] == {"train": "train", "dev": "dev", "test": "test"}
     folder = tmp_path / "runs" / "ncrfpp" / "sample" / "seed-0"
-    counts = results.sentence_counts(OTHER, Workdir(folder), "test")["ncrfpp"]
+    run = Workdir(folder)
+    assert (line["best_epoch"], line["epochs"], line["seconds"]) == (7, 10, 3.0)
+    about = run.read_json("environment.json")["data"]
+    about["test"] = run.read_json("result.json")["test"]
+    assert line["data"] == {x: about[x]["sha256"] for x in corpora.SPLITS}
+    counts = results.sentence_counts(OTHER, run, "test")["ncrfpp"]
     np.testing.assert_array_equal(results.counts(line, "ncrfpp"), counts)
     tags = OTHER._replace(figure="accuracy", rule="accuracy")
     line = results.line_of(Job(tags, 0), {}, folder)
