@@ -15,12 +15,14 @@ from jaxner.training import corpus as training_corpus
 from tests import tiny
 
 
-def write_treebank(folder):
-    """Writes sentences of the sample: coarse tags as UPOS, its own tags as XPOS.
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    """A folder of sentences of the sample: coarse tags as UPOS, its own tags as XPOS.
 
     In test a tag stands that train lacks. Similar lengths compile few programs.
     """
-    for split in ("train", "dev", "test"):
+    folder = tmp_path_factory.mktemp("treebank")
+    for split in corpora.SPLITS:
         read = corpora.load("sample", split, scheme=schemes.TAGS, label_column=1)
         lines = []
         similar = [e for e in read.examples if 12 < len(e.tokens) < 17][:32]
@@ -41,11 +43,6 @@ def config_of(folder):
     config = tiny.plain_config(folder)
     config.data.scheme = "tags"
     return config
-
-
-@pytest.fixture(scope="module")
-def treebank(tmp_path_factory):
-    return write_treebank(tmp_path_factory.mktemp("treebank"))
 
 
 @pytest.fixture(scope="module")
