@@ -85,15 +85,6 @@ def test_a_run_is_scored_by_accuracy(finished, treebank):
     assert result["dev"]["correct_tokens"] > 1.05 * commonest  # it has learned
 
 
-def test_nothing_is_ruled_out(finished, treebank):
-    params = jaxner.load(finished)
-    tags = {tag for e in gold_of(treebank, "train") for tag in e.labels}
-    assert params.vocabulary.label_names == tuple(sorted(tags))
-    sentences = [list(e.tokens) for e in gold_of(treebank, "dev")[:2]]
-    free = jaxner.tag(params, sentences)
-    assert jaxner.tag(params, sentences, constrained=True) == free
-
-
 def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
     result = Workdir(finished).read_json("result.json")["test"]
     scores = json.loads(json.dumps(evaluated("--workdir", finished)))
