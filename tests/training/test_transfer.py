@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import inference, models
+from jaxner import models
 from jaxner.data import corpora, formats
 from jaxner.data.pieces import word_pieces
 from jaxner.errors import InputError
@@ -174,27 +174,6 @@ def test_o_may_be_any_hidden_label(kind):
     loss = objectives.negative_log_likelihood(potentials, labels, mask, hidden)
     assert size > 3
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
-
-
-def test_forgetting_is_least_for_the_old_marginals():
-    rng = np.random.default_rng(0)
-    emissions = jnp.asarray(rng.normal(size=(4, 3)), jnp.float32)
-    mask = jnp.array([True, True, True, False])
-    old = inference.marginals(models.model.Potentials(emissions), mask)
-    kept = jnp.concatenate([old, jnp.zeros((4, 1))], axis=1)
-
-    def loss(scores):
-        return objectives.forgetting(models.model.Potentials(scores), kept, mask, (3,))
-
-    # A fourth label that takes its share from O alone changes nothing.
-    part = jnp.log(jnp.array([0.7, 0.3]))
-    shared = jnp.stack(
-        [emissions[:, 0] + part[0], *emissions.T[1:], emissions[:, 0] + part[1]], axis=1
-    )
-    entropy = -jnp.sum(jnp.where(mask[:, None], old * jnp.log(old), 0))
-    np.testing.assert_allclose(loss(shared), entropy, rtol=1e-5)
-    np.testing.assert_allclose(jax.grad(loss)(shared)[:, :3], 0, atol=1e-6)
-    assert loss(shared + rng.normal(size=(4, 4))) > entropy + 0.01
 
 
 # --- Runs -----------------------------------------------------------------------------
