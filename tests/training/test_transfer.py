@@ -116,20 +116,12 @@ def test_what_does_not_fit_is_told_or_refused():
     merged = transfer.start(old, new.weights, new.vocabulary, build, told.append)
     assert "params/encoder" in told[0]
     assert "words" not in told[0]
-    words = [
-        weights["params"]["representation"]["words"]["trained"]
-        for weights in (merged, old.weights)
-    ]
-    assert np.array_equal(*words)
-    wrong = jax.tree.map(lambda leaf: leaf[None], old.weights)
+    words = "params/representation/words/trained"
+    assert np.array_equal(named(merged)[words], named(old.weights)[words])
+    weights = jax.tree.map(lambda leaf: leaf[None], old.weights)
+    wrong = dataclasses.replace(old, weights=weights)
     with pytest.raises(InputError, match="No weights of the run"):
-        transfer.start(
-            Tagger(wrong, old.model, old.vocabulary),
-            new.weights,
-            new.vocabulary,
-            build,
-            print,
-        )
+        transfer.start(wrong, new.weights, new.vocabulary, build, print)
     for changes, message in (
         ({"scheme": "BIOES"}, "has BIOES labels"),
         ({"pieces": pieces_of("a")}, "another pretrained encoder"),
@@ -145,11 +137,9 @@ def test_a_tagger_of_sentences_begins_one_of_documents():
     old, _ = tagger([["Rome"]], ["LOC"])
     new, build = tagger([["Rome"]], ["LOC"], 1, documents=True)
     merged = transfer.start(old, new.weights, new.vocabulary, build, print)
-    bias = [
-        t["params"]["head"]["emissions"]["bias"]
-        for t in (merged, old.weights, new.weights)
-    ]
-    assert np.array_equal(bias[0], [*bias[1], bias[2][-1]])
+    trees = merged, old.weights, new.weights
+    bias, before, drawn = (named(t)["params/head/emissions/bias"] for t in trees)
+    assert np.array_equal(bias, [*before, drawn[-1]])
 
 
 # --- Terms of the loss ----------------------------------------------------------------
@@ -159,18 +149,12 @@ def test_a_tagger_of_sentences_begins_one_of_documents():
 def test_o_may_be_any_hidden_label(kind):
     potentials = enumeration.build(kind, "BIO", 3, dtype=np.float32)
     size = potentials.emissions.shape[1]
-    labels, hidden = jnp.array([0, 2, 0]), (1, 3)
-    mask = jnp.ones(3, bool)
+    labels, hidden, mask = np.array([0, 2, 0]), (1, 3), jnp.ones(3, bool)
     labellings, scores = enumeration.enumerate_scores(potentials, 3)
-    agrees = [
-        all(
-            a == b or (b == 0 and a in hidden) for a, b in zip(row, labels, strict=True)
-        )
-        for row in np.asarray(labellings)
-    ]
-    expected = enumeration.log_sum_exp(scores) - enumeration.log_sum_exp(
-        scores[np.array(agrees)]
-    )
+    agrees = (labellings == labels) | (labels == 0) & np.isin(labellings, hidden)
+    log_sum_exp, agreeing = enumeration.log_sum_exp, scores[agrees.all(axis=1)]
+    expected = log_sum_exp(scores) - log_sum_exp(agreeing)
+    labels = jnp.asarray(labels)
     loss = objectives.negative_log_likelihood(potentials, labels, mask, hidden)
     assert size > 3
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
@@ -234,19 +218,14 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     train.main_run(second, tmp_path / "lost")
 
 
-def test_types_that_are_spelt_otherwise_are_told(capsys, tmp_path):
-    corpus = tiny.write_corpus(tmp_path / "all", sentences=4)
-    config = tiny.config(corpus, 1)
-    vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["person"], scheme="BIOES")
-    lines = []
-    train.corpora.load_data(
-        config.data.to_dict(), word_dim=8, log=lines.append, old=vocabulary
-    )
+def test_types_that_are_spelt_otherwise_are_told(corpus):
+    old, _ = jaxner.build_vocabulary([["Rome"]], ["person"], scheme="BIOES")
+    options, lines = tiny.config(corpus).data.to_dict(), []
+    train.corpora.load_data(options, word_dim=8, log=lines.append, old=old)
     assert any("if some mean the same" in line for line in lines)
 
 
-def test_objectives_that_need_an_old_run(tmp_path):
-    corpus = tiny.write_corpus(tmp_path / "all", sentences=4)
+def test_objectives_that_need_an_old_run(corpus, tmp_path):
     config = tiny.config(corpus, 1)
     config.objective.retain = 1.0
     with pytest.raises(InputError, match=r"objective\.retain needs init_from"):
