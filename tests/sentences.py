@@ -1,4 +1,4 @@
-"""Sentences for tests, from the characters of each token."""
+"""Sentences for tests, from the characters of each token, and what they hold."""
 
 import jax
 import jax.numpy as jnp
@@ -13,3 +13,35 @@ def spelled(words, chars, mask, *rest):
     rows = lib.pad(chars, ((1, 0), (0, 0)))
     index = lib.arange(1, len(rows), dtype=lib.int32)
     return Sentence(words, rows, index, mask, *rest)
+
+
+def row_of(batch, i):
+    """Returns a sentence of a padded batch, with the whole spelling of its words."""
+    chars = batch.chars if batch.chars.ndim == 2 else batch.chars[i]
+    if batch.long is not None:  # rows past the end are padding
+        width = batch.long.chars.shape[1] - chars.shape[1]
+        chars = np.pad(chars, ((0, 0), (0, width)))
+        is_real = batch.long.rows < len(chars)
+        chars[batch.long.rows[is_real]] = batch.long.chars[is_real]
+    rest = batch._replace(chars=None, long=None)
+    return jax.tree.map(lambda array: array[i], rest)._replace(chars=chars)
+
+
+def content(sentence, places=slice(None)):
+    """Returns what each token at some places of a sentence or document leads to."""
+    rows = sentence.chars[sentence.char_index[places]]
+    fields = {
+        "words": sentence.words[places].tolist(),
+        "chars": [tuple(row[row > 0].tolist()) for row in rows],
+    }
+    if sentence.caps is not None:
+        fields["caps"] = sentence.caps[places].tolist()
+    if sentence.vectors is not None:
+        vectors = np.asarray(sentence.vectors, np.float32)
+        fields["vectors"] = vectors[places].tolist()
+    if sentence.pieces is not None:
+        ids, mask = (field.ravel() for field in sentence.pieces[:2])
+        positions = sentence.pieces.positions[places]
+        pieces = [[(ids[i], mask[i]) for i in row if i >= 0] for row in positions]
+        fields["pieces"] = pieces
+    return fields
