@@ -19,12 +19,8 @@ from jaxner.training import corpus as training_corpus
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import batch_axes
 from tests import fence, tiny
+from tests.sentences import content, row_of
 from tests.training.runs import sentences, write_contextual
-
-
-def emissions(model, weights, sentence):
-    arrays = jax.tree.map(jnp.asarray, sentence)
-    return np.asarray(models.apply(model, weights, arrays).emissions)
 
 
 @pytest.fixture(scope="module")
@@ -45,28 +41,17 @@ def vectors(short, tmp_path_factory):
     return fence.write_inputs(short, tmp_path_factory.mktemp("inputs") / "8", dim=8)
 
 
-@pytest.fixture(scope="module")
-def bert(vectors):
-    return vectors / "bert"
-
-
-def bert_config(corpus, folder):
-    config = tiny.config(corpus, num_epochs=1)
-    config.data.pretrained = str(folder)
-    config.model.representation = {
-        "words": None,
-        "chars": None,
-        "bert": {"pool": "mean", "dropout": 0.2, "attention_dropout": None},
-        "dropout": 0.0,
-    }
-    config.model.encoder = {"name": "identity"}
-    config.model.head = {"name": "softmax", "dropout": 0.1}
+def bert_config(corpus, inputs):
+    config = fence.small("bert.py:sample", corpus, inputs)
+    config.num_epochs = 1
+    config.model.representation.bert.update(dropout=0.2, attention_dropout=None)
     return config
 
 
 @pytest.mark.slow
-def test_a_trained_bert_needs_its_folder_no_more(bert, short, tmp_path, monkeypatch):
-    train.main_run(bert_config(short, bert), tmp_path)
+def test_a_trained_bert_needs_its_folder_no_more(vectors, short, tmp_path, monkeypatch):
+    config = bert_config(short, vectors)
+    train.main_run(config, tmp_path)
     for function in ("sizes", "read"):
         monkeypatch.setattr(pretrained, function, None)
     params = jaxner.load(tmp_path)
@@ -81,18 +66,10 @@ def test_a_trained_bert_needs_its_folder_no_more(bert, short, tmp_path, monkeypa
     record = Workdir(tmp_path).read_json("environment.json")["data"]
     assert "pretrained model.safetensors" in record
     # Nor does a run that learns on, and resumes.
-    config = bert_config(short, None)
     config.init_from, config.data.pretrained = str(tmp_path), None
     for config.num_epochs in (1, 2):
         train.main_run(config, tmp_path / "on")
     assert jaxner.load(tmp_path / "on").vocabulary.pieces == params.vocabulary.pieces
-
-
-def potentials_of(model, weights):
-    def emissions_of(sentence):
-        return models.apply(model, weights, sentence).emissions
-
-    return jax.jit(lambda b: jax.vmap(emissions_of, in_axes=(batch_axes(b),))(b))
 
 
 def build(config):
@@ -103,20 +80,25 @@ def build(config):
 
 
 @pytest.mark.slow
-def test_documents_keep_the_windows_of_their_sentences(bert, short):
-    config = bert_config(short, bert)
+def test_documents_keep_the_windows_of_their_sentences(vectors, short):
+    config = bert_config(short, vectors)
     config.data.unit = "document"
     vocabulary, model = build(config)
     drawn = models.init(model, jax.random.key(0))
-    weights = pretrained.fill(drawn, bert, model.representation.bert.encoder)
+    encoder = model.representation.bert.encoder
+    weights = pretrained.fill(drawn, vectors / "bert", encoder)
     split = training_corpus.load_split(config.data.to_dict(), "test")
     tagger = tagging.Tagger(weights, model, vocabulary)
-    compute = potentials_of(model, weights)
+
+    def emissions_of(sentence):
+        return models.apply(model, weights, sentence).emissions
+
+    compute = jax.jit(lambda b: jax.vmap(emissions_of, (batch_axes(b),))(b))
     joined = list(tagging.over_batches(compute, tagger, split))
     assert len(joined) == len(split.examples)
     for example, rows in zip(split.examples[:3], joined, strict=False):
-        alone = emissions(model, weights, vocabulary.encode(example.tokens))
-        np.testing.assert_allclose(rows, alone, rtol=1e-4, atol=1e-5)
+        sentence = jax.tree.map(jnp.asarray, vocabulary.encode(example.tokens))
+        np.testing.assert_allclose(rows, emissions_of(sentence), rtol=1e-4, atol=1e-5)
 
 
 # --- Vectors of each token -----------------------------------------------------------
@@ -152,11 +134,6 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert gold == split.sizes()[2]
     shares = params.weights["params"]["representation"]["vectors"]["shares"]
     assert np.asarray(shares).any()  # they are trained
-    plain, negative = (
-        emissions(params.model, params.weights, params.vocabulary.encode(text[0], v))
-        for v in (rows[0], -rows[0])
-    )
-    assert not np.allclose(plain, negative)
 
 
 def test_files_are_scored_with_their_own_vectors(
@@ -212,59 +189,37 @@ def taken(config, **options):
             yield size, [encoded[i] for i in block.rows if i < len(encoded)], batch
 
 
-def test_blocks_have_the_word_pieces_of_their_sentences(bert, short):
+@pytest.mark.parametrize("kind", ["pieces", "vectors", "vectors on the device"])
+def test_blocks_have_all_of_their_sentences(kind, vectors, short):
+    has_pieces = kind == "pieces"
+    config_of = bert_config if has_pieces else vector_config
+    blocks = taken(config_of(short, vectors), vectors_on_device="device" in kind)
     shapes, count = {}, 0
-    for size, members, batch in taken(bert_config(short, bert)):
+    for size, members, batch in blocks:
         shape = jax.tree.map(np.shape, batch)
         assert shapes.setdefault(size, shape) == shape
-        for k, sentence in enumerate(members):
-            count += 1
-            windows, mask, positions = sentence.pieces
-            real = np.asarray(batch.pieces.mask[k])
-            assert real.shape == (size.pieces.windows, size.pieces.pieces)
-            assert real.sum() == mask.sum()
-            flat = np.asarray(batch.pieces.windows[k]).ravel()
-            here = np.asarray(batch.pieces.positions[k, : len(positions)])
-            here = here[:, : positions.shape[1]]
-            np.testing.assert_array_equal(here < 0, positions < 0)
-            expected = windows.ravel()[positions[positions >= 0]]
-            np.testing.assert_array_equal(flat[here[here >= 0]], expected)
+        count += len(members)
+        batch = jax.tree.map(np.asarray, batch)
+        for i, sentence in enumerate(members):
+            row, expected = row_of(batch, i), content(sentence)
+            if has_pieces:
+                expected["chars"] = [()] * len(sentence.words)  # its model reads none
+                held = row.pieces.mask
+                assert held.shape == (size.pieces.windows, size.pieces.pieces)
+                assert held.sum() == sentence.pieces.mask.sum()
+            assert content(row, row.mask) == expected
+        assert has_pieces or not batch.vectors[~batch.mask].any()
     assert count == 12
 
 
-@pytest.mark.parametrize("on_device", [False, True])
-def test_blocks_have_the_vectors_of_their_sentences(on_device, vectors, short):
-    count = 0
-    config = vector_config(short, vectors)
-    for _, members, batch in taken(config, vectors_on_device=on_device):
-        padded = np.asarray(batch.vectors)
-        assert padded.shape == (*batch.words.shape, 3, 5)
-        assert not padded[~np.asarray(batch.mask)].any()
-        for k, sentence in enumerate(members):
-            count += 1
-            rows = np.asarray(sentence.vectors)
-            np.testing.assert_array_equal(padded[k, : len(rows)], rows)
-    assert count == 12
-
-
-def test_documents_have_no_vectors_at_their_separators(vectors, short):
-    config = vector_config(short, vectors)
-    config.data.unit = "document"
-    vocabulary, _ = build(config)
-    split = training_corpus.load_split(config.data.to_dict(), "dev")
-    documents, _ = training_corpus.encode_split(split, vocabulary)
-    joined = np.concatenate([d.vectors[d.words != 0] for d in documents])
-    alone = np.concatenate([np.asarray(v) for v in split.vectors])
-    np.testing.assert_array_equal(joined, alone)
-    assert not any(d.vectors[d.words == 0].any() for d in documents)
-
-
-def test_a_folder_whose_files_contradict_each_other_is_refused(short, bert, tmp_path):
-    folder = shutil.copytree(bert, tmp_path / "bert")
-    sizes = json.loads((bert / "config.json").read_text()) | {"vocab_size": 4}
+def test_a_folder_whose_files_contradict_each_other_is_refused(
+    short, vectors, tmp_path
+):
+    folder = shutil.copytree(vectors / "bert", tmp_path / "bert")
+    sizes = json.loads((folder / "config.json").read_text()) | {"vocab_size": 4}
     (folder / "config.json").write_text(json.dumps(sizes))
     with pytest.raises(InputError, match=r"config\.json says 4"):
-        build(bert_config(short, folder))
+        build(bert_config(short, tmp_path))
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
