@@ -9,12 +9,11 @@ import jax
 import numpy as np
 
 import jaxner
-from jaxner.data import corpora, vectors
+from jaxner.data import corpora
 from jaxner.runs import Workdir
 from tests import tiny
 
 ROOT = Path(__file__).parents[2]
-SPLITS = ("train", "dev", "test")
 
 
 def metrics_of(folder, *without):
@@ -84,13 +83,3 @@ def write_vectors(folder, words=("the", "of", "said"), dim=8, value=0.5):
     path = folder / "vectors.txt"
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return str(path)
-
-
-def write_contextual(folder, corpus, layers=3, smaller=None):
-    """Writes random vectors of each token, with 2 layers in the split `smaller`."""
-    rng = np.random.default_rng(0)
-    for split in SPLITS:
-        text, count = sentences(corpus, split), 2 if split == smaller else layers
-        arrays = [rng.normal(size=(count, len(s), 5)).astype(np.float32) for s in text]
-        vectors.write_contextual(folder / f"{split}.npz", arrays, text)
-    return folder

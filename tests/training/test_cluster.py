@@ -17,14 +17,13 @@ from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora
 from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
-from tests import tiny
+from tests import fence, tiny
 from tests.training.runs import (
     flags,
     losses,
     metrics_of,
     read_until,
     start,
-    write_contextual,
 )
 
 # Blocks of 3 and 2 sentences, and a last batch of 3.
@@ -69,7 +68,7 @@ def assert_moved(folder, rival):
 @pytest.fixture(scope="module")
 def vectors(corpus, tmp_path_factory):
     """Where the vectors of tokens are, which each process reads for its own rows."""
-    folder = write_contextual(tmp_path_factory.mktemp("vectors"), corpus, layers=1)
+    folder = fence.write_inputs(corpus, tmp_path_factory.mktemp("inputs") / "8", dim=8)
     return {"data.contextual": f"{folder}/{{split}}.npz"}
 
 

@@ -20,7 +20,7 @@ from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import batch_axes
 from tests import fence, tiny
 from tests.sentences import content, row_of
-from tests.training.runs import sentences, write_contextual
+from tests.training.runs import sentences
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +130,6 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert jaxner.tag(params, text[0], vectors=rows[0]) == labels[0]
     ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, text, vectors=rows))
     assert params.vocabulary.decode(ids[1, : len(text[1])].tolist()) == labels[1]
-    gold = Workdir(vector_run).read_json("result.json")["test"]["gold"]
-    assert gold == split.sizes()[2]
     shares = params.weights["params"]["representation"]["vectors"]["shares"]
     assert np.asarray(shares).any()  # they are trained
 
@@ -223,9 +221,13 @@ def test_a_folder_whose_files_contradict_each_other_is_refused(
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_all_splits_have_vectors_of_the_same_sizes(split, short, tmp_path):
+def test_all_splits_have_vectors_of_the_same_sizes(split, vectors, short, tmp_path):
     """A test split without vectors is not scored."""
-    write_contextual(tmp_path, short, smaller=split)
+    for path in vectors.glob("*.npz"):
+        shutil.copy(path, tmp_path)
+    text = sentences(short, split)
+    arrays = [np.zeros((2, len(tokens), 5), np.float32) for tokens in text]
+    token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
     options, told = vector_config(short, tmp_path).data.to_dict(), []
     with pytest.raises(InputError) as error:
         training_corpus.load_data(options, word_dim=None, log=print)
