@@ -11,6 +11,7 @@ import numpy as np
 import jaxner
 from jaxner.data import corpora
 from jaxner.runs import Workdir
+from jaxner.training import monitor
 from tests import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -42,11 +43,30 @@ def assert_same_run(folder, rival):
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def flags(folder, workdir, **more):
-    """The command line of a tiny run."""
+def command(config, folder, workdir, **more):
+    """The command, after `jaxner`, for a tiny run of a config of the GRN."""
     values = {**tiny.SMALL, "data.dir": folder, **more}
     options = [f"--config.{name}={value}" for name, value in values.items()]
-    return [*options, f"--workdir={workdir}"]
+    return ["train", f"--config={config}", *options, f"--workdir={workdir}"]
+
+
+def plain_command(folder, workdir, **more):
+    """The same for the run of `tiny.plain_config`."""
+    options = {"optimizer.learning_rate": 0.06, **more}
+    return command("grn:sample,encoder=projection", folder, workdir, **options)
+
+
+def stop_before(patch, steps, number):
+    """Sends a signal to this process before some steps, counted over all runs."""
+    advance, calls = monitor.Monitor.advance, []
+
+    def advancing(self, *arguments):
+        calls.append(arguments)
+        if len(calls) in steps:
+            os.kill(os.getpid(), number)
+        advance(self, *arguments)
+
+    patch.setattr(monitor.Monitor, "advance", advancing)
 
 
 def start(arguments, **environment):

@@ -19,7 +19,7 @@ from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
 from tests import fence, tiny
 from tests.training.runs import (
-    flags,
+    command,
     losses,
     metrics_of,
     read_until,
@@ -89,8 +89,7 @@ def alone(corpus, vectors, tmp_path_factory):
 
 def arguments_of(corpus, folder, epochs, config=PLAIN, **more):
     """The command line of the same run."""
-    options = flags(corpus, folder, **ODD, num_epochs=epochs, **more)
-    return ["train", "--config", config, *options]
+    return command(config, corpus, folder, **ODD, num_epochs=epochs, **more)
 
 
 @pytest.fixture(scope="module")
@@ -225,9 +224,9 @@ def test_a_signal_to_one_process_stops_all_at_the_same_step(corpus, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = ["-m", "jaxner", *arguments_of(corpus, tmp_path / "run", 400)]
-    command += ["--num_processes=2", f"--coordinator={address}", "--process_id"]
-    processes = [start_on(2, [*command, number]) for number in range(2)]
+    both = ["-m", "jaxner", *arguments_of(corpus, tmp_path / "run", 400)]
+    both += ["--num_processes=2", f"--coordinator={address}", "--process_id"]
+    processes = [start_on(2, [*both, number]) for number in range(2)]
     told = read_until("epoch   8", processes[0])
     assert told.count("  *") > 2  # of the best series
     processes[1].send_signal(signal.SIGTERM)

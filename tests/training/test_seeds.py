@@ -1,7 +1,6 @@
 """Restarts, in turn or in one program, give the same runs as each alone."""
 
 import dataclasses
-import os
 import signal
 
 import jax
@@ -13,9 +12,9 @@ from jaxner import tagger
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, schemes
 from jaxner.runs import Workdir
-from jaxner.training import monitor, seeds, train
+from jaxner.training import seeds, train
 from tests import tiny
-from tests.training.runs import losses, metrics_of, write_vectors
+from tests.training.runs import losses, metrics_of, stop_before, write_vectors
 
 
 def config_of(corpus, **options):
@@ -76,15 +75,8 @@ def test_a_summary_of_all_seeds_is_written(together, alone):
 def test_stopped_restarts_resume_where_they_were(
     together, corpus, tmp_path, monkeypatch
 ):
-    original, calls = monitor.Monitor.advance, []
-
-    def advance(self, *arguments):
-        calls.append(arguments)
-        if len(calls) in (3, 15):  # within the first epoch, and within the second
-            os.kill(os.getpid(), signal.SIGTERM)
-        original(self, *arguments)
-
-    monkeypatch.setattr(monitor.Monitor, "advance", advance)
+    # Within the first epoch, and within the second.
+    stop_before(monkeypatch, (3, 15), signal.SIGTERM)
     config = config_of(corpus, restarts="together")
     for _ in range(2):
         with pytest.raises(SystemExit) as stop:
@@ -158,14 +150,6 @@ def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
     assert [decode(r[: len(x)]) for r, x in zip(ids, expected, strict=True)] == expected
     for row_labels in jaxner.tag(pair, dev, constrained=True):
         assert not schemes.violations(row_labels, "BIOES")
-
-
-def test_restarts_are_scored_by_the_command(together, evaluated):
-    folder, result = together
-    scores = evaluated("--workdir", folder, "--restart", "4")
-    assert scores["f1"] == pytest.approx(result["seeds"]["4"]["test"])
-    ensemble = evaluated("--workdir", folder, "--restart", "all")
-    assert ensemble["gold"] == scores["gold"] > 0
 
 
 def test_an_ensemble_of_other_taggers_is_refused(together):

@@ -11,28 +11,17 @@ import pytest
 
 from jaxner.training import signals
 from tests.marks import slow
-from tests.training.runs import ROOT, flags, read_until, start
-
-CONFIG = "--config=grn:sample,encoder=projection"
-IMPORTED = " jaxlib."  # while it imports JAX
+from tests.training.runs import ROOT, plain_command, read_until, start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "number"),
-    [
-        (IMPORTED, signal.SIGINT),
-        *slow(
-            ("Building the model", signal.SIGTERM),
-            ("epoch   1", signal.SIGINT),
-        ),
-    ],
+    [("Building the model", signal.SIGTERM), ("epoch   1", signal.SIGINT)],
 )
 def test_a_command_ends_without_a_traceback(line, number, corpus, tmp_path):
-    # Python prints each import.
-    environment = {"PYTHONPROFILEIMPORTTIME": "1"} if line == IMPORTED else {}
-    options = flags(corpus, tmp_path / "run", num_epochs=400)
-    command = ["-m", "jaxner", "train", CONFIG, *options]
-    process = start(command, **environment)
+    command = plain_command(corpus, tmp_path / "run", num_epochs=400)
+    process = start(["-m", "jaxner", *command])
     said = read_until(line, process)
     process.send_signal(number)
     begun = time.monotonic()
@@ -72,12 +61,13 @@ else:  # as the console script does
     ("door", "at"),
     [
         *((door, "any") for door in ("train.py", "evaluate.py", "jaxner", "console")),
-        *(("jaxner", "socket"), *slow(("jaxner", "threading"), ("console", "rich"))),
+        *(("jaxner", "socket"), ("jaxner", "jaxlib")),
+        *slow(("jaxner", "threading"), ("console", "rich")),
     ],
 )
 def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
     rest = {"train.py": [], "evaluate.py": ["--workdir", "x"]}
-    rest = rest.get(door, ["check", "x"])
+    rest = rest.get(door, ["options", "grn"])
     number = signal.SIGTERM if at == "socket" else signal.SIGINT
     process = start(["-c", _AT_AN_IMPORT, int(number), at, door, *rest])
     assert process.communicate()[0] == ""

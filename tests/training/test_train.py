@@ -18,14 +18,16 @@ from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
-from jaxner.training import cluster, environment, monitor, train
+from jaxner.training import cluster, environment, train
 from tests import tiny
 from tests.training.runs import (
     assert_same_run,
-    flags,
     losses,
     metrics_of,
+    plain_command,
+    read_until,
     start,
+    stop_before,
     write_vectors,
 )
 
@@ -160,14 +162,7 @@ def test_test_split_is_not_opened_while_training(copied, tmp_path, monkeypatch):
 
 def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monkeypatch):
     """Within the first epoch, within a later one, and while dev is scored."""
-    config, advance, calls = tiny.plain_config(corpus), monitor.Monitor.advance, []
-    label, scored = train.tagging.label_split, []
-
-    def advancing(self, *arguments):
-        calls.append(arguments)
-        if len(calls) in (3, 20):
-            os.kill(os.getpid(), signal.SIGINT)
-        advance(self, *arguments)
+    config, label, scored = tiny.plain_config(corpus), train.tagging.label_split, []
 
     def scoring_dev(*arguments, **options):
         scored.append(arguments)
@@ -176,7 +171,7 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
         return label(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(monitor.Monitor, "advance", advancing)
+        stop_before(patch, (3, 20), signal.SIGINT)
         patch.setattr(train.tagging, "label_split", scoring_dev)
         for step in (3, 20, 24):
             with pytest.raises(SystemExit) as stop:
@@ -189,27 +184,14 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
     assert_same_run(tmp_path / "run", whole)
 
 
-_KILLED = """
-import sys, os, signal
-import train
-from pathlib import Path
-from jaxner.checkpoints import Checkpoints
-from tests import tiny
-save = Checkpoints.save
-def killed_save(self, step, arrays, progress):
-    save(self, step, arrays, progress)
-    if self.path.name == "best" and progress["epoch"] == 3:  # it is being written
-        os.kill(os.getpid(), signal.SIGKILL)
-Checkpoints.save = killed_save
-train.main_run(tiny.plain_config(Path(sys.argv[1])), sys.argv[2])
-"""
-
-
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(whole, corpus, tmp_path):
-    killed = start(["-c", _KILLED, corpus, tmp_path / "run"])
-    told, _ = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, told
+    """Killed while the best checkpoint is being written, before the latest one."""
+    command = plain_command(corpus, tmp_path / "run", num_epochs=3)
+    process = start(["-m", "jaxner", *command])
+    read_until("epoch   2", process)
+    process.kill()
+    process.communicate()
     train.main_run(tiny.plain_config(corpus), tmp_path / "run")
     assert_same_run(tmp_path / "run", whole)
 
@@ -324,8 +306,8 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     config.evaluation.rule = "strict"
     train.main_run(config, tmp_path / "run")
     folder = Workdir(tmp_path / "run")
-    result, metrics = folder.read_json("result.json"), folder.metrics()
-    best = max(metrics, key=lambda each: each["dev_f1"])
+    result = folder.read_json("result.json")
+    best = max(folder.metrics(), key=lambda each: each["dev_f1"])
     assert result["best_epoch"] == best["epoch"]
     assert result["dev"]["f1"] == best["dev_f1"]
     # The same predictions by both rules.
@@ -352,9 +334,9 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
 
 def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys):
     rates = {"optimizer.clip_norm": 1e30, "optimizer.learning_rate": 1e30}
-    options = flags(corpus, tmp_path / "run", num_epochs=2, **rates)
+    command = plain_command(corpus, tmp_path / "run", num_epochs=2, **rates)
     with pytest.raises(SystemExit) as end:
-        cli.run(["train", "--config=grn:sample,encoder=projection", *options])
+        cli.run(command)
     told = capsys.readouterr().err
     assert (end.value.code, told.count("\n")) == (1, 1)
     assert "learning_rate" in told
