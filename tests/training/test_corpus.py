@@ -37,56 +37,37 @@ def text(count=23, seed=0):
 
 
 CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
-NOISY = {**CNN, "dropout": 0.5}
-PLAIN = Objective()
-SMALL = "projection", "softmax"  # what a step does with its batch is the same with any
 
 
-def model_with(chars, dropout=0.3, parts=SMALL):
+def model_with(chars, encoder="projection"):
+    """A small model; what a step does with its batch is the same with any."""
+    representation = {"words": {"dim": 6}, "chars": chars}
     return models.build(
         num_labels=LABELS,
         num_trained=12,
         num_frozen=0,
         num_chars=20,
-        representation={
-            "words": {"dim": 6},
-            "chars": chars,
-            "dropout": dropout,
-            "word_dropout": dropout,
-        },
-        encoder={"name": parts[0], "hidden_dim": 4},
-        head={"name": parts[1], "dropout": dropout},
+        representation={**representation, "dropout": 0.3, "word_dropout": 0.3},
+        encoder={"name": encoder, "hidden_dim": 4},
+        head={"name": "softmax", "dropout": 0.3},
     )
 
 
 class Trainer:
-    """A small model and its corpus."""
+    """A small model and its corpus; `options` are those of the optimizer."""
 
     def __init__(
-        self,
-        chars=CNN,
-        blocks=1,
-        objective=PLAIN,
-        place=cluster.ALONE,
-        parts=SMALL,
-        seeds=(SEED,),
-        **options,
+        self, model, blocks, objective, place=cluster.ALONE, seeds=(SEED,), **options
     ):
-        self.model, self.seeds = model_with(chars, parts=parts), seeds
-        self.corpus = Corpus(
-            *text(),
-            self.model,
-            batch_size=SIZE,
-            num_blocks=blocks,
-            num_shapes=2,
-            place=place,
-        )
+        self.seeds = seeds
+        sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}
+        self.corpus = Corpus(*text(), model, place=place, **sizes)
         self.batches = self.corpus.batches
         settings = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
         tx = optimizers.build(settings, self.batches.num_batches)
         sizes = objectives.Sizes(SIZE, self.batches.mean_tokens)
-        self.recipe = step.Recipe(self.model, tx, objective, sizes)
-        self.weights = models.init(self.model, jax.random.key(0))
+        self.recipe = step.Recipe(model, tx, objective, sizes)
+        self.weights = models.init(model, jax.random.key(0))
         params = self.weights["params"]
         stacked = jax.tree.map(lambda a: jnp.stack([a] * len(seeds)), params)
         self.state = place.state(jax.vmap(lambda p: step.init(p, tx))(stacked))
@@ -146,7 +127,7 @@ def assert_close(state, expected):
 
 
 def test_blocks_of_restarts_update_as_the_whole_batch_of_each():
-    trainer = Trainer(blocks=2, seeds=(7, SEED), momentum=0.9)
+    trainer = Trainer(model_with(CNN), 2, Objective(), seeds=(7, SEED), momentum=0.9)
     trainer.train()
     assert_close(trainer.restart(1), by_definition(trainer))
     assert trainer.restart(1).step == 2 * trainer.batches.num_batches
@@ -156,7 +137,8 @@ def test_blocks_of_restarts_update_as_the_whole_batch_of_each():
 
 def test_devices_take_the_steps_of_one():
     """Empty sentences fill a last batch of 3, and blocks of 1."""
-    trainer = Trainer(blocks=4, place=cluster.placement(2), momentum=0.9)
+    place = cluster.placement(2)
+    trainer = Trainer(model_with(CNN), 4, Objective(), place, momentum=0.9)
     devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
     assert devices == {2}
     assert_close(trainer.train(), by_definition(trainer))
@@ -166,8 +148,7 @@ def test_devices_take_the_steps_of_one():
 def test_all_terms_are_added_over_blocks_and_those_of_weights_once():
     terms = {"orthogonality": 0.1, "orthogonality_form": "identity"}
     objective = Objective("token", dropout_penalty=0.1, **terms)
-    parts = "bilstm", "softmax"
-    trainer = Trainer(None, 4, objective, name="adam", parts=parts)
+    trainer = Trainer(model_with(None, "bilstm"), 4, objective, name="adam")
     assert_close(trainer.train(1), by_definition(trainer, 1))
 
 
@@ -175,10 +156,11 @@ def test_each_token_has_a_mask_of_characters_of_its_own():
     """With dropout among characters, a word that occurs twice is read twice."""
     assert character_rows(model_with(CNN)) == "distinct"
     assert character_rows(model_with(None)) == "none"
-    assert character_rows(model_with(NOISY)) == "token"
+    noisy = model_with({**CNN, "dropout": 0.5})
+    assert character_rows(noisy) == "token"
     chars = np.tile(np.arange(1, 7, dtype=np.int32), (2, 1))
     twice = spelled(np.array([3, 3], np.int32), chars, np.ones(2, bool))
     labels = np.zeros(2, np.int32)
-    corpus = Corpus([twice] * 2, [labels] * 2, model_with(NOISY), batch_size=2)
+    corpus = Corpus([twice] * 2, [labels] * 2, noisy, batch_size=2)
     ((_, block),) = corpus.blocks([np.arange(2)])
     assert sorted(block.index[0].ravel().tolist()) == [1, 2, 3, 4]

@@ -167,13 +167,10 @@ def only(folder, source, kinds):
     """A corpus in which only some types are labelled."""
     folder.mkdir()
     for split in ("train", "dev"):
-        rows = [
-            [
-                (t, x if x[2:] in kinds else "O")
-                for t, x in zip(e.tokens, e.labels, strict=True)
-            ]
-            for e in corpora.load(None, split, directory=source).examples
-        ]
+        rows = []
+        for example in corpora.load(None, split, directory=source).examples:
+            labels = [x if x[2:] in kinds else "O" for x in example.labels]
+            rows.append(zip(example.tokens, labels, strict=True))
         formats.write_columns(folder / f"{split}.conll", rows)
     return folder
 
