@@ -28,25 +28,24 @@ def rows_of(path, *arguments, **options):
     return [(e.document, e.line, e.tokens, e.labels) for e in examples]
 
 
-# Columns
-
-
 @st.composite
-def documents_of(draw, cells):
-    """Documents of sentences of rows."""
-    width = draw(st.integers(2, 4))
-    row = st.lists(cells, min_size=width, max_size=width)
-    sentence = st.lists(row, min_size=1, max_size=4)
-    documents = draw(st.lists(st.lists(sentence, max_size=3), min_size=1, max_size=3))
-    return documents if any(documents) else [[draw(sentence)]]
+def corpora(draw, cell, labels_of, steps, document=0):
+    """Sentences, whose documents are some steps apart."""
+    examples = []
+    for _ in range(draw(st.integers(1, 4))):
+        document += draw(steps)
+        tokens = tuple(draw(st.lists(cell, min_size=1, max_size=5)))
+        labels = tuple(draw(labels_of(len(tokens))))
+        examples.append(Example(tokens, labels, document))
+    return examples
 
 
-def expected(documents, first):
-    return [
-        (number, tuple(row[0] for row in sentence), tuple(row[-1] for row in sentence))
-        for number, document in enumerate(documents, first)
-        for sentence in document
-    ]
+def content_of(examples):
+    first = examples[0].document
+    return [(e.document - first, e.tokens, e.labels) for e in examples]
+
+
+# Columns
 
 
 @settings(max_examples=80, deadline=None)
@@ -55,25 +54,30 @@ def test_no_token_is_lost_whatever_columns_look_like(tmp_path_factory, data):
     def draw(*choices):
         return data.draw(st.sampled_from(choices))
 
+    def labels_of(count):
+        return st.lists(cell, min_size=count, max_size=count)
+
     tabs = draw(True, False)
-    documents = data.draw(documents_of(blank_cells if tabs else cells))
-    marked = len(documents) > 1 or draw(True, False)
-    lines = []
-    for document in documents:
-        lines += [DOCSTART + draw("", " -X- O O", "\tO")] if marked else []
-        for sentence in document:
-            lines += [
-                (draw("\t") if tabs else draw(" ", "   ")).join(r) for r in sentence
-            ]
-            lines += [draw("", " ", "\t", " \t") for _ in range(draw(1, 2))]
+    cell = blank_cells if tabs else cells
+    corpus = data.draw(corpora(cell, labels_of, st.integers(0, 2)))
+    more = data.draw(st.lists(cell, max_size=2))
+    lines, document = [], 0
+    for example in corpus:
+        for _ in range(document, example.document):
+            lines.append(DOCSTART + draw("", " -X- O O", "\tO"))
+        document = example.document
+        for token, label in zip(example.tokens, example.labels, strict=True):
+            blank = "\t" if tabs else draw(" ", "   ")
+            lines.append(blank.join([token, *more, label]))
+        lines += [draw("", " ", "\t", " \t") for _ in range(draw(1, 2))]
     newline = draw("\n", "\r\n")
     text = newline.join(lines) + draw("", newline)
     content = ("\ufeff" + text if text[0] == "\ufeff" else text).encode()
     path = tmp_path_factory.getbasetemp() / "random.conll"
     path.write_bytes(gzip.compress(content, 1) if draw(True, False) else content)
     examples = read(path).examples
-    content = [(e.document, e.tokens, e.labels) for e in examples]
-    assert content == expected(documents, int(marked))
+    assert examples[0].document == corpus[0].document
+    assert content_of(examples) == content_of(corpus)
     for example in examples:
         for number, token in zip(example.lines, example.tokens, strict=True):
             assert lines[number - 1].startswith(token)
@@ -183,10 +187,10 @@ READ = [
         line(tokens=["New York", "wins"], ner_tags=["B-City-Name", "O"])
         + line(text="Ada Preston left", spans=[[0, 11, "PER"]], document="a")
         + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}])
-        + line(text="don't", tokens=["do", "n't"], spans=[], document="b"),
+        + line(text="don't", tokens=["do", "n't"], spans=[[2, 5, "X"]], document="b"),
         *({}, "0:1 New·York/B-City-Name wins/O"),
         *("1:2 Ada/B-PER Preston/I-PER left/O", "1:3 In/O Rome/B-LOC"),
-        "2:4 do/O n't/O",
+        "2:4 do/O n't/B-X",
     ),
     # As `to_json` of a Hugging Face data set writes them.
     *(
@@ -208,13 +212,6 @@ def test_what_is_read(file, case):
         for document, number, *row in rows_of(file(content, name), **options)
     ]
     assert sentences == [sentence.replace("·", " ") for sentence in expected]
-
-
-def test_tokens_of_texts_keep_their_offsets(file):
-    texts = line(text="In  Rome", spans=[])
-    texts += line(text="don't", tokens=["do", "n't"], spans=[])
-    examples = read(file(texts, "a.jsonl")).examples
-    assert [e.offsets for e in examples] == [((0, 2), (4, 8)), ((0, 2), (2, 5))]
 
 
 def test_documents_of_a_folder_are_counted_on(file):
@@ -376,26 +373,16 @@ types = st.sampled_from(["PER", "Person-Name", "B-x", "é"])
 
 
 @st.composite
-def corpora(draw):
-    examples, document = [], 1
-    for _ in range(draw(st.integers(1, 4))):
-        tokens = draw(st.lists(plain_cells, min_size=1, max_size=5))
-        cuts = sorted(draw(st.sets(st.integers(0, len(tokens)), max_size=4)))
-        pairs = zip(cuts[::2], cuts[1::2], strict=False)
-        spans = [schemes.Span(a, b, draw(types)) for a, b in pairs]
-        labels = tuple(schemes.to_labels(spans, len(tokens), "BIO"))
-        examples.append(Example(tuple(tokens), labels, document))
-        document += draw(st.integers(0, 1))
-    return examples
-
-
-def content_of(examples):
-    first = examples[0].document
-    return [(e.document - first, e.tokens, e.labels) for e in examples]
+def spans_of(draw, length):
+    """The labels of random spans."""
+    cuts = sorted(draw(st.sets(st.integers(0, length), max_size=4)))
+    pairs = zip(cuts[::2], cuts[1::2], strict=False)
+    spans = [schemes.Span(a, b, draw(types)) for a, b in pairs]
+    return schemes.to_labels(spans, length, "BIO")
 
 
 @settings(max_examples=25, deadline=None)
-@given(examples=corpora(), data=st.data())
+@given(corpora(plain_cells, spans_of, st.integers(0, 1), 1), st.data())
 def test_formats_convert_into_each_other(tmp_path_factory, examples, data):
     folder = tmp_path_factory.mktemp("chain")
     wanted = content_of(examples)

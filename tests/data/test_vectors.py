@@ -107,15 +107,12 @@ def arrays(*leading, dtype=np.float32):
     return [rng.normal(size=(*leading, len(s), 4)).astype(dtype) for s in TEXT]
 
 
-def elmo(path, arrays, text=TEXT, index=None):
+def elmo(path, arrays, index):
     """Writes a file as AllenNLP's command did."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w") as file:
         for i, array in enumerate(arrays):
             file.create_dataset(str(i), array.shape, dtype="float32", data=array)
-        if index is None:
-            numbered = {" ".join(tokens): str(i) for i, tokens in enumerate(text)}
-            index = json.dumps(numbered)
         kind = h5py.special_dtype(vlen=str)
         entry = file.create_dataset("sentence_to_index", (1,), dtype=kind)
         entry[0] = index
@@ -144,7 +141,8 @@ def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
     # Numbers: a 2, b 1; a 1, b 3. At 2 there may be b, which comes later, but not a.
     wrong_texts = ([a, a, b], [b, a, a], [c, b, a]), ([a, a, a, b], [a, a, c, b])
     for text, texts in zip(([a, b, a], [a, a, b, b]), wrong_texts, strict=True):
-        path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), text)
+        index = json.dumps({" ".join(s): str(i) for i, s in enumerate(text)})
+        path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), index)
         assert len(vectors.read_contextual(path, text)) == len(text)
         for wrong in texts:
             with pytest.raises(InputError, match="belongs to another text"):
