@@ -59,31 +59,22 @@ def numpy_steps(grads, rates, b1=0.9, b2=0.999, eps=1e-8, nesterov=False):
     return np.array(updates)
 
 
-def steps_of(tx, grads):
-    """The same from an optimizer, jitted and with a donated state as in training."""
-    update = jax.jit(tx.update, donate_argnums=1)
-    state, updates = tx.init({"w": jnp.asarray(grads[0])}), []
-    for grad in grads:
-        step, state = update({"w": jnp.asarray(grad)}, state)
-        updates.append(step["w"])
-    return np.array(updates)
-
-
-def draw_grads(count):
-    """Gradients from far below to far above an epsilon of 1e-4."""
-    scales = np.array([1e-5, 1e-3, 1.0, 10.0])
-    return scales * np.random.default_rng(0).normal(size=(count, 4))
-
-
 @pytest.mark.parametrize("name", ["adam_eps_hat", "nadam"])
 @pytest.mark.parametrize(
     "betas", [{}, {"b2": 0.9, "eps": 1e-4}, {"b1": 0.5, "b2": 0.99, "eps": 1e-6}]
 )
 @pytest.mark.usefixtures("float64")
 def test_adam_of_tensorflow_equals_its_formula(name, betas):
-    grads = draw_grads(7)
+    # From far below to far above an epsilon of 1e-4.
+    scales = np.array([1e-5, 1e-3, 1.0, 10.0])
+    grads = scales * np.random.default_rng(0).normal(size=(7, 4))
     options = {"name": name, "learning_rate": 0.01, "decay": 0.5, **betas}
-    steps = steps_of(optimizers.build(options, steps_per_epoch=3), grads)
+    tx = optimizers.build(options, steps_per_epoch=3)
+    update = jax.jit(tx.update, donate_argnums=1)  # as in training
+    state, steps = tx.init(jnp.asarray(grads[0])), []
+    for grad in grads:
+        step, state = update(jnp.asarray(grad), state)
+        steps.append(step)
     rates = [0.01 / (1 + 0.5 * (step // 3)) for step in range(7)]
     expected = numpy_steps(grads, rates, **betas, nesterov=name == "nadam")
     np.testing.assert_allclose(steps, expected, rtol=1e-6)  # of the float32 schedule

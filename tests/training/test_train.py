@@ -157,6 +157,38 @@ def test_test_split_is_not_opened_while_training(copied, tmp_path, monkeypatch):
     assert Workdir(tmp_path / "run").read_json("result.json")["dev"]["gold"] > 0
 
 
+# --- Data -----------------------------------------------------------------------------
+
+
+def load_data(folder, **options):
+    """The data of a run, and the warnings that it prints."""
+    options, lines = tiny.config(folder).data.to_dict() | options, []
+    data = train.corpora.load_data(options, word_dim=8, log=lines.append)
+    return data, [line for line in lines if line.startswith("WARNING")]
+
+
+def test_a_run_says_what_looks_wrong(copied):
+    assert not load_data(copied)[1]
+    with (copied / "train.conll").open("a") as file:
+        file.write("[/b] O\n\xa0 O\n")
+    _, (warning,) = load_data(copied)
+    assert "train.conll:" in warning
+    assert any("min_count" in line for line in load_data(copied, min_count=9)[1])
+
+
+def test_dev_is_taken_from_train(copied):
+    with pytest.raises(ValueError, match=r"dev\.conll"):
+        load_data(copied, split_dev=0.1)
+    (copied / "dev.conll").unlink()
+    with pytest.raises(FileNotFoundError, match="split_dev"):
+        load_data(copied)
+    data, _ = load_data(copied, split_dev=0.2)
+    whole = corpora.load(None, "train", directory=copied)
+    assert len(data.sentences) + len(data.dev.examples) == len(whole.examples)
+    options = tiny.config(copied).data.to_dict() | {"split_dev": 0.2}
+    assert train.corpora.load_split(options, "dev").examples == data.dev.examples
+
+
 # --- Resuming -------------------------------------------------------------------------
 
 
@@ -270,11 +302,10 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
 # --- What a run refuses ---------------------------------------------------------------
 
 
-def test_a_training_split_without_entities_is_refused(tmp_path):
-    for split in ("train", "dev", "test"):
-        (tmp_path / f"{split}.conll").write_text("Nothing O\n\n")
+def test_a_training_split_without_entities_is_refused(copied):
+    (copied / "train.conll").write_text("Nothing O\n\n")
     with pytest.raises(InputError, match="no entities"):
-        train.main_run(tiny.plain_config(tmp_path), tmp_path / "run")
+        load_data(copied)
 
 
 def test_another_config_is_refused(finished, corpus):
