@@ -48,22 +48,15 @@ def test_the_longest_piece_comes_first():
 TEXT = ["Rome fell", "the Romans' home", "no naïve café 北京", "10,000 foes fell home"]
 
 
-def trained(kind, folder):
+def trained(space, folder):
     """Writes a tokenizer as of RoBERTa and ModernBERT, or of XLM-R and DeBERTa-v3."""
     names = {"special_tokens": ["<s>", "<pad>", "</s>", "<unk>"]}
-    models, trainers = tokenizers.models, tokenizers.trainers
-    splits = tokenizers.pre_tokenizers
-    if kind == "byte level":
-        made = tokenizers.Tokenizer(models.BPE())
-        made.pre_tokenizer = splits.ByteLevel(add_prefix_space=False)
-        letters = splits.ByteLevel.alphabet()
-        names |= {"vocab_size": 320, "initial_alphabet": letters}
-        trainer = trainers.BpeTrainer(**names)
+    if space == "Ġ":
+        made = tokenizers.ByteLevelBPETokenizer()
+        made.train_from_iterator(TEXT, vocab_size=320, **names)
     else:
-        made = tokenizers.Tokenizer(models.Unigram())
-        made.pre_tokenizer = splits.Metaspace(prepend_scheme="first")
-        trainer = trainers.UnigramTrainer(vocab_size=60, unk_token="<unk>", **names)
-    made.train_from_iterator(TEXT, trainer)
+        made = tokenizers.SentencePieceUnigramTokenizer()
+        made.train_from_iterator(TEXT, vocab_size=60, unk_token="<unk>", **names)
     made.post_processor = tokenizers.processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -73,9 +66,9 @@ def trained(kind, folder):
     return made
 
 
-@pytest.mark.parametrize(("kind", "space"), [("byte level", "Ġ"), ("unigram", "▁")])
-def test_tokens_have_the_pieces_of_words_in_a_text(kind, space, tmp_path):
-    theirs = trained(kind, tmp_path)
+@pytest.mark.parametrize("space", ["Ġ", "▁"])
+def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
+    theirs = trained(space, tmp_path)
     ours = pieces.read(tmp_path, 512)
     vocabulary, _ = build([["Rome"]], ["LOC"])
     vocabulary = dataclasses.replace(vocabulary, pieces=ours)
