@@ -134,14 +134,6 @@ def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
 # --- Encoding ------------------------------------------------------------------------
 
 
-def test_empty_sentences_and_tokens():
-    vocabulary, _ = build()
-    for tokens in ([], [""]):
-        encoded = vocabulary.encode(tokens)
-        assert encoded.chars.tolist() == [[0]]
-        assert encoded.char_index.tolist() == encoded.caps.tolist() == [0] * len(tokens)
-
-
 def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read():
     vocabulary, _ = build([["ab", "b"]], lowercase=True)
     long = "a" * (vocab.MAX_CHARACTERS + 5)

@@ -13,6 +13,7 @@ from jaxner.data import batching
 from jaxner.training import cluster, objectives, optimizers, step
 from jaxner.training.corpus import Corpus, character_rows
 from jaxner.training.objectives import Objective
+from tests.models import draws
 from tests.sentences import spelled
 
 LABELS, SEED, SIZE = 5, 3, 4
@@ -42,10 +43,9 @@ CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
 def model_with(chars, encoder="projection"):
     """A small model; what a step does with its batch is the same with any."""
     representation = {"words": {"dim": 6}, "chars": chars}
-    return models.build(
+    return draws.build(
         num_labels=LABELS,
         num_trained=12,
-        num_frozen=0,
         num_chars=20,
         representation={**representation, "dropout": 0.3, "word_dropout": 0.3},
         encoder={"name": encoder, "hidden_dim": 4},

@@ -114,15 +114,7 @@ def test_optimizers_have_the_arguments_of_their_makers():
     assert set(fields.of(optimizers.Options)) == {*made} - not_for_flags | ours
 
 
-@pytest.mark.parametrize(
-    ("config", "path", "option", "value"),
-    [
-        ("grn", "model.representation.chars", "width", 2),
-        ("cross_bilstm", "model.encoder.then", "keep", ("x",)),
-        ("lan", "model.encoder", "num_heads", 7),
-        ("idcnn", "model.encoder", "dilations", ()),
-    ],
-)
-def test_the_options_of_a_module_are_checked_together(config, path, option, value):
-    with pytest.raises(ValueError, match=f"--config.{path}: "):
-        schema.check(with_value(config, path, option, value))
+def test_the_options_of_a_module_are_checked_together():
+    wrong = with_value("cross_bilstm", "model.encoder.then", "keep", ("x",))
+    with pytest.raises(ValueError, match=r"--config\.model\.encoder\.then: "):
+        schema.check(wrong)
