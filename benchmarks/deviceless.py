@@ -15,11 +15,12 @@ its body times its trips. "MB" is what lies on each device. "estimate, ms", whic
 measurement, is the larger of 2.5 µs a kernel (on a GPU) and the bytes that the compiler
 counts, a loop's once, over the memory's bandwidth.
 
-`--orders` sets the papers' ratios of speed beside the ratios of kernels, on an H100, in
-batches of 128 sentences (training: 10); a document has eight.
+`--targets here` also runs each program, on this machine's device, be it a CPU: "ms" is
+the time of a call, "launched" the kernels that the profiler saw in it, on a GPU.
 
-`--targets here` also runs each program, on this machine's device: "ms" is the time of a
-call, "launched" the kernels that the profiler saw in it, on a GPU.
+`--orders` sets the papers' ratios of speed, from `reproduce/figures.toml`, beside the
+ratios of kernels on an H100 or, here, of time, in batches of 128 sentences (training:
+10); a document has eight. The number of labels is that of the paper's corpus.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import re
 import statistics
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,11 +46,16 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from benchmarks import measure, papers, worker
+from benchmarks import measure, worker
 from benchmarks.measure import CONLL_TYPES, SYSTEMS
 from jaxner import tagging
 from jaxner.data import batching
 from jaxner.training import corpus, objectives, optimizers, step
+from reproduce import plan
+
+_FIGURES = tomllib.loads((plan.HERE / "figures.toml").read_text("utf-8"))
+ORDERS = {name: table for name, table in _FIGURES.items() if "num_types" in table}
+"""The papers' tables of speed: config and speed of systems; the first is the base."""
 
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
@@ -277,11 +284,15 @@ def row(job: tuple[dict[str, Any], tuple[Any, ...]]) -> dict[str, Any]:
 def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
     """Yields what to compile: figures of a row, and arguments of `programs`."""
     if options.orders:
-        for key, table in papers.TABLES.items():
+        for key, table in [*ORDERS.items()][: 1 if options.quick else None]:
             target = HERE if HERE in options.targets else "h100"
             about = {"table": key, "mode": table["mode"], "target": target}
             about["batch"] = {"train": 10, "tag": 128}[table["mode"]]
-            for name, (program, ratio) in papers.systems_of(table).items():
+            rows = {name: x for name, x in table["values"].items() if "config" in x}
+            types = [f"T{i}" for i in range(table["num_types"])]
+            for name, x in [*rows.items()][: 2 if options.quick else None]:
+                ratio = x["speed"] / next(iter(rows.values()))["speed"]
+                program = x["config"], types, x.get("options", {})
                 yield about | {"published": ratio, "system": name}, program
         return
     triples = itertools.product(options.systems, options.targets, options.modes)
@@ -306,12 +317,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     is_here = HERE in options.targets
     os.environ.update({} if is_here else ENVIRONMENT)
     spawn = multiprocessing.get_context("spawn")
-    bases: dict[str, int] = {}  # kernels of each table's first system
+    bases: dict[Any, float] = {}  # figures of each table's first system
     with concurrent.futures.ProcessPoolExecutor(2 - is_here, spawn) as pool:
         for figures in pool.map(row, jobs(options)):
-            if options.orders:
-                base = bases.setdefault(figures["table"], figures["kernels"])
-                figures["by kernels"] = base / figures["kernels"]
+            for unit in {"kernels", "ms"} & figures.keys() if options.orders else ():
+                base = bases.setdefault((figures["table"], unit), figures[unit])
+                figures[f"by {unit}"] = base / figures[unit]
             line = json.dumps(figures, ensure_ascii=False)
             print(line, flush=True)
             if options.json:

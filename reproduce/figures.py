@@ -7,7 +7,7 @@ chunk-recall                      parts of an attention encoder, each alone (Li 
 heat-map                          relations (GRN, Figure 4) or attention of a sentence
 
 Prints what the library's functions return, then the published values. `evaluate
---report` draws them; speed is in `python -m benchmarks.papers`.
+--report` draws them; speed is in `python -m benchmarks.deviceless --orders`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from benchmarks import (
     deviceless,
     kernels,
     measure,
-    papers,
     startup,
     tagging,
     training,
@@ -140,6 +139,16 @@ def test_accelerators_launch_few_kernels(tmp_path):
     assert rows["v5e-8"]["collective MB"] == pytest.approx(3.9, rel=0.1)
 
 
+@pytest.mark.slow
+def test_an_order_is_measured_here(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    options = ["--targets", "here", "--orders", "--json", str(file)]
+    deviceless.main(["--quick", *options])
+    first, second = map(json.loads, file.read_text("utf-8").splitlines())
+    assert first["by ms"] == first["by kernels"] == 1
+    assert second["by ms"] == pytest.approx(first["ms"] / second["ms"])
+
+
 GRN = ("--peers", "--systems", "GRN", "--batch")
 
 
@@ -151,7 +160,6 @@ GRN = ("--peers", "--systems", "GRN", "--batch")
         (tagging, [*GRN, "1", "--against", "."]),
         (kernels, []),
         (startup, []),
-        (papers, ["--tables", "idcnn-6", "grn-6-training"]),
     ],
 )
 def test_each_command_runs(module, options, tmp_path, monkeypatch):
