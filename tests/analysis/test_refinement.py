@@ -82,10 +82,7 @@ def drawn(dev, documents=False, head="softmax", **options):
 
 @pytest.mark.parametrize(
     ("documents", "head", "options"),
-    [
-        (False, "softmax", {"num_samples": 0}),
-        (True, "crf", {"num_samples": 2}),
-    ],
+    [(False, "softmax", {"num_samples": 0}), (True, "crf", {"num_samples": 2})],
 )
 @pytest.mark.slow
 def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
@@ -100,9 +97,6 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
     assert "<sep>" not in sure.labels
     if documents:
         assert not sure.probabilities[:, -1].any()
-
-
-# --- Drafts -----------------------------------------------------------------------
 
 
 def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):

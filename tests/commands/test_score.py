@@ -1,6 +1,7 @@
 """`jaxner score` and `jaxner compare`."""
 
 import json
+import re
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.evaluation.test_scoring import random_corpus
 
 
 def write(path, gold, predicted, tokens=True):
-    start = "w " if tokens else ""
+    start = "Milan " if tokens else ""
     sentences = (zip(*rows, strict=True) for rows in zip(gold, predicted, strict=True))
     blocks = ("".join(f"{start}{a} {b}\n" for a, b in rows) for rows in sentences)
     path.write_text("\n".join(filter(None, blocks)), encoding="utf-8")
@@ -29,7 +30,7 @@ def test_score(files, run):
     out, page = files / "scores.json", files / "report.html"
     options = "--rule", "strict", "--rounds", 50, "--json", out, "--report", page
     _, text = run("score", files / "a.conll", *options)
-    assert "Errors in context" in page.read_text("utf-8")
+    assert re.search("Errors in context.*Milan", page.read_text("utf-8"), re.DOTALL)
     scores = json.loads(out.read_text())
     assert scores["rule"] == "strict"
     assert f"strict rule; {scores['ill_formed']} ill-formed labels in" in text

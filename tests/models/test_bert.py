@@ -66,9 +66,6 @@ def test_saving_memory_changes_no_gradient(kind, tmp_path):
     assert np.allclose(value, quiet) == (kind == "modernbert")  # its rates are 0
 
 
-# --- By itself -----------------------------------------------------------------------
-
-
 def test_padding_alone_has_no_gradient():
     model = BERT(**SMALL)
     weights = weights_of(model, *window([1]))

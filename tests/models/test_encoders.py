@@ -179,10 +179,7 @@ READINGS = {
         *(GRN(6, "all", "gated"), GRN(6, "branch3", "attention")),
         *(GRN(6, "none", "fusion"), GRN(6, "all", "none")),
     ],
-    numpy_idcnn: [
-        IDCNN(5, (4, 1, 3), 2, True),
-        IDCNN(5, (1, 2, 1), 2, False),
-    ],
+    numpy_idcnn: [IDCNN(5, (4, 1, 3), 2, True), IDCNN(5, (1, 2, 1), 2, False)],
     numpy_bilstm: [
         BiLSTM(2, 3, 2, cross=True, pool="mean", state_dropout=0.3),
         BiLSTM(2, 2, 2, cross=False, pool="concat"),
@@ -233,9 +230,6 @@ def test_an_encoder_equals_its_reading(reading, model, float64):
             return jnp.sum(jnp.sin(states))
 
         check_grads(loss, (weights, inputs), order=1, modes=["rev"])
-
-
-# --- Self-attention -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [7, 0])
@@ -303,9 +297,6 @@ def test_relation_memory_is_linear_in_the_sentence():
     small, large = temporary_bytes(256), temporary_bytes(1024)
     assert large < 6 * small
     assert large < 1024 * 1024 * 16
-
-
-# --- Iterated dilated convolutions ----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -386,9 +377,6 @@ def test_state_dropout_spares_the_first_token_and_the_output():
     np.testing.assert_allclose(noisy[2, 4:], plain[2, 4:], rtol=1e-6)
     assert not np.allclose(noisy[1], plain[1])
     assert np.all(noisy != 0)
-
-
-# --- Others ---------------------------------------------------------------------------
 
 
 def test_scores_are_the_potentials():

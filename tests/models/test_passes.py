@@ -117,9 +117,6 @@ def test_the_refinement_decides_where_the_draft_is_uncertain():
         np.testing.assert_allclose(logs[is_chosen], each[is_chosen], atol=1e-5)
 
 
-# --- Word vectors ---------------------------------------------------------------------
-
-
 def tables(weights):
     """The word tables of the draft and of the refinement: trained, and frozen."""
     for part in (lambda tree: tree, lambda tree: tree["refinement"]):
