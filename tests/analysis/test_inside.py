@@ -30,7 +30,7 @@ def intermediates(params, tokens):
     return models.apply_stages(params.model, params.weights, sentence)[1]
 
 
-@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("length", [0, 1, 3])
 def test_attention_of_a_sentence(attentive, length):
     tokens = WORDS[:length]
     weights = jaxner.attention(attentive, tokens)
@@ -51,10 +51,6 @@ def test_relations_of_a_sentence(related):
     assert scores.max() <= 1 + 1e-6
     expected = models.relation_scores(intermediates(related, WORDS), jnp.ones(5, bool))
     np.testing.assert_allclose(scores, expected, atol=1e-6)
-
-
-def test_nothing_to_show_for_no_tokens(attentive, related):
-    assert jaxner.attention(attentive, []).shape == (2, 0, 0)
     assert jaxner.relations(related, []).shape == (0, 0)
 
 

@@ -1,6 +1,7 @@
 """Every question about a sentence's labellings, against enumeration in float64."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -94,12 +95,8 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         assert not best[count:].any()
 
         table = span_chances(labellings, chances, names)
-        cells = [
-            (start, end, k)
-            for start in range(SIZE)
-            for end in range(start + 1, SIZE + 1)
-            for k in range(len(types))
-        ]
+        bounds = itertools.combinations(range(SIZE + 1), 2)
+        cells = [(*pair, k) for pair in bounds for k in range(len(types))]
         wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
         close(of_spans(p, jnp.array(cells), mask, spans), wanted)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
+from jaxner.models.model import map_named, named
 from tests.models import draws
 from tests.sentences import spelled
 
@@ -117,31 +118,24 @@ def test_the_refinement_decides_where_the_draft_is_uncertain():
         np.testing.assert_allclose(logs[is_chosen], each[is_chosen], atol=1e-5)
 
 
-def tables(weights):
-    """The word tables of the draft and of the refinement: trained, and frozen."""
-    for part in (lambda tree: tree, lambda tree: tree["refinement"]):
-        params, frozen = (part(weights[name]) for name in ("params", "frozen"))
-        yield (
-            params["representation"]["words"]["trained"],
-            frozen["representation"]["words"]["vectors"],
-        )
-
-
 @pytest.mark.parametrize("num_trained", [9, 2])
 def test_words_are_divided_by_the_deviation_of_the_vocabulary(num_trained):
     """Of the training words' vectors; padding is no word."""
-    weights = draws.weights_of(refining())
-    rng = np.random.default_rng(0)
-    for part in (weights, {k: v["refinement"] for k, v in weights.items()}):
-        trained = rng.normal(size=(num_trained, 6)).astype(np.float32)
-        trained[0] = 1e6
-        frozen = (7 * rng.normal(size=(4, 6))).astype(np.float32)
-        part["params"]["representation"]["words"]["trained"] = jnp.asarray(trained)
-        part["frozen"]["representation"]["words"]["vectors"] = jnp.asarray(frozen)
-    pairs = zip(tables(weights), tables(models.standardise_words(weights)), strict=True)
-    for old, new in pairs:
-        rows = [old[0][1:]]
+
+    def changed(name, leaf):
+        if name.endswith("words/vectors"):
+            return 7 * leaf
+        is_table = name.endswith("words/trained")
+        return leaf[:num_trained].at[0].set(1e6) if is_table else leaf
+
+    weights = map_named(changed, draws.weights_of(refining()))
+    new, old = named(models.standardise_words(weights)), named(weights)
+    for part in ("", "refinement/"):
+        trained = f"params/{part}representation/words/trained"
+        frozen = f"frozen/{part}representation/words/vectors"
+        rows = [old[trained][1:]]
         if num_trained == 2:  # all but the unknown word is frozen
-            rows.append(old[1])
+            rows.append(old[frozen])
         deviation = np.concatenate(rows).astype(np.float64).std()
-        draws.close(new, [table / deviation for table in old])
+        for name in (trained, frozen):
+            draws.close(new[name], old[name] / deviation)
