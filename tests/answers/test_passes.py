@@ -38,9 +38,8 @@ def test_arrays_under_jit_give_what_strings_give(refined):
     assert arrays.entropy.shape == (2, 4)
     for i, summary in enumerate(strings):
         length = len(SENTENCES[i])
-        assert summary.labels == refined.vocabulary.decode(
-            arrays.labels[i][:length].tolist()
-        )
+        ids = arrays.labels[i][:length].tolist()
+        assert summary.labels == refined.vocabulary.decode(ids)
         for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
             np.testing.assert_allclose(
                 getattr(arrays, name)[i][:length], getattr(summary, name), atol=1e-5

@@ -89,9 +89,8 @@ def test_documents_are_fitted_as_one(tmp_path):
     rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
     formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
     split = corpora.read(tmp_path / "a.conll")
-    assert fit(tagger, split).before == pytest.approx(
-        likelihood(tagger, split), rel=1e-5
-    )
+    expected = pytest.approx(likelihood(tagger, split), rel=1e-5)
+    assert fit(tagger, split).before == expected
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):

@@ -72,9 +72,8 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run)
     rows[7][0] = (word, wrong)
     path = tmp_path / "a.conll"
     formats.write_columns(path, rows)
-    status, shown = run(
-        "check", "--workdir", finished, path, "--json", tmp_path / "a.json"
-    )
+    options = "--workdir", finished, "--json", tmp_path / "a.json"
+    status, shown = run("check", path, *options)
     assert status == 0
     assert "that the tagger labels otherwise, best first" in shown
     suspects = json.loads((tmp_path / "a.json").read_text())["suspects"]
@@ -90,9 +89,8 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run)
 
 def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, run):
     vectors = file("the 1 2\n", "vectors.txt")
-    status, shown = run(
-        "check", "--workdir", finished, "--limit=2", "--vectors", vectors
-    )
+    options = "--limit=2", "--vectors", vectors
+    status, shown = run("check", "--workdir", finished, *options)
     assert (status, shown.count(": p = ")) == (0, 2)
     assert "of the tokens have a vector in vectors.txt" in shown
     folder = shutil.copytree(finished, tmp_path / "run")

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from jaxner.data import schemes
 from tests.evaluation.test_scoring import random_corpus
 
 
@@ -19,8 +18,7 @@ def write(path, gold, predicted, tokens=True):
 
 @pytest.fixture
 def files(tmp_path):
-    gold, predicted = random_corpus("BIOES", sentences=60)
-    gold = [schemes.convert(labels, "BIOES") for labels in gold]
+    gold, predicted = random_corpus("BIOES", sentences=60, well_formed=True)
     write(tmp_path / "a.conll", gold, predicted)
     write(tmp_path / "b.conll", gold, gold, tokens=False)
     return tmp_path

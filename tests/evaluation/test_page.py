@@ -20,8 +20,7 @@ HOSTILE = "<script>alert('x')</script>"
 
 @pytest.fixture(scope="module")
 def labelled():
-    gold, predicted = random_corpus("BIOES", sentences=60)
-    gold = [schemes.convert(labels, "BIOES") for labels in gold]
+    gold, predicted = random_corpus("BIOES", sentences=60, well_formed=True)
     draws = np.random.default_rng(0)
     chances = {
         (i, *span): float(draws.random())

@@ -23,8 +23,11 @@ BIOES = ["O", *(f"{p}-{kind}" for kind in "AB" for p in "BIES")]
 SENTENCES = st.lists(st.lists(st.sampled_from(BIOES), max_size=8), max_size=4)
 
 
-def random_corpus(scheme, sentences=400):
-    """Two sides of ill-formed labels, mostly alike so that spans agree now and then."""
+def random_corpus(scheme, sentences=400, well_formed=False):
+    """Two sides of labels, mostly alike so that spans agree now and then.
+
+    Predicted labels are ill-formed, gold ones unless they are to be `well_formed`.
+    """
     rng = random.Random(0)
     names = schemes.label_names(TYPES, scheme)
     gold = [rng.choices(names, k=rng.randint(0, 8)) for _ in range(sentences)]
@@ -32,6 +35,8 @@ def random_corpus(scheme, sentences=400):
         [label if rng.random() < 0.8 else rng.choice(names) for label in labels]
         for labels in gold
     ]
+    if well_formed:
+        gold = [convert(labels, scheme) for labels in gold]
     return gold, predicted
 
 
@@ -52,9 +57,7 @@ def same_as(expected):
 @pytest.mark.parametrize("well_formed", [False, True])
 @pytest.mark.parametrize("scheme", SEQEVAL)
 def test_seqeval_counts_the_same(scheme, well_formed):
-    gold, predicted = random_corpus(scheme)
-    if well_formed:
-        gold = [convert(labels, scheme) for labels in gold]
+    gold, predicted = random_corpus(scheme, well_formed=well_formed)
     ours = score(gold, predicted, scheme=scheme)
     theirs = score(gold, predicted, rule="seqeval", scheme=scheme)
     assert theirs.to_dict() == ours.to_dict()  # also the rule's name

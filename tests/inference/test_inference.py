@@ -28,6 +28,7 @@ from tests.inference.enumeration import (
     spans_of,
     stack,
 )
+from tests.models import draws
 
 # One shape each, so that each function is compiled once.
 SIZE, NUM_DRAWS, NUM_ROWS = 5, 2000, 40
@@ -280,11 +281,6 @@ def test_what_cannot_be_answered_raises():
             getattr(inference, name)(head, mask)
 
 
-def assert_close(ours, rivals):
-    close = functools.partial(np.testing.assert_allclose, rtol=3e-6, atol=3e-6)
-    jax.tree.map(close, ours, rivals)
-
-
 def test_jit_vmap_and_shard_map_change_nothing():
     shared = build("crf", "BIO", 5, dtype=np.float32)
     rows = [draw(5, 5, seed, dtype=np.float32).emissions for seed in range(4)]
@@ -316,11 +312,10 @@ def test_jit_vmap_and_shard_map_change_nothing():
         everywhere, mesh=mesh, in_specs=(specs, split), out_specs=(split, specs)
     )
     answer, slope = jax.jit(sharded)(batch, masks)
-    assert_close(answer, stack(each))
+    draws.close(answer, stack(each), 3e-6)
 
     expected = jax.jit(jax.grad(total))(batch, masks)
-    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-4)
-    jax.tree.map(close, slope, expected)
+    draws.close(slope, expected, 1e-5)
 
 
 def test_independent_labels_need_no_scan():

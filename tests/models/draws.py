@@ -8,6 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import models
+from tests.sentences import spelled
+
+SENTENCE = spelled(jnp.array([2, 3, 4]), jnp.ones((3, 2), int), jnp.ones(3, bool))
 
 
 def weights_of(model, *inputs, scale=1.0, seed=0):

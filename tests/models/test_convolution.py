@@ -14,11 +14,6 @@ from tests.models import draws
 DIM, SIZE = 6, 7
 
 
-def draw(*shape, seed=0):
-    rng = np.random.default_rng(seed)
-    return jnp.asarray(rng.normal(size=shape), jnp.zeros(()).dtype)
-
-
 @pytest.fixture
 def always(monkeypatch):
     """Takes the fast algorithm however little there is to do."""
@@ -36,10 +31,11 @@ def count_products(function, *arguments, platform="cpu"):
 @pytest.mark.parametrize(("width", "dilation"), [(5, 3), (3, 1), (3, 3)])
 @pytest.mark.parametrize("length", [0, 5, 13])
 def test_both_forms_are_the_sum_over_taps(width, dilation, length, float64, always):
-    x, kernel = draw(length, DIM), draw(width * DIM, SIZE, seed=1)
-    expected = draws.convolve(
-        np.asarray(x), np.asarray(kernel), np.zeros(SIZE), width, dilation
+    rng = np.random.default_rng(0)
+    x, kernel = (
+        rng.normal(size=(n, m)) for n, m in ((length, DIM), (width * DIM, SIZE))
     )
+    expected = draws.convolve(x, kernel, np.zeros(SIZE), width, dilation)
     for by_tiles in (False, True):
         run = functools.partial(
             convolve, width=width, dilation=dilation, by_tiles=by_tiles

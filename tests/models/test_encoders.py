@@ -11,7 +11,6 @@ from jaxner.models import GRN, IDCNN, BiLSTM, Chain, LabelAttention, Projection
 from jaxner.models import bilstm as attention
 from jaxner.models import transformer as relative
 from jaxner.models.grn import gated_sum
-from jaxner.models.heads import ScoresHead
 from jaxner.models.layers import bilstm
 from jaxner.models.transformer import RelativeAttention
 from tests.models import draws
@@ -370,24 +369,12 @@ def test_state_dropout_spares_the_first_token_and_the_output():
     model = BiLSTM(hidden_dim=4, state_dropout=0.5)
     x, mask = draws.features(3)
     weights = draws.weights_of(model, x, mask)
-    (plain, _), (noisy, _) = (
-        draws.apply(model, weights, x, mask, key=k) for k in (None, KEY)
-    )
+    run = lambda key: draws.apply(model, weights, x, mask, key=key)[0]  # noqa: E731
+    plain, noisy = map(run, (None, KEY))
     np.testing.assert_allclose(noisy[0, :4], plain[0, :4], rtol=1e-6)
     np.testing.assert_allclose(noisy[2, 4:], plain[2, 4:], rtol=1e-6)
     assert not np.allclose(noisy[1], plain[1])
     assert np.all(noisy != 0)
-
-
-def test_scores_are_the_potentials():
-    scores = draws.features(3, dim=5)[0]
-    assert ScoresHead(5).apply({}, scores, train=True).emissions is scores
-    head = ScoresHead(5, transitions=True)
-    potentials, weights = head.init_with_output(KEY, scores, train=False)
-    assert set(weights["params"]) == {"transitions", "start", "end"}
-    assert potentials.emissions is scores
-    with pytest.raises(ValueError, match="ScoresHead"):
-        ScoresHead(5).apply({}, scores[:, :4], train=False)
 
 
 def test_padding_changes_no_gradient_of_a_carry():

@@ -7,8 +7,8 @@ import pytest
 
 from jaxner import inference, models
 from jaxner.models import DirectionHead, Head
+from jaxner.models.heads import ScoresHead
 from tests.models import draws
-from tests.sentences import spelled
 
 LABELS = 4
 
@@ -18,17 +18,17 @@ LABELS = 4
 def test_linear_heads(transitions, boundaries):
     head, x = Head(LABELS, transitions, boundaries), draws.features(5)[0]
     weights = draws.weights_of(head, x)
-    drawn = {"transitions": transitions, "start": transitions and boundaries}
-    drawn["end"] = drawn["start"]
-    names = {name for name, is_drawn in drawn.items() if is_drawn}
-    assert set(weights["params"]) == {"emissions"} | names
+    drawn = {"transitions"} if transitions else set()
+    if transitions and boundaries:
+        drawn |= {"start", "end"}
+    assert set(weights["params"]) == {"emissions"} | drawn
     potentials = draws.apply(head, weights, x)
     draws.close(
         potentials.emissions, draws.dense(draws.in_float64(weights)["emissions"], x)
     )
-    for name, is_drawn in drawn.items():
+    for name in ("transitions", "start", "end"):
         value = getattr(potentials, name)
-        if is_drawn:
+        if name in drawn:
             np.testing.assert_array_equal(value, weights["params"][name])
         elif transitions:  # a first or last label costs nothing
             assert not value.any()
@@ -43,14 +43,21 @@ def test_direction_head_averages_two_softmaxes():
     sides = {"forward": x[:, :3], "backward": x[:, 3:]}
     chances = [draws.softmax(draws.dense(p[name], x)) for name, x in sides.items()]
     assert potentials[1:] == (None, None, None)
-    np.testing.assert_allclose(
-        jnp.exp(potentials.emissions), np.mean(chances, axis=0), rtol=1e-5
-    )
+    mean = np.mean(chances, axis=0)
+    np.testing.assert_allclose(jnp.exp(potentials.emissions), mean, rtol=1e-5)
     total = inference.log_partition(potentials, jnp.ones(5, bool))
     assert float(total) == pytest.approx(0, abs=1e-5)
 
 
-SENTENCE = spelled(jnp.array([3, 4, 5]), jnp.ones((3, 1), int), jnp.ones(3, bool))
+def test_scores_are_the_potentials():
+    scores = draws.features(3, dim=5)[0]
+    assert ScoresHead(5).apply({}, scores, train=True).emissions is scores
+    head = ScoresHead(5, transitions=True)
+    potentials, weights = head.init_with_output(jax.random.key(0), scores, train=False)
+    assert set(weights["params"]) == {"transitions", "start", "end"}
+    assert potentials.emissions is scores
+    with pytest.raises(ValueError, match="ScoresHead"):
+        ScoresHead(5).apply({}, scores[:, :4], train=False)
 
 
 @pytest.mark.parametrize(("name", "per_stage"), [("softmax", True), ("crf", False)])
@@ -61,11 +68,11 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
     )
     weights = draws.weights_of(model)
     run = jax.jit(models.apply_stages, static_argnums=0)
-    scores, _ = run(model, weights, SENTENCE)
+    scores, _ = run(model, weights, draws.SENTENCE)
     p = weights["params"]
-    x = p["representation"]["words"]["trained"][SENTENCE.words]
+    x = p["representation"]["words"]["trained"][draws.SENTENCE.words]
     encoder = {"params": p["encoder"]}
-    stages, _ = draws.apply(model.encoder, encoder, x, SENTENCE.mask)
+    stages, _ = draws.apply(model.encoder, encoder, x, draws.SENTENCE.mask)
     heads = ["earlier_heads_0", "earlier_heads_1"] if per_stage else ["head", "head"]
     assert set(p) == {"representation", "encoder", "head", *heads}
     for potentials, read, head in zip(scores, stages, [*heads, "head"], strict=True):

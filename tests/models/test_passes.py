@@ -11,7 +11,6 @@ import pytest
 from jaxner import inference, models
 from jaxner.models.model import map_named, named
 from tests.models import draws
-from tests.sentences import spelled
 
 LABELS, PASSES = 3, 3
 LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
@@ -35,7 +34,6 @@ def refining(head="softmax", **options):
     return build(head=head, **more)
 
 
-SENTENCE = spelled(jnp.array([2, 3, 4]), jnp.ones((3, 2), int), jnp.ones(3, bool))
 KEYS = models.pass_keys(jax.random.key(0), PASSES)
 predict, drafted, refine, sample = (
     jax.jit(f, static_argnums=0)
@@ -44,7 +42,7 @@ predict, drafted, refine, sample = (
 
 
 def emissions(model):
-    passes = sample(model, draws.weights_of(model), SENTENCE, KEYS)
+    passes = sample(model, draws.weights_of(model), draws.SENTENCE, KEYS)
     return np.asarray(passes.emissions)
 
 
@@ -64,11 +62,11 @@ def test_only_the_named_part_has_dropout(part):
 @pytest.mark.parametrize("over", ["scores", "probabilities"])
 def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
-    model, mask = build(head="crf", mc_dropout=mc_dropout), SENTENCE.mask
-    key = models.sentence_key(jax.random.key(5), SENTENCE)
+    model, mask = build(head="crf", mc_dropout=mc_dropout), draws.SENTENCE.mask
+    key = models.sentence_key(jax.random.key(5), draws.SENTENCE)
     weights, keys = draws.weights_of(model), models.pass_keys(key, PASSES)
-    predicted = predict(model, weights, SENTENCE)
-    passes = sample(model, weights, SENTENCE, keys)
+    predicted = predict(model, weights, draws.SENTENCE)
+    passes = sample(model, weights, draws.SENTENCE, keys)
     if over == "scores":
         mean = np.mean(passes.emissions, axis=0)
         assert predicted.transitions is not None
@@ -92,29 +90,29 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     chances = CHANCES if soft else jnp.eye(LABELS)[CHANCES.argmax(axis=1)]
     reader = {"params": params["representation"]}
     reader["frozen"] = weights["frozen"]["refinement"]["representation"]
-    x = draws.apply(refinement.representation, reader, SENTENCE)
-    read = x, chances @ params["label_vectors"], SENTENCE.mask
+    x = draws.apply(refinement.representation, reader, draws.SENTENCE)
+    read = x, chances @ params["label_vectors"], draws.SENTENCE.mask
     features = draws.apply(refinement.streams, {"params": params["streams"]}, *read)
     head = draws.in_float64(weights)["refinement"]["head"]
     expected = draws.dense(head["emissions"], features)
-    emissions = refine(model, weights, SENTENCE, CHANCES).emissions
+    emissions = refine(model, weights, draws.SENTENCE, CHANCES).emissions
     np.testing.assert_allclose(emissions, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_refinement_decides_where_the_draft_is_uncertain():
     model = refining("crf")
     weights = draws.weights_of(model)
-    draft, chances = drafted(model, weights, SENTENCE)
+    draft, chances = drafted(model, weights, draws.SENTENCE)
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
     uncertain = np.asarray(entropies) > threshold
     assert uncertain.sum() == 2
-    decided = predict(refining("crf", threshold=threshold), weights, SENTENCE)
+    decided = predict(refining("crf", threshold=threshold), weights, draws.SENTENCE)
     logs = np.asarray(decided.emissions)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
-    refined = refine(model, weights, SENTENCE, chances)
+    refined = refine(model, weights, draws.SENTENCE, chances)
     for potentials, is_chosen in ((refined, uncertain), (draft, ~uncertain)):
-        each = np.log(inference.marginals(potentials, SENTENCE.mask))
+        each = np.log(inference.marginals(potentials, draws.SENTENCE.mask))
         np.testing.assert_allclose(logs[is_chosen], each[is_chosen], atol=1e-5)
 
 

@@ -16,28 +16,22 @@ from tests.models.test_product import BATCH, GOLD, build
 REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
 
 
-def loss_of(model, weights, key=None):
-    """Returns the loss of a batch as a function of the trained weights."""
+def gradient_of(model, weights):
+    """A compiled function of the trained weights: the loss of a batch, its gradient."""
 
     def loss(params):
         whole = {**weights, "params": params}
-        return objectives.batch_loss(model, whole, BATCH, GOLD, key)
+        return objectives.batch_loss(model, whole, BATCH, GOLD, jax.random.key(1))
 
-    return loss
-
-
-def loss_and_gradient(model, weights):
-    loss = loss_of(model, weights, jax.random.key(1))
-    return jax.jit(jax.value_and_grad(loss))(weights["params"])
+    return jax.jit(jax.value_and_grad(loss))
 
 
 @pytest.mark.parametrize("wanted", [None, "tensorfloat32"])
 def test_products_are_exact_unless_jax_is_asked_for_less(wanted):
     model = build("attention", "crf", "words, cnn")
     weights = models.init(model, jax.random.key(0))
-    loss = loss_of(model, weights)
     with jax.default_matmul_precision(wanted):
-        text = jax.jit(jax.grad(loss)).lower(weights["params"]).as_text()
+        text = gradient_of(model, weights).lower(weights["params"]).as_text()
     products = [line for line in text.splitlines() if "dot_general" in line]
     exact = [line for line in products if "precision = [HIGHEST, HIGHEST]" in line]
     assert len(products) > 5
@@ -54,8 +48,8 @@ def test_bfloat16_is_float32_rounded(name, refinement):
     weights = models.init(full, jax.random.key(0))
     same = models.init(low, jax.random.key(0))
     jax.tree.map(np.testing.assert_array_equal, weights, same)
-    loss, gradient = loss_and_gradient(full, weights)
-    rounded, slope = loss_and_gradient(low, weights)
+    loss, gradient = gradient_of(full, weights)(weights["params"])
+    rounded, slope = gradient_of(low, weights)(weights["params"])
     kinds = {leaf.dtype.name for leaf in jax.tree.leaves((same, rounded, slope))}
     assert kinds == {"float32"}
     assert float(rounded) == pytest.approx(float(loss), rel=0.02)
@@ -85,4 +79,4 @@ def test_distances_beyond_256_tokens_stay_apart():
 def test_rematerialisation_changes_no_gradient():
     plain, lean = (build("idcnn", "crf", "words", remat=x) for x in (False, True))
     weights = models.init(plain, jax.random.key(0))
-    draws.close(loss_and_gradient(lean, weights), loss_and_gradient(plain, weights))
+    draws.close(*(gradient_of(m, weights)(weights["params"]) for m in (lean, plain)))

@@ -17,18 +17,12 @@ NUM_CHARS = 9
 TYPES = (0, 0, 1, 2, 3, 4, 1, 2, 0)  # of each character id
 
 
-def pad(rows, width=23):
-    padded = np.zeros((len(rows), width), np.int32)
-    for row, chars in zip(padded, rows, strict=True):
-        row[: len(chars)] = chars
-    return jnp.asarray(padded)
-
-
 # Lengths from a word of none, as under padding, to one that has to be cut.
 WORDS = [
     np.random.default_rng(n).integers(1, NUM_CHARS, n).tolist()
     for n in (3, 1, 0, 7, 20, 23, 2)
 ]
+PADDED = jnp.array([word + [0] * (23 - len(word)) for word in WORDS])
 
 # --- Characters -----------------------------------------------------------------------
 
@@ -97,8 +91,8 @@ READINGS = {
 )
 def test_features_of_words_equal_a_reading(reading, module):
     """Those of a word of none are zero."""
-    weights = draws.weights_of(module, pad(WORDS), scale=0.7)
-    vectors, p = draws.apply(module, weights, pad(WORDS)), draws.in_float64(weights)
+    weights = draws.weights_of(module, PADDED, scale=0.7)
+    vectors, p = draws.apply(module, weights, PADDED), draws.in_float64(weights)
     for row, word in zip(vectors, WORDS, strict=True):
         draws.close(row, reading(module, p, word) if word else 0 * row)
 
