@@ -15,6 +15,7 @@ from jaxner.data.schemes import convert, violations
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.scoring import ALONE, LOST, RULES, Counts, Task, score
+from tests.evaluation.conlleval_reference import conlleval
 
 TYPES = ("LOC", "PER", "x-y")
 SEQEVAL = {"IOB1": IOB1, "BIO": IOB2, "BIOES": IOBES, "BILOU": BILOU}
@@ -70,6 +71,13 @@ def test_seqeval_counts_the_same(scheme, well_formed):
         expected = seqeval_figures(gold, predicted, average=average, **options)
         assert getattr(strict, average) == same_as(expected)
     assert strict.ill_formed == sum(len(violations(x, scheme)) for x in predicted)
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "BIO", "BIOES", "IOE1", "IOE2"])
+def test_conlleval_counts_the_same(scheme):
+    gold, predicted = random_corpus(scheme)
+    expected = conlleval(gold, predicted, bioes=scheme == "BIOES")
+    assert score(gold, predicted).by_type == expected
 
 
 # --- The rules, by hand ---------------------------------------------------------------
