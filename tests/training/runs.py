@@ -28,6 +28,16 @@ def losses(folder):
     return [line["loss"] for line in Workdir(folder).metrics()]
 
 
+def assert_close(folder, rival, **tolerance):
+    """The same loss curve to a float's accuracy, and weights that are close."""
+    left, right = losses(folder), losses(rival)
+    np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
+    np.testing.assert_allclose(left, right, rtol=1e-4)
+    pair = jaxner.load(folder), jaxner.load(rival)
+    for ours, theirs in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_allclose(ours, theirs, **tolerance)
+
+
 def assert_same_run(folder, rival):
     """Bitwise the same weights, the same history, scores and labels."""
     left, right = jaxner.load(folder), jaxner.load(rival)

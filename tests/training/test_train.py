@@ -14,22 +14,13 @@ import pytest
 import jaxner
 from jaxner import cli, models, tagging
 from jaxner.checkpoints import Checkpoints
-from jaxner.data import corpora, formats
+from jaxner.data import corpora
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import cluster, environment, train
 from tests import tiny
-from tests.training.runs import (
-    assert_same_run,
-    losses,
-    metrics_of,
-    plain_command,
-    read_until,
-    start,
-    stop_before,
-    write_vectors,
-)
+from tests.training import runs
 
 V0_RUN = Path(__file__).parents[1] / "golden" / "v0_run.zip"
 
@@ -101,7 +92,7 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     with (copied / "dev.conll").open("a") as file:
         file.write("\nSmaug S-DRAGON\n")
     config, strangers = tiny.plain_config(copied, 1), [f"w{i}" for i in range(40)]
-    path = write_vectors(tmp_path, ["the", "of", *strangers])
+    path = runs.write_vectors(tmp_path, ["the", "of", *strangers])
     with open(path, "a", encoding="utf-8") as file:
         file.write("broken 1 2\nw1" + " 1" * 8 + "\n")
     config.data.vectors, config.data.min_vector_match = path, 0.0
@@ -136,24 +127,12 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     assert list(words[-40:]) == strangers
 
 
-def test_test_split_is_not_opened_while_training(copied, tmp_path, monkeypatch):
-    opened, read = [], formats.read
-    original = train.corpora.Corpus.epoch
-
-    def reading(path, **options):
-        opened.append(Path(path).stem)
-        return read(path, **options)
-
-    def epoch(*arguments):
-        assert "test" not in opened
-        return original(*arguments)
-
-    (copied / "test.conll").write_text("a O\nb\n")  # it costs no score of dev
-    monkeypatch.setattr(formats, "read", reading)
-    monkeypatch.setattr(train.corpora.Corpus, "epoch", epoch)
+def test_the_test_split_is_opened_when_all_else_is_done(copied, tmp_path):
+    (copied / "test.conll").write_text("a O\nb\n")
     with pytest.raises(InputError) as error:
         train.main_run(tiny.plain_config(copied, 1), tmp_path / "run")
-    assert (error.value.line, opened[-1]) == (2, "test")
+    assert (error.value.path, error.value.line) == (copied / "test.conll", 2)
+    # It costs no score of dev.
     assert Workdir(tmp_path / "run").read_json("result.json")["dev"]["gold"] > 0
 
 
@@ -203,7 +182,7 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
         return label(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        stop_before(patch, (3, 20), signal.SIGINT)
+        runs.stop_before(patch, (3, 20), signal.SIGINT)
         patch.setattr(train.tagging, "label_split", scoring_dev)
         for step in (3, 20, 24):
             with pytest.raises(SystemExit) as stop:
@@ -213,19 +192,19 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
                 assert latest.step == step
     assert not (tmp_path / "run" / "result.json").exists()
     train.main_run(config, tmp_path / "run")
-    assert_same_run(tmp_path / "run", whole)
+    runs.assert_same_run(tmp_path / "run", whole)
 
 
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(whole, corpus, tmp_path):
     """Killed while the best checkpoint is being written, before the latest one."""
-    command = plain_command(corpus, tmp_path / "run", num_epochs=3)
-    process = start(["-m", "jaxner", *command])
-    read_until("epoch   2", process)
+    command = runs.plain_command(corpus, tmp_path / "run", num_epochs=3)
+    process = runs.start(["-m", "jaxner", *command])
+    runs.read_until("epoch   2", process)
     process.kill()
     process.communicate()
     train.main_run(tiny.plain_config(corpus), tmp_path / "run")
-    assert_same_run(tmp_path / "run", whole)
+    runs.assert_same_run(tmp_path / "run", whole)
 
 
 @pytest.mark.parametrize("moment", ["log", "best", "no best"])
@@ -262,22 +241,22 @@ def test_broken_off_between_saves_equals_uninterrupted(
             train.main_run(config, tmp_path / "run")
     assert [m["epoch"] for m in Workdir(tmp_path / "run").metrics()] == [1, 2, 3]
     train.main_run(config, tmp_path / "run")
-    assert_same_run(tmp_path / "run", whole)
+    runs.assert_same_run(tmp_path / "run", whole)
 
 
 def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     train.main_run(tiny.plain_config(corpus, 1), folder)
-    assert len(metrics_of(folder)) == 1
+    assert len(runs.metrics_of(folder)) == 1
     train.main_run(tiny.plain_config(corpus, 3), folder)
-    assert_same_run(folder, whole)
+    runs.assert_same_run(folder, whole)
     config = (folder / "config.json").read_bytes()
     with pytest.raises(InputError, match="3 epochs"):
         train.main_run(tiny.plain_config(corpus, 2), folder)
     assert (folder / "config.json").read_bytes() == config
     monkeypatch.setattr(train.corpora.Corpus, "epoch", None)  # it trains no more
     train.main_run(tiny.plain_config(corpus), folder)
-    assert_same_run(folder, whole)
+    runs.assert_same_run(folder, whole)
 
 
 def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monkeypatch):
@@ -286,15 +265,15 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
     config = tiny.config(tiny.write_corpus(Path("corpus"), 12, lengths=range(99)))
     config.model.encoder.hidden_dim = config.model.representation.words.dim = 4
     config.model.representation.chars.update(dim=4, num_filters=4)
-    config.data.vectors = write_vectors(Path(), ["the", "of", "w0"], dim=4)
+    config.data.vectors = runs.write_vectors(Path(), ["the", "of", "w0"], dim=4)
     config.data.min_vector_match = 0.0
     shutil.unpack_archive(V0_RUN, "run")
     frozen = jaxner.load("run").weights["frozen"]["representation"]["words"]["vectors"]
     np.testing.assert_array_equal(frozen, np.full(frozen.shape, 0.5))
     train.main_run(config, "run")
     train.main_run(config, "fresh")
-    np.testing.assert_allclose(losses("run"), losses("fresh"), rtol=1e-4)
-    assert metrics_of("run", "loss") == metrics_of("fresh", "loss")
+    np.testing.assert_allclose(runs.losses("run"), runs.losses("fresh"), rtol=1e-4)
+    assert runs.metrics_of("run", "loss") == runs.metrics_of("fresh", "loss")
     assert [p.name for p in Workdir("run").part("latest").iterdir()] == ["9"]
     assert jaxner.load("run").vocabulary == jaxner.load("fresh").vocabulary
 
@@ -365,7 +344,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
 
 def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys):
     rates = {"optimizer.clip_norm": 1e30, "optimizer.learning_rate": 1e30}
-    command = plain_command(corpus, tmp_path / "run", num_epochs=2, **rates)
+    command = runs.plain_command(corpus, tmp_path / "run", num_epochs=2, **rates)
     with pytest.raises(SystemExit) as end:
         cli.run(command)
     told = capsys.readouterr().err
