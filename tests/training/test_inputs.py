@@ -1,5 +1,6 @@
 """Contextual inputs from files to labels: vectors of each token, and a small BERT."""
 
+import itertools
 import json
 import shutil
 
@@ -152,28 +153,22 @@ def corpus_of(config, **options):
     return training_corpus.Corpus(encoded, labels, model, **options), encoded
 
 
-def taken(config, **options):
-    """Yields all padded blocks of an epoch, as a step takes them."""
-    options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3, **options}
-    corpus, encoded = corpus_of(config, **options)
-    for blocks, _ in corpus.epoch([0], 0):
-        for size, block in blocks:
-            block = jax.tree.map(lambda array: array[0], block)
-            batch, _ = training_corpus.take(corpus.arrays, block, size)
-            yield size, [encoded[i] for i in block.rows if i < len(encoded)], batch
-
-
 @pytest.mark.parametrize("kind", ["pieces", "vectors", "vectors on the device"])
 def test_blocks_have_all_of_their_sentences(kind, vectors, short):
-    has_pieces = kind == "pieces"
-    config_of = bert_config if has_pieces else vector_config
-    blocks = taken(config_of(short, vectors), vectors_on_device="device" in kind)
-    shapes, count = {}, 0
-    for size, members, batch in blocks:
+    """As a step takes the blocks."""
+    has_pieces, shapes, count = kind == "pieces", {}, 0
+    config = (bert_config if has_pieces else vector_config)(short, vectors)
+    options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3}
+    options["vectors_on_device"] = "device" in kind
+    corpus, encoded = corpus_of(config, **options)
+    for size, block in itertools.chain(*(blocks for blocks, _ in corpus.epoch([0], 0))):
+        block = jax.tree.map(lambda array: array[0], block)
+        batch, _ = training_corpus.take(corpus.arrays, block, size)
+        batch = jax.tree.map(np.asarray, batch)
         shape = jax.tree.map(np.shape, batch)
         assert shapes.setdefault(size, shape) == shape
+        members = [encoded[i] for i in block.rows if i < len(encoded)]
         count += len(members)
-        batch = jax.tree.map(np.asarray, batch)
         for i, sentence in enumerate(members):
             row, expected = row_of(batch, i), content(sentence)
             if has_pieces:

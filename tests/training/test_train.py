@@ -1,7 +1,6 @@
 """The training script: what it writes, how it resumes, and what it refuses."""
 
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import cli, models, tagging
+from jaxner import cli, models
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora
 from jaxner.errors import InputError
@@ -296,7 +295,7 @@ def test_another_config_is_refused(finished, corpus):
 
 def test_changed_data_are_refused(copied, finished, tmp_path):
     run = shutil.copytree(finished, tmp_path / "run")
-    config = json.loads((run / "config.json").read_text())
+    config = Workdir(run).read_json("config.json")
     config["data"]["dir"] = str(copied)
     Workdir(run).write_json("config.json", config)
     with (copied / "dev.conll").open("a", encoding="utf-8") as file:
@@ -321,9 +320,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     assert result["best_epoch"] == best["epoch"]
     assert result["dev"]["f1"] == best["dev_f1"]
     # The same predictions by both rules.
-    params = jaxner.load(tmp_path / "run")
-    dev = corpora.load(None, "dev", directory=corpus)
-    labels = tagging.label_split(params, dev, constrained=False)
+    labels = predictions.read(folder.predictions("dev"))
     for rule, figure in (
         ("strict", result["dev"]["f1"]),
         ("conlleval", result["dev"]["by_conlleval"]),

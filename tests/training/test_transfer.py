@@ -22,35 +22,30 @@ from tests import tiny
 from tests.inference import enumeration
 from tests.models import draws
 
-ENCODER = {"name": "bilstm", "hidden_dim": 3}
-WORDS = {"dim": 4}
+CHARS = {"name": "cnn", "dim": 3, "num_filters": 3}
+PARTS = {
+    "representation": {"words": {"dim": 4}, "chars": CHARS},
+    "encoder": {"name": "bilstm", "hidden_dim": 3},
+    "head": {"name": "crf"},
+}
 
 
 def tagger(text, types, seed=0, documents=False, **parts):
-    """A tagger of random weights."""
-    vocabulary, _ = jaxner.build_vocabulary(
-        text, types, scheme="BIO", documents=documents
-    )
-    build = builder(**parts)
+    """A tagger of random weights, and what builds its model."""
+    options = {"scheme": "BIO", "documents": documents}
+    vocabulary, _ = jaxner.build_vocabulary(text, types, **options)
+    build = functools.partial(jaxner.build, **PARTS | parts)
     model = build(vocabulary)
     return Tagger(draws.weights_of(model, seed=seed), model, vocabulary), build
 
 
-def builder(head="crf", encoder=ENCODER, **parts):
-    chars = {"name": "cnn", "dim": 3, "num_filters": 3}
-    representation = {"words": WORDS, "chars": chars}
-    options = {"representation": representation, "encoder": encoder} | parts
-    return functools.partial(jaxner.build, head={"name": head}, **options)
-
-
+LAN = {"name": "lan", "num_layers": 1}
+SIZES = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 5}
 PAIRS = {
     "crf": {},
-    "seq2seq": {"head": "seq2seq"},
-    "lan": {"head": "scores", "encoder": {"name": "lan", "num_layers": 1}},
-    "uanet": {
-        "head": "softmax",
-        "refinement": {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 5},
-    },
+    "seq2seq": {"head": {"name": "seq2seq"}},
+    "lan": {"head": {"name": "scores"}, "encoder": LAN},
+    "uanet": {"head": {"name": "softmax"}, "refinement": SIZES},
 }
 
 
@@ -109,9 +104,8 @@ def pieces_of(letter):
 
 def test_what_does_not_fit_is_told_or_refused():
     old, _ = tagger([["Rome"]], ["LOC"])
-    new, build = tagger(
-        [["Rome"]], ["LOC"], 1, encoder={"name": "bilstm", "hidden_dim": 5}
-    )
+    wide = {"name": "bilstm", "hidden_dim": 5}
+    new, build = tagger([["Rome"]], ["LOC"], 1, encoder=wide)
     told = []
     merged = transfer.start(old, new.weights, new.vocabulary, build, told.append)
     assert "params/encoder" in told[0]
