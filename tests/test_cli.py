@@ -139,6 +139,7 @@ REFUSED = [
     (f"{SMALL} --config.data.train_words=false", "every word is unknown", 1),
     (f"{SMALL} --config.data.vectors=HERE/vectors.txt", "50%", 1),
     (f"{SMALL} --config.data.unit=document", "train.conll: does not mark", 1),
+    (f"{SMALL} --config.objective.retain=1", "objective.retain needs init_from", 1),
     ("evaluate", "--workdir", 2),
     ("evaluate --wrokdir=x", "--workdir", 2),
     ("evaluate --workdir=", "--workdir", 2),

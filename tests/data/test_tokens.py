@@ -11,13 +11,8 @@ from jaxner.errors import InputError
 
 # Any Unicode there is, and what the rules speak of, often.
 ANY = st.text(st.characters(), max_size=60)
-RULED = st.lists(
-    st.sampled_from(
-        [*"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d。語👍", "http://", "s"]
-    ),
-    max_size=40,
-).map("".join)
-
+SIGNS = [*"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d。語👍", "http://", "s"]
+RULED = st.lists(st.sampled_from(SIGNS), max_size=40).map("".join)
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"

@@ -43,9 +43,7 @@ def test_all_words_and_numbers_are_read(
         for word, row in zip(words, rows, strict=True)
     ]
     # Words with blanks are rare; most rows must tell the dimension, or the header.
-    if any(" " in word for word in words):
-        header = True
-    if header:
+    if header or any(" " in word for word in words):
         lines.insert(0, f"{len(words)} {dim}".encode())
     content = b"\xef\xbb\xbf" * (mark or words[0][0] == "\ufeff") + newline.join(lines)
     path = tmp_path_factory.getbasetemp() / "random.txt"

@@ -58,12 +58,13 @@ def test_every_option_has_a_meaning_and_every_number_a_range():
             assert isinstance(kind.rule, Range), f"{config}: {path}.{option}"
 
 
+def section_of(config, path):
+    return functools.reduce(lambda section, name: section[name], path, config)
+
+
 def with_value(config, path, option, value):
     changed = copy.deepcopy(config_of(config))
-    section = changed
-    for name in filter(None, path.split(".")):
-        section = section[name]
-    section[option] = value
+    section_of(changed, filter(None, path.split(".")))[option] = value
     return changed
 
 
@@ -101,8 +102,7 @@ def test_every_option_of_every_part_is_a_flag(config):
         configuration.override(read, name, str(value))
     for name, value in values.items():
         *path, option = name.split(".")
-        section = functools.reduce(lambda s, name: s[name], path, read)
-        assert section[option] == value, name
+        assert section_of(read, path)[option] == value, name
 
 
 def test_optimizers_have_the_arguments_of_their_makers():

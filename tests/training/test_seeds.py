@@ -10,7 +10,7 @@ import pytest
 import jaxner
 from jaxner import tagger
 from jaxner.checkpoints import Checkpoints
-from jaxner.data import corpora, schemes
+from jaxner.data import schemes
 from jaxner.runs import Workdir
 from jaxner.training import seeds, train
 from tests import tiny
@@ -113,15 +113,9 @@ def test_restarts_with_frozen_weights_of_their_own_resume(
 # --- The taggers of restarts ----------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def dev(corpus):
-    examples = corpora.load(None, "dev", directory=corpus).examples[:3]
-    return [list(example.tokens) for example in examples]
-
-
-def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
+def test_an_ensemble_averages_the_marginals_of_its_members(together, corpus):
     """`test_entities` compares mixtures with enumeration, temperatures included."""
-    folder, _ = together
+    folder, dev = together[0], runs.sentences(corpus, "dev")[:3]
     pair = jaxner.load(folder, seed="all")
     members = [jaxner.load(folder, seed=seed) for seed in (3, 4)]
     for number, member in enumerate(members):

@@ -4,7 +4,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,14 +23,12 @@ def test_a_command_ends_without_a_traceback(line, number, corpus, tmp_path):
     process = start(["-m", "jaxner", *command])
     said = read_until(line, process)
     process.send_signal(number)
-    begun = time.monotonic()
-    said += process.communicate(timeout=60)[0]
+    said += process.communicate(timeout=30)[0]  # on a busy machine, too
     saved = process.returncode == 128 + number
     assert saved or process.returncode == -number, said
     assert said.count("Stopped; the same command resumes") == saved
     assert saved == (line == "epoch   1")
     assert "Traceback" not in said
-    assert time.monotonic() - begun < 30  # on a busy machine, too
 
 
 _AT_AN_IMPORT = """

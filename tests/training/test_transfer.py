@@ -216,11 +216,7 @@ def test_types_that_are_spelt_otherwise_are_told(corpus):
     assert any("if some mean the same" in line for line in lines)
 
 
-def test_objectives_that_need_an_old_run(corpus, tmp_path):
-    config = tiny.config(corpus, 1)
-    config.objective.retain = 1.0
-    with pytest.raises(InputError, match=r"objective\.retain needs init_from"):
-        train.main_run(config, tmp_path / "run")
+def test_old_and_new_labels_are_those_of_both_vocabularies():
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC", "PER"], scheme="BIO")
     old, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], scheme="BIO")
     objective = transfer.with_types(
