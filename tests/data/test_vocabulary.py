@@ -116,9 +116,8 @@ def test_words_without_a_vector_are_unknown_however_frequent():
 
 
 def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
-    vocabulary, aligned = build(
-        NUMBERS, vectors=vectors("0000", "1996"), zero_digits=True
-    )
+    known = vectors("0000", "1996")
+    vocabulary, aligned = build(NUMBERS, vectors=known, zero_digits=True)
     assert set(vocabulary.words[2:]) == {"B-00", "in", "0000", "0M", "1996"}
     assert set(vocabulary.chars[2:]) == set("B-0inM")
     assert aligned.types_matched == pytest.approx(1 / 4)
