@@ -30,18 +30,12 @@ def row_of(batch, i):
 def content(sentence, places=slice(None)):
     """Returns what each token at some places of a sentence or document leads to."""
     rows = sentence.chars[sentence.char_index[places]]
-    fields = {
-        "words": sentence.words[places].tolist(),
-        "chars": [tuple(row[row > 0].tolist()) for row in rows],
-    }
-    if sentence.caps is not None:
-        fields["caps"] = sentence.caps[places].tolist()
-    if sentence.vectors is not None:
-        vectors = np.asarray(sentence.vectors, np.float32)
-        fields["vectors"] = vectors[places].tolist()
+    fields = {"chars": [tuple(row[row > 0].tolist()) for row in rows]}
+    for name in ("words", "caps", "vectors"):
+        if (array := getattr(sentence, name)) is not None:
+            fields[name] = np.asarray(array)[places].tolist()
     if sentence.pieces is not None:
         ids, mask = (field.ravel() for field in sentence.pieces[:2])
-        positions = sentence.pieces.positions[places]
-        pieces = [[(ids[i], mask[i]) for i in row if i >= 0] for row in positions]
-        fields["pieces"] = pieces
+        rows = sentence.pieces.positions[places]
+        fields["pieces"] = [[(ids[i], mask[i]) for i in row if i >= 0] for row in rows]
     return fields

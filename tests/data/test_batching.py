@@ -42,7 +42,7 @@ def with_everything(rng, tokens):
     words = np.arange(1, tokens + 1, dtype=np.int32)
     # As bytes, some of these characters end in zeros.
     chars = rng.choice([1, 256, 65536], (tokens, rng.integers(1, 4))).astype(np.int32)
-    vectors = rng.normal(size=(tokens, 2, 3))
+    vectors = rng.normal(size=(tokens, 2, 3)).astype(np.float32)
     caps = rng.integers(1, 8, tokens, np.int32)
     return spelled(words, chars, words > 0, caps, vectors, pieces)
 

@@ -31,19 +31,13 @@ def config_of(name):
     return config.to_dict()
 
 
-def options():
-    """Every option of these configs once: where it is, and what it may be."""
-    seen = {}
-    for name in CONFIGS:
-        for section in schema.sections(configuration.load(name)):
-            kind = section.values.get("name", "")
-            for option, field in section.fields.items():
-                key = (section.path, kind, option)
-                seen.setdefault(key, (name, section.path, option, field))
-    return list(seen.values())
-
-
-OPTIONS = options()
+# Every option of these configs: where it is, and what it may be.
+OPTIONS = {
+    (section.path, section.values.get("name"), option): (config, field)
+    for config in CONFIGS
+    for section in schema.sections(configuration.load(config))
+    for option, field in section.fields.items()
+}
 
 
 def numbers_of(field):
@@ -52,7 +46,7 @@ def numbers_of(field):
 
 
 def test_every_option_has_a_meaning_and_every_number_a_range():
-    for config, path, option, field in OPTIONS:
+    for (path, _, option), (config, field) in OPTIONS.items():
         assert field.meaning, f"{config}: {path}.{option}"
         for kind in numbers_of(field):
             assert isinstance(kind.rule, Range), f"{config}: {path}.{option}"
@@ -70,7 +64,7 @@ def with_value(config, path, option, value):
 
 def test_every_number_is_held_to_its_range():
     value = math.nan
-    for config, path, option, field in OPTIONS:
+    for (path, _, option), (config, field) in OPTIONS.items():
         if numbers_of(field):
             values = (value,) if type(field.default) is tuple else value
             flag = f"--config.{path}{'.' if path else ''}{option}"

@@ -163,8 +163,6 @@ def test_dev_is_taken_from_train(copied):
     data, _ = load_data(copied, split_dev=0.2)
     whole = corpora.load(None, "train", directory=copied)
     assert len(data.sentences) + len(data.dev.examples) == len(whole.examples)
-    options = tiny.config(copied).data.to_dict() | {"split_dev": 0.2}
-    assert train.corpora.load_split(options, "dev").examples == data.dev.examples
 
 
 # --- Resuming -------------------------------------------------------------------------
