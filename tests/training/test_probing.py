@@ -16,16 +16,13 @@ from tests.models import draws
 
 XOR = probes.xor()
 BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
-CROSS = {**BASELINE, "cross": True, "num_layers": 2}
-ATTENTION = {
-    "name": "chain",
-    "first": {**BASELINE, "num_layers": 2},
-    "then": {"name": "attention", "num_heads": 2},
-}
+DEEP = BASELINE | {"num_layers": 2}
+CROSS = DEEP | {"cross": True}
+HEADS = {"name": "attention", "num_heads": 2}
+ATTENTION = {"name": "chain", "first": DEEP, "then": HEADS}
 GRN = {"name": "grn", "hidden_dim": 16}
 # Drawn, since the identity has a plateau: see `probing.fit`.
 IDCNN = {"name": "idcnn", "hidden_dim": 16, "initializer": "glorot"}
-DEEP = BASELINE | {"num_layers": 2}
 
 
 @pytest.mark.parametrize(
