@@ -141,7 +141,6 @@ REFUSED = [
     (f"{SMALL} --config.data.unit=document", "train.conll: does not mark", 1),
     (f"{SMALL} --config.objective.retain=1", "objective.retain needs init_from", 1),
     ("evaluate", "--workdir", 2),
-    ("evaluate --wrokdir=x", "--workdir", 2),
     ("evaluate --workdir=", "--workdir", 2),
     ("evaluate --workdir HERE/vectors.txt", "vectors.txt", 2),
     ("evaluate --workdir RUN --n=0", "at least 1", 2),

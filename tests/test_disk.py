@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from jaxner import __main__, disk
+from jaxner import disk
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
@@ -54,14 +54,12 @@ def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
         "evaluate --workdir={run} --split=dev --json={dev}",
     ],
 )
-def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, capsys):
+def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run):
     file, json = tmp_path / "train.conll", tmp_path / "a.json"
     file.write_text("Rome B-LOC B-LOC\nfell O O\n")
     json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
     names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
     names["dev"] = corpus / "dev.conll"
     kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
-    with pytest.raises(SystemExit):
-        __main__.main(line.format(**names).split())
-    assert "Expected two files" in capsys.readouterr().err
+    assert "Expected two files" in run(*line.format(**names).split())[1]
     assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept

@@ -10,7 +10,7 @@ import pytest
 import jaxner
 import train
 from jaxner import models, tagging
-from jaxner.data import batching, corpora, formats, schemes
+from jaxner.data import batching, formats, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
@@ -135,24 +135,29 @@ def test_the_wrong_number_of_documents_is_an_error(wild):
 
 def test_a_run_on_documents(evaluated, tmp_path):
     marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
-    config = tiny.config(marked, 1, "sample,encoder=idcnn")
-    config.data.unit = "document"
+    config = tiny.config(marked, 8, "sample,encoder=idcnn")
+    changes = {"batch_size": 1, "optimizer.learning_rate": 0.02}
+    config.update_from_flattened_dict({"data.unit": "document", **changes})
     train.main_run(config, tmp_path / "run")
     folder, params = Workdir(tmp_path / "run"), jaxner.load(tmp_path / "run")
     assert folder.read_json("config.json")["data"]["unit"] == "document"
     assert params.vocabulary.reads_documents
-    predicted = tmp_path / "predicted.conll"
-    scores = evaluated(f"--workdir={folder.path}", f"--output={predicted}")
+    data, predicted = marked / "test.conll", tmp_path / "predicted.conll"
+    scores = evaluated(
+        f"--workdir={folder.path}", "--data", data, "--output", predicted
+    )
     result = folder.read_json("result.json")["test"]
     assert scores["f1"] == result["f1"]
-    test = corpora.load(None, "test", directory=marked)
-    assert result["gold"] == test.sizes()[2]
-    examples, gold = formats.read(predicted).examples, test.examples
-    assert [e.document for e in examples] == [e.document for e in gold]
-    documents = [e.document for e in gold]
-    labels = jaxner.tag(params, [e.tokens for e in gold], documents=documents)
-    written = [list(e.labels) for e in examples]
-    assert written == [schemes.convert(row, "BIO") for row in labels]
+    gold, examples = (formats.read(path).examples for path in (data, predicted))
+    tokens, documents = [e.tokens for e in gold], [e.document for e in gold]
+    assert [e.tokens for e in examples] == tokens
+    assert [e.document for e in examples] == documents
+    labels = jaxner.tag(params, tokens, documents=documents)
+    assert [list(e.labels) for e in examples] == labels
+    assert any(label != "O" for row in labels for label in row)
+    sides = formats.read(predicted, label_column=1).examples
+    converted = [schemes.convert(e.labels, params.vocabulary.scheme) for e in gold]
+    assert [list(e.labels) for e in sides] == converted
 
 
 def test_batches_of_ones_own_are_documents():

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 import jaxner
-from jaxner import cli
 from tests import tiny
 
 GOLDEN = Path(__file__).parent / "golden" / "messages.json"
 
 
 @pytest.fixture
-def shown(finished, corpus, tmp_path, monkeypatch, capsys):
+def shown(finished, corpus, tmp_path, monkeypatch, run):
     """Returns the message of a command, whose files are in the current folder."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(corpus, "corpus")
@@ -31,14 +30,7 @@ def shown(finished, corpus, tmp_path, monkeypatch, capsys):
     file = Path("damaged/vocabulary.json")
     file.write_bytes(file.read_bytes().replace(b"B", b"b", 1))
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    capsys.readouterr()
-
-    def run(*arguments):
-        with pytest.raises(SystemExit):
-            cli.run([*arguments])
-        return capsys.readouterr().err.strip()
-
-    return run
+    return lambda *arguments: run(*arguments)[1].splitlines()[-1]
 
 
 def test_messages(shown, params, tmp_path):

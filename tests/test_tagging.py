@@ -66,6 +66,19 @@ def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
     assert tagging.tag(params, encoded) == labels
 
 
+def test_types_that_training_never_saw_are_missed_not_fatal(
+    finished, evaluated, tmp_path, capsys
+):
+    (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n", encoding="utf-8")
+    scores = evaluated(f"--workdir={finished}", f"--data={tmp_path / 'new.conll'}")
+    shown = capsys.readouterr().out
+    assert "the tagger will miss: DRAGON" in shown
+    assert f"{scores['f1']:.2f}" in shown
+    assert "conlleval rule; " in shown
+    dragons = scores["by_type"]["DRAGON"]
+    assert (dragons["gold"], dragons["correct"]) == (1, 0)
+
+
 def test_under_jit_and_vmap(params, sentences):
     batch = jaxner.encode(params, sentences)
     expected = jax.jit(jaxner.tag)(params, batch)
