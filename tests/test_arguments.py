@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import fields
-from jaxner.fields import checked
 from jaxner.models import checks
 from jaxner.tagger import ensemble
 
@@ -181,12 +179,3 @@ def test_batches_are_made_of_sentences_and_their_labels():
     right = {"sentences": [WORDS], "labels": [["O", "O"]], "batch_size": 2}
     fail_by(jaxner.Batches.of, wrong, vocabulary=VOCABULARY, **right)
     fails(jaxner.Batches.of, VOCABULARY, [], [], batch_size=2)
-
-
-def test_what_is_no_option_is_not_checked():
-    @checked
-    def call(array: "jax.Array", size: fields.Size = 1):
-        return array, size
-
-    assert call("anything", 2) == ("anything", 2)
-    fails(call, "anything", 0)

@@ -35,11 +35,6 @@ def file(params, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def alone(file):
-    return jaxner.load_exported(file)
-
-
 def changed(file, target, name, change):
     """Writes a file of which one content is another, or which its manifest denies."""
     facts, files = archive.read(file)
@@ -56,7 +51,8 @@ def changed(file, target, name, change):
     return target
 
 
-def test_it_answers_as_the_tagger(alone, params):
+def test_it_answers_as_the_tagger(file, params):
+    alone = jaxner.load_exported(file)
     assert isinstance(alone, exported.Exported)
     assert alone.labels == params.labels
     sides, texts = (alone, params), [TOKENS, []]  # one shape

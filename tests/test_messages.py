@@ -17,9 +17,7 @@ from tests import tiny
 GOLDEN = Path(__file__).parent / "golden" / "messages.json"
 
 
-@pytest.fixture
-def shown(finished, corpus, tmp_path, monkeypatch, run):
-    """Returns the message of a command, whose files are in the current folder."""
+def test_messages(finished, params, corpus, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(corpus, "corpus")
     Path("good.conll").write_text("Rome B-LOC B-LOC\n")
@@ -30,10 +28,10 @@ def shown(finished, corpus, tmp_path, monkeypatch, run):
     file = Path("damaged/vocabulary.json")
     file.write_bytes(file.read_bytes().replace(b"B", b"b", 1))
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    return lambda *arguments: run(*arguments)[1].splitlines()[-1]
 
+    def shown(*arguments):
+        return run(*arguments)[1].splitlines()[-1]
 
-def test_messages(shown, params, tmp_path):
     small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
     files = [*small, "--config.data.dir=corpus", "--config.data.vectors=three.txt"]
     messages = {

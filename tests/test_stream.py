@@ -50,16 +50,6 @@ def test_lines_of_text_are_cut_as_entities_cuts_them():
     assert wide.pieces[0].tokens == ("é",)
     (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
     assert len(whole.pieces) == 1
-
-
-def test_what_becomes_of_text():
-    text = "Ada Preston  left. Yes, he did."
-    line = json.loads(written(text, "text", "jsonl"))
-    assert line["text"] == text
-    words = [s["text"] for s in line["spans"]]
-    assert words == ["Preston", "left", ".", ",", "he", "did", "."]
-    for span in line["spans"]:
-        assert text[span["start"] : span["end"]] == span["text"]
     assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 

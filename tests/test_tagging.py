@@ -126,16 +126,6 @@ def batches(monkeypatch):
     return padded
 
 
-def test_long_words_are_read_apart(params, batches):
-    text = [["Rome", f"Constantinople{i}" * (i < 20), str(i)] for i in range(100)]
-    text[0][1] *= 2  # 30 characters are a batch alone
-    together = jaxner.marginals(params, text)
-    for tokens, marginals in zip(text, together, strict=True):
-        alone = jaxner.marginals(params, [tokens])[0]
-        np.testing.assert_allclose(marginals, alone, rtol=1e-4, atol=1e-6)
-    assert [b.long is not None for b in batches[:2]] == [False, True]
-
-
 def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences, batches):
     """Those among the characters draw a mask for each token, in each pass."""
     chars = params.model.representation.chars.clone(dropout=0.5)
