@@ -174,28 +174,25 @@ def params(finished):
     return jaxner.load(finished)
 
 
-def _stored(name, corpus, factory):
-    """Returns the folder of a stored run, whose data are now the tiny corpus."""
-    from jaxner.runs import Workdir
-    from tests import fence
+def _stored(name):
+    """Makes a fixture: the folder of a stored run, whose data are the tiny corpus."""
 
-    run = Workdir(fence.unpack(name, factory.mktemp("runs") / name))
-    config = run.read_json("config.json")
-    config["data"]["dir"] = str(corpus)
-    run.write_json("config.json", config)
-    return run.path
+    @pytest.fixture(scope="session")
+    def folder(corpus, tmp_path_factory):
+        from jaxner.runs import Workdir
+        from tests import fence
+
+        run = Workdir(fence.unpack(name, tmp_path_factory.mktemp("runs") / name))
+        config = run.read_json("config.json")
+        config["data"]["dir"] = str(corpus)
+        run.write_json("config.json", config)
+        return run.path
+
+    return folder
 
 
-@pytest.fixture(scope="session")
-def attending(corpus, tmp_path_factory):
-    """The folder of a stored run whose encoder ends in self-attention."""
-    return _stored("att_bilstm", corpus, tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def refining(corpus, tmp_path_factory):
-    """The folder of a stored run of UANet."""
-    return _stored("uanet", corpus, tmp_path_factory)
+attending = _stored("att_bilstm")  # its encoder ends in self-attention
+refining = _stored("uanet")
 
 
 @pytest.fixture

@@ -215,16 +215,11 @@ def test_choices_that_commands_repeat_are_those_of_the_library():
 
 # --- Compiled programs ----------------------------------------------------------------
 
-JAX = (
-    "jax_compilation_cache_dir",
-    "jax_enable_compilation_cache",
-    "jax_persistent_cache_min_compile_time_secs",
-)
-
 
 @pytest.fixture
 def as_before(monkeypatch):
-    before = {name: getattr(jax.config, name) for name in JAX}
+    names = [name for name in jax.config.values if "compilation_cache" in name]
+    before = {name: getattr(jax.config, name) for name in names}
     yield monkeypatch
     for name, value in before.items():
         jax.config.update(name, value)

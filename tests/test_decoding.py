@@ -15,8 +15,6 @@ from jaxner.tagging import DECODINGS
 from tests.inference import enumeration
 
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
-
-
 PROJECTION = {"name": "projection", "hidden_dim": 8}
 
 

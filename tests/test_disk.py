@@ -9,17 +9,14 @@ from jaxner import disk
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    """Under any name; the commands' tests have folders and files that are missing."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "corpus").write_text("a O\n")
     (tmp_path / "link").symlink_to(tmp_path / "corpus")
-    for path, error in (
-        ("no/a", FileNotFoundError),
-        ("folder", IsADirectoryError),
-        *((path, ValueError) for path in ("corpus", "folder/../corpus", "link")),
-    ):
-        with pytest.raises(error):
+    for path in ("corpus", "folder/../corpus", "link"):
+        with pytest.raises(ValueError, match="twice"):
             disk.check(tmp_path / path, None, "-", tmp_path, tmp_path / "corpus")
-    for path in (None, "", tmp_path / "old", tmp_path / "new", "/dev/null"):
+    for path in ("", tmp_path / "new", "/dev/null"):
         disk.check(path, tmp_path / "corpus", tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     with pytest.raises(PermissionError, match="new"):
