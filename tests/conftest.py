@@ -42,7 +42,7 @@ import jax
 import pytest
 
 _LOWERING = threading.local()
-_MOST_MB = 1150  # a worker that holds more after a test drops its programs
+_MOST_BYTES = 1150 << 20  # a worker that holds more after a test drops its programs
 
 # jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
 
@@ -82,20 +82,14 @@ def _bounded_memory():
     What later tests compile again comes from the cache on disk.
     """
     yield
-    if _resident_mb() > _MOST_MB:
+    pages = 0
+    with contextlib.suppress(OSError):  # a system that does not report it
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    if pages * os.sysconf("SC_PAGE_SIZE") > _MOST_BYTES:
         jax.clear_caches()
         _LOWERING.context = None  # which holds the constants of its programs
         gc.collect()
         _return_freed_memory()
-
-
-def _resident_mb() -> float:
-    """Returns the memory of this process; 0 if the system does not report it."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _return_freed_memory() -> None:

@@ -22,11 +22,6 @@ HOST |= {"terminal", "arguments", "wording", "archive"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 
-def room_of(path):
-    first = path.relative_to(ROOT / "jaxner").parts[0]
-    return first.removesuffix(".py")
-
-
 def imports(path):
     """Names of the modules that a file imports when it is loaded."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -48,7 +43,7 @@ def imports(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_point_down(path):
-    room = room_of(path)
+    room = path.relative_to(ROOT / "jaxner").parts[0].removesuffix(".py")
     for name in imports(path):
         parts = name.split(".")
         if name == "jaxner":  # methods that call functions above them

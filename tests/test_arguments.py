@@ -92,7 +92,7 @@ def test_a_temperature_is_positive(params):
     assert traced(2.0) == 2.0
 
 
-def test_a_folder_is_a_path_to_a_folder_and_load_takes_changes(tmp_path, params):
+def test_a_folder_is_a_path_and_load_takes_changes(tmp_path, params, finished):
     file = tmp_path / "file.txt"
     file.write_text("x")
     for wrong in (None, 3, NAN, [], b"x", params, "", "\0", str(file)):
@@ -101,9 +101,6 @@ def test_a_folder_is_a_path_to_a_folder_and_load_takes_changes(tmp_path, params)
     for wrong in (None, "", 3, params.weights, ensemble([params, params])):
         fails(jaxner.save, tmp_path / "new", wrong)
     assert not (tmp_path / "new").exists()
-
-
-def test_what_load_takes_besides_is_checked(finished):
     wrong = {"changes": (3, "x", NAN, {3: 1}), "model": (3, "x", {})}
     fail_by(jaxner.load, wrong, workdir=finished)
 

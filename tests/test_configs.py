@@ -218,15 +218,6 @@ def test_a_system_has_the_papers_settings(line):
     assert_settings(*line.split(maxsplit=1))
 
 
-def test_cnn_bilstm_crf_is_grn_but_for_the_encoder():
-    for dataset in schema.DATASETS:
-        ours, grn = (
-            configuration.load(f"{x}:{dataset}") for x in ("cnn_bilstm_crf", "grn")
-        )
-        ours.model.encoder = grn.model.encoder
-        assert ours == grn
-
-
 def test_alphabet_of_li_fu_and_ma():
     """87 symbols, two of which are padding and the unknown one."""
     alphabet = configuration.load("cross_bilstm:wnut17").data.alphabet

@@ -57,6 +57,7 @@ def test_every_config_takes_every_part(name):
         ("parallel_rnn:sample,chars=none", "parallel_rnn:sample,chars=false"),
         ("parallel_rnn:sample,chars=true", "parallel_rnn:sample"),
         ("grn:sample,encoder=grn,head=crf,chars=cnn", "grn:sample"),
+        *((f"cnn_bilstm_crf:{x},encoder=grn", f"grn:{x}") for x in schema.DATASETS),
     ],
 )
 def test_an_argument_means_what_the_configs_own_option_means(argument, switch):

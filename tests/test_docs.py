@@ -93,17 +93,13 @@ def blocks_of(page):
     return [Block(*x) for x in re.findall(fence, text, re.DOTALL | re.MULTILINE)]
 
 
-def pages_with(language, is_slow):
-    """The pages that have blocks to run, those that train marked as slow."""
-    texts = {
-        page: "".join(b.text for b in blocks_of(page) if b.language == language)
-        for page in PAGES
-    }
-    return [
-        pytest.param(page, marks=[pytest.mark.slow] if is_slow(text) else [])
-        for page, text in texts.items()
-        if text
-    ]
+def pages_with(language, *slow):
+    """The pages that have blocks to run, marked as slow if one has one of the words."""
+    for page in PAGES:
+        text = "".join(b.text for b in blocks_of(page) if b.language == language)
+        marks = [pytest.mark.slow] * any(word in text for word in slow)
+        if text:
+            yield pytest.param(page, marks=marks)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -123,12 +119,7 @@ def test_the_readme_begins_with_training_and_has_the_command_of_the_tests():
     assert ["-m pytest" in text for text in rest].count(True) == 1
 
 
-@pytest.mark.parametrize(
-    "page",
-    pages_with(
-        "python", lambda x: any(w in x for w in ("probing", "n_best", "train("))
-    ),
-)
+@pytest.mark.parametrize("page", [*pages_with("python", "probing", "n_best", "train(")])
 def test_python_blocks(page, with_runs):
     namespace = {}
     blocks = [b.text for b in blocks_of(page) if b.language == "python" and not b.title]
@@ -213,7 +204,8 @@ def fake_data(folder):
     (folder / "vectors" / "glove.6B.100d.txt").write_text("".join(lines), "utf-8")
 
 
-@pytest.mark.parametrize("page", pages_with("sh", lambda _: True))
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [*pages_with("sh")])
 def test_shell_blocks(page, tmp_path, request):
     for name in ("train.py", "evaluate.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)

@@ -148,6 +148,7 @@ def test_old_programs_give_way_to_the_weights_until_they_are_refreshed(
         assert archive.read(old)[1][name] == archive.read(file)[1][name]
 
 
+@pytest.mark.filterwarnings("ignore")  # the checks that an export disables
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
@@ -166,9 +167,7 @@ def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
     if isinstance(program, str):
         how = {"disabled_checks": [jax.export.DisabledSafetyCheck.custom_call("x")]}
         inputs = {"a": np.zeros(1, np.float32)}, np.float32(1), [np.zeros(1, np.int32)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = jax.export.export(jax.jit(compute), **how)(*inputs).serialize()
+        program = jax.export.export(jax.jit(compute), **how)(*inputs).serialize()
     place, target = "programs/labels.bin", tmp_path / "x.zip"
     changed(file, target, place, lambda _: bytes(program))
     with pytest.warns(UserWarning, match=reason):

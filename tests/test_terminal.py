@@ -15,7 +15,6 @@ from jaxner.terminal import LineConsole
 from tests import tiny
 
 ROOT = Path(__file__).parents[1]
-CONFIG = "--config=grn:sample,encoder=projection"
 
 
 def lines_of(text, **options):
@@ -61,8 +60,8 @@ def test_a_run_moves_and_its_lines_fit(corpus, tmp_path):
     values |= {"data.dir": corpus, "num_epochs": 3}
     flags = [f"--config.{name}={value}" for name, value in values.items()]
     workdir = tmp_path / "/".join(["a-long-path"] * 9)
-    command = [sys.executable, "-m", "jaxner", "train", CONFIG, *flags]
-    status, lines = shown_by([*command, f"--workdir={workdir}"])
+    command = [sys.executable, "-m", "jaxner", "train", f"--workdir={workdir}", *flags]
+    status, lines = shown_by([*command, "--config=grn:sample,encoder=projection"])
     text = "\n".join(lines)
     assert status == 0, text
     assert max(map(len, lines)) <= 80, max(lines, key=len)
