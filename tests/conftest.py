@@ -195,10 +195,7 @@ def evaluated():
     from jaxner import cli
     from jaxner.commands import evaluate
 
-    def run(*arguments):
-        return cli.call(evaluate.evaluate, [*map(str, arguments)])
-
-    return run
+    return lambda *options: cli.call(evaluate.evaluate, [*map(str, options)])
 
 
 @pytest.fixture

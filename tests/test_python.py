@@ -17,9 +17,8 @@ NAMES = ["O", "B-PER", "B-LOC"]
 def read(data):
     """The sentences of the JSON lines, with names for numbers."""
     records = list(map(json.loads, examples.json_lines(data)))
-    names = NAMES
-    if "label_names" in records[0]:
-        names = records.pop(0)["label_names"]
+    has_names = "label_names" in records[0]
+    names = records.pop(0)["label_names"] if has_names else NAMES
     return [
         (r["tokens"], [x if isinstance(x, str) else names[x] for x in r["labels"]])
         for r in records

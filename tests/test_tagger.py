@@ -19,13 +19,9 @@ def emissions(params):
     return np.asarray(models.apply(params.model, params.weights, sentence).emissions)
 
 
-@pytest.fixture(scope="module")
-def whole(attending):
-    return jaxner.load(attending)
-
-
-def test_a_run_is_loaded_with_other_options(attending, whole):
+def test_a_run_is_loaded_with_other_options(attending):
     """What they do is tested with the models."""
+    whole = jaxner.load(attending)
     changes = {"encoder.then.num_heads": 5, "head.dropout": 0.0}
     assert jaxner.load(attending, changes).model == whole.model
     everything = {"encoder.then.keep": ["hidden", "context"]}

@@ -97,13 +97,11 @@ def test_loading_twice_traces_once(params, finished):
     assert tag._cache_size() == 1
 
 
-TEXTS = ["Milan beat Ajax.", "Rain fell in Rome."]
-
-
 def test_texts_are_not_taken_for_tokens(params):
     """A list of two texts was tagged as one sentence of two tokens."""
+    texts = ["Milan beat Ajax.", "Rain fell in Rome."]
     for door in (jaxner.tag, jaxner.marginals, jaxner.n_best, jaxner.encode):
-        for tokens in (TEXTS, [TEXTS], [[TEXTS[0]], ["Rome"]], ["Rome", "a\nb"]):
+        for tokens in (texts, [texts], [[texts[0]], ["Rome"]], ["Rome", "a\nb"]):
             with pytest.raises(InputError, match="white space inside"):
                 door(params, tokens)
     # White space around a token, and what only looks like it, is the caller's.
