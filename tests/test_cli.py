@@ -216,8 +216,7 @@ def test_choices_that_commands_repeat_are_those_of_the_library():
 
 @pytest.fixture
 def as_before(monkeypatch):
-    names = [name for name in jax.config.values if "compilation_cache" in name]
-    before = {name: getattr(jax.config, name) for name in names}
+    before = {k: v for k, v in jax.config.values.items() if "compilation_cache" in k}
     yield monkeypatch
     for name, value in before.items():
         jax.config.update(name, value)
