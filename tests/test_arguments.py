@@ -22,6 +22,7 @@ PARTS = {
     "head": {"name": "crf"},
 }
 VOCABULARY = jaxner.build_vocabulary([WORDS], ["LOC"])[0]
+ASKED = "tag encode entities marginals n_best sample uncertainty relations attention"
 pytestmark = pytest.mark.usefixtures("unchecked")  # what a user's process does
 
 
@@ -42,13 +43,7 @@ def fail_by(function, wrong, **right):
             fails(function, **{**right, option: value})
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("tag", "encode", "entities", "marginals", "n_best", "sample", "uncertainty"),
-        *("relations", "attention", "entity_types"),
-    ],
-)
+@pytest.mark.parametrize("name", [*ASKED.split(), "entity_types"])
 def test_a_tagger_and_tokens_are_needed(name, params):
     call, more = getattr(jaxner, name), (KEY,) * (name in ("sample", "uncertainty"))
     tokens = () if name == "entity_types" else (WORDS,)

@@ -131,9 +131,7 @@ tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
 # --- Old and small files --------------------------------------------------------------
 
 
-def test_old_programs_give_way_to_the_weights_until_they_are_refreshed(
-    file, params, tmp_path
-):
+def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
     facts = {"jax": "0.1", "expires": "2020-01-31"}
     place, old = MANIFEST, tmp_path / "old.zip"
     changed(file, old, place, lambda manifest: manifest.update(facts))

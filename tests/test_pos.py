@@ -106,9 +106,7 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
         ("--data={}/nowhere.conllu", r"No file .*nowhere\.conllu; beside it: xx_ti"),
     ],
 )
-def test_what_has_no_meaning_for_tags_is_refused(
-    options, message, finished, treebank, evaluated
-):
+def test_what_tags_lack_is_refused(options, message, finished, treebank, evaluated):
     with pytest.raises((ValueError, OSError), match=message):
         evaluated("--workdir", finished, *options.format(treebank).split())
 

@@ -284,9 +284,7 @@ def test_pages_and_metrics(client):
 
 
 @pytest.mark.slow
-def test_under_load_nothing_is_lost_and_sigterm_answers_what_was_taken(
-    finished, tmp_path
-):
+def test_under_load_and_at_sigterm_nothing_is_lost(finished, tmp_path):
     command = ["--quick", "--workdir", str(finished), "--soak=500"]
     benchmark.main([*command, "--json", str(tmp_path / "rows")])
     tables = json.loads((tmp_path / "rows").read_text())
@@ -307,22 +305,18 @@ def test_the_benchmark_loads_both_services(finished, tmp_path):
 
 
 @pytest.fixture
-def url(finished):
-    """The address of a process that serves a tiny run."""
-    command = ["jaxner", "serve", "--port=0", "--workdir", str(finished)]
-    with benchmark.serves(*command, "--max-tokens=16") as started:
-        yield f"http://127.0.0.1:{started.port}/"
-
-
-@pytest.fixture
-def browser(tmp_path):
-    """Sends a command of WebDriver to a headless Chromium, and returns the answer."""
+def browser(finished, tmp_path):
+    """The address of a tiny run, and what sends WebDriver's commands to Chromium."""
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs chromium and chromedriver")
     flags = [*CHROMIUM, f"--user-data-dir={tmp_path}"]
     wanted = {"goog:chromeOptions": {"args": flags}}
-    command = ["chromedriver", "--port=0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+    serve = ["jaxner", "serve", "--port=0", "--max-tokens=16", "--workdir"]
+    pipe = {"stdout": subprocess.PIPE, "text": True}
+    with (
+        benchmark.serves(*serve, str(finished)) as service,
+        subprocess.Popen(["chromedriver", "--port=0"], **pipe) as driver,
+    ):
         assert driver.stdout is not None
         line = next(line for line in driver.stdout if "started" in line)
         url = f"http://127.0.0.1:{line.split()[-1].rstrip('.')}/session"
@@ -335,18 +329,19 @@ def browser(tmp_path):
 
             body = {"alwaysMatch": wanted}
             url += "/" + send("", capabilities=body)["sessionId"]
-            yield send
+            yield f"http://127.0.0.1:{service.port}/", send
             client.delete(url)
         driver.terminate()
 
 
 @pytest.mark.slow
-def test_the_page_works_by_keyboard_and_by_mouse(url, browser):
+def test_the_page_works_by_keyboard_and_by_mouse(browser):
+    url, send = browser
     script = "return document.querySelector(arguments[0]).innerText"
 
     def seen(place, text):
         for _ in range(100):
-            shown = browser("/execute/sync", script=script, args=[place])
+            shown = send("/execute/sync", script=script, args=[place])
             if text in shown:
                 return shown
             time.sleep(0.1)
@@ -355,10 +350,10 @@ def test_the_page_works_by_keyboard_and_by_mouse(url, browser):
     def press(keys):
         keys = keys.translate({0x21E5: 0xE004, 0x2192: 0xE014, 0x21B5: 0xE007})
         script = "return document.activeElement"
-        (element,) = browser("/execute/sync", script=script, args=[]).values()
-        browser(f"/element/{element}/value", text=keys)
+        (element,) = send("/execute/sync", script=script, args=[]).values()
+        send(f"/element/{element}/value", text=keys)
 
-    browser("/url", url=url)
+    send("/url", url=url)
     seen("#status", "Ready")
     for keys in ("⇥", "Rome 🙂 beat <b>Milan</b>.", "⇥", "↵"):
         press(keys)
@@ -370,16 +365,16 @@ def test_the_page_works_by_keyboard_and_by_mouse(url, browser):
     assert "Uncertainty" in shown
     assert "labellings" in shown
     for place in ("#examples button", ".word"):
-        reply = browser("/element", using="css selector", value=place)
+        reply = send("/element", using="css selector", value=place)
         (element,) = reply.values()
-        browser(f"/element/{element}/click")
+        send(f"/element/{element}/click")
         seen("#words", "Preston")
     assert seen("#detail", "relates to").startswith("Ms.")
     size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     command = "Emulation.setDeviceMetricsOverride"
-    browser("/goog/cdp/execute", cmd=command, params=size)
+    send("/goog/cdp/execute", cmd=command, params=size)
     script = """return [document.documentElement.scrollWidth,
         performance.getEntriesByType("resource").map(entry => entry.name)]"""
-    width, fetched = browser("/execute/sync", script=script, args=[])
+    width, fetched = send("/execute/sync", script=script, args=[])
     assert width <= 400
     assert all(name.startswith((url, "data:")) for name in fetched)

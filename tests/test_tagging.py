@@ -66,9 +66,7 @@ def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
     assert tagging.tag(params, encoded) == labels
 
 
-def test_types_that_training_never_saw_are_missed_not_fatal(
-    finished, evaluated, tmp_path, capsys
-):
+def test_types_that_train_lacks_are_missed(finished, evaluated, tmp_path, capsys):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n", encoding="utf-8")
     scores = evaluated(f"--workdir={finished}", f"--data={tmp_path / 'new.conll'}")
     shown = capsys.readouterr().out
