@@ -67,12 +67,7 @@ class Interval:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Interval:
-        """Returns the interval of some values.
-
-        Example:
-            >>> Interval.of([3.0, 1.0, 2.0])
-            Interval(median=2.0, low=1.0, high=3.0)
-        """
+        """Returns the interval of some values."""
         ordered = sorted(values)
         count, cut = len(ordered), 0
         # P(the median lies below the value at `cut`) is a tail of Binomial(count, ½).
@@ -328,12 +323,7 @@ class Report:
 
 
 def show(cell: Any) -> str:
-    """Returns a cell as text: three digits, and the bounds after a median.
-
-    Example:
-        >>> show(Interval(2.0, 1.0, 3.0)), show(12345.0), show(None)
-        ('2.00 [1.00, 3.00]', '12,345', '–')
-    """
+    """Returns a cell as text: three digits, and the bounds after a median."""
     if cell is None:
         return "–"
     if isinstance(cell, Interval):

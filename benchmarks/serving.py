@@ -37,8 +37,6 @@ from jaxner.answers.mentions import EntityArrays
 from jaxner.commands import serving
 from jaxner.serving import Limits
 
-CLIENTS = (1, 8, 64)
-
 
 class SpaCy:
     """spaCy's NER as a model of the service."""
@@ -226,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     theirs += ["--limit", str(options.limit)]
     with serves(*ours) as jaxner, serves(*theirs) as spacy:
         ports = {"jaxner": jaxner.port, "spaCy": spacy.port}
-        for clients in CLIENTS:
+        for clients in (1, 8, 64):
             speeds: dict[str, list[float]] = {name: [] for name in ports}
             seconds: dict[str, list[float]] = {name: [] for name in ports}
             for name in measure.turns(ports, options.rounds):

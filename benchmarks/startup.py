@@ -63,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for suffix, tree in options.trees.items():
             for system in options.systems:
                 text = SYSTEMS[system]
-                small = {"data.num_shapes": 1} if options.quick else {}
-                changes = {"num_epochs": 1, **small}
+                changes = {"num_epochs": 1}
+                changes |= {"data.num_shapes": 1} if options.quick else {}
                 run = folder / f"run {system}"
                 if not run.exists():
                     config = worker.config_of(text, {})
