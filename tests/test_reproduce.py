@@ -200,13 +200,13 @@ def test_a_run_is_trained_stopped_and_resumed(corpus, tmp_path):
     folder.mkdir(parents=True)
     small = {**tiny.SMALL, "data.dir": corpus, "num_epochs": 3}
     flags = [f"--config.{option}={value}" for option, value in small.items()]
-    status, _ = train(JOBS[0], flags, folder, "cpu", 5.0)
+    status, _ = train(JOBS[0], flags, folder, 5.0)
     assert status in (143, -signal.SIGTERM)
-    status, last = train(JOBS[0], flags, folder, "cpu", float("inf"))
+    status, last = train(JOBS[0], flags, folder, float("inf"))
     assert status == 0, last
     line = results.line_of(JOBS[0], {}, folder)
     assert line["epochs"] == 3
-    status, last = train(JOBS[0], ["--config.nope=1"], folder, None, 100.0)
+    status, last = train(JOBS[0], ["--config.nope=1"], folder, 100.0)
     assert status in (1, 2)
     assert "nope" in last
     figures.main(["sentence-length", "--workdir", str(folder)])

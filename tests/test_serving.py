@@ -299,7 +299,7 @@ def test_the_benchmark_loads_both_services(finished, tmp_path):
     command = ["--quick", "--workdir", str(finished), "--seconds=0.2"]
     benchmark.main([*command, "--json", str(tmp_path / "rows")])
     tables = json.loads((tmp_path / "rows").read_text())
-    for clients in benchmark.CLIENTS:
+    for clients in (1, 8, 64):
         ours, theirs = tables[f"{clients} clients"]
         assert ours["requests / s"]["median"] > 0 < theirs["requests / s"]["median"]
 
