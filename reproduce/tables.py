@@ -203,7 +203,7 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
         for line in finished(cell, lines):
             options = line["overrides"].items()
             changed = " ".join(f"{k}={v}" for k, v in options if k not in shown)
-            kinds = {*line.get("device_kind", ())} - {"cpu"}
+            kinds = sorted({*line.get("device_kind", ())} - {"cpu"})
             how = f" with `{changed}`" if changed else ""
             how += "".join(f", on {kind}" for kind in kinds)
             if how:
