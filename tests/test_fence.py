@@ -4,9 +4,9 @@ The golden files were made by `make_fence.py` of 6c7bfba, from the library of th
 A change that breaks one of these tests breaks a promise to users: saved runs load and
 answer the same, the systems of the tables have the same weights and the same losses,
 and no public name, command or option is lost. Of systems that differ only in rates and
-in numbers of layers, blocks or units, one stands for all; those that only join parts of
-others have weights alone. The fast tests take a few; whoever changes models, training
-or inference runs all: `pytest -m "slow or not slow"`.
+in numbers of layers, blocks or units, one stands for all; five of a later day have
+weights alone. The fast tests take a few; whoever changes models, training or inference
+runs all: `pytest -m "slow or not slow"`.
 """
 
 import json
