@@ -6,12 +6,14 @@ Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jaxner import inference
@@ -205,7 +207,10 @@ def init(model: Model, key: Array) -> Weights:
         hash(model)
     except TypeError:  # a module of your own holds an array
         return _drawn(model, key)
-    return _drawn_at_once(model, key)
+    is_set = _EFFORT in os.environ.get("XLA_FLAGS", "")
+    if is_set or isinstance(key, Tracer):  # inside of another program
+        return _drawn_at_once(model, key)
+    return _drawn_soon(model, key)
 
 
 def _drawn(model: Model, key: Array) -> Weights:
@@ -216,8 +221,11 @@ def _drawn(model: Model, key: Array) -> Weights:
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
 
 
-# One program: alone, each draw would be compiled, and so would a forward pass.
+# One program: alone, each draw would be compiled, and so would a forward pass. As it
+# runs once, XLA's full effort does not pay.
+_EFFORT = "xla_backend_optimization_level"
 _drawn_at_once = jax.jit(_drawn, static_argnums=0)
+_drawn_soon = jax.jit(_drawn, static_argnums=0, compiler_options={_EFFORT: 1})
 
 
 def map_named(function: Callable[[str, Any], Any], weights: Any) -> Any:
