@@ -91,10 +91,11 @@ __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> "Any":
     import importlib
-    from importlib import metadata
 
     if name == "__version__":
-        value = metadata.version("jaxner")
+        from jaxner import wording
+
+        value = wording.version()
     elif name in _HOMES:
         module = importlib.import_module(f"jaxner.{_HOMES[name]}")
         value = getattr(module, _THERE.get(name, name))

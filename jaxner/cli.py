@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxner import cache, disk, fields
+from jaxner import cache, disk, fields, wording
 from jaxner.errors import InputError
 
 COMMANDS = {
@@ -60,7 +60,8 @@ def run(arguments: Sequence[str]) -> None:
     nobody reads the output any more.
     """
     name, *rest = arguments or ["--help"]
-    with _errors(name, shows_traceback="--verbosity=1" in rest):
+    # An option and its value may be two words.
+    with _errors(name, shows_traceback="--verbosity=1" in "=".join(rest)):
         _run(name, rest)
         sys.stdout.flush()
 
@@ -71,9 +72,7 @@ def _run(name: str, rest: list[str]) -> None:
         print(_OVERVIEW.format("\n".join(lines)))
         return
     if name == "--version":
-        from importlib.metadata import version
-
-        print(version("jaxner"))
+        print(wording.version())
         return
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, 1)

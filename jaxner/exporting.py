@@ -20,11 +20,11 @@ from jaxner.answers import entities, probabilities
 from jaxner.arguments import check_tagger
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, optional, using
-from jaxner.evaluation.scoring import jaxner_version
 from jaxner.fields import OneOf, checked
 from jaxner.models.model import map_named, named
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Pieces, Sentence, batch_axes
+from jaxner.wording import version
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 PROMISE = datetime.timedelta(days=180)
@@ -116,7 +116,7 @@ def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) ->
     optional("flatbuffers", "jaxner.export")
     today = datetime.date.today()
     facts = {
-        "jaxner": jaxner_version(),
+        "jaxner": version(),
         "jax": jax.__version__,
         "exported": str(today),
         "expires": str(today + PROMISE),

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import typing
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 import jax
@@ -94,8 +94,10 @@ def test_help_and_version_import_next_to_nothing(lines, libraries):
     assert told.endswith("\nset()\n")
 
 
-def test_the_module_is_the_command():
+def test_the_module_is_the_command_and_needs_no_installation(monkeypatch, run):
     assert python("-m", "jaxner", "--version") == version("jaxner") + "\n"
+    monkeypatch.setattr("importlib.metadata.version", lambda _: distribution("no"))
+    assert run("--version") == (0, version("jaxner") + "\n")
     assert python("-m", "jaxner") == python("-m", "jaxner", "--help")
 
 
@@ -181,8 +183,9 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
         int("x")  # not raised by us
     with pytest.raises(SystemExit), cli._errors("train"):
         raise FileNotFoundError
-    with pytest.raises(FileNotFoundError), cli._errors("train", shows_traceback=True):
-        raise FileNotFoundError
+    for option in (["--verbosity=1"], ["--verbosity", "1"]):
+        with pytest.raises(FileNotFoundError):
+            cli.run(["score", "nowhere", *option])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")

@@ -23,10 +23,10 @@ from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors, guarantees, page, report, stats
 from jaxner.evaluation.report import Prediction, Table, Value
-from jaxner.evaluation.scoring import jaxner_version
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
+from jaxner.wording import version
 
 _EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
 _TRACED = 2  # number of sentences traced token by token
@@ -206,7 +206,7 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
     names = [value["name"] for value in values]
     content = {
         "title": title if len(values) > 1 else f"{names[0]} on {title}",
-        "jaxner": jaxner_version(),
+        "jaxner": version(),
         "runs": values,
         "comparisons": report.comparisons(names, predictions),
     }

@@ -16,14 +16,13 @@ import dataclasses
 import operator
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from seqeval import scheme as seqeval
 
-from jaxner import fields
+from jaxner import fields, wording
 from jaxner.data import schemes
 from jaxner.data.schemes import TAGS, Span
 from jaxner.errors import InputError
@@ -359,7 +358,7 @@ class Scores:
         names += of_tags if self.has_tags else ["rule", "ill_formed_sentences"]
         values |= {name: getattr(self, name) for name in names}
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
-        return values | {"by_type": by_type, "jaxner": jaxner_version()}
+        return values | {"by_type": by_type, "jaxner": wording.version()}
 
 
 def score(
@@ -448,11 +447,3 @@ class Task:
         """Returns the scores by a rule, by default the task's; see `score`."""
         how: dict[str, Any] = {"tokens": tokens, "known_words": self.known_words}
         return score(gold, predicted, rule=rule or self.rule, scheme=self.scheme, **how)
-
-
-def jaxner_version() -> str:
-    """Returns the version of this package, if it is installed."""
-    try:
-        return version("jaxner")
-    except PackageNotFoundError:
-        return "not installed"

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from jaxner import wording
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
@@ -20,7 +21,7 @@ from jaxner.training import schema
 
 # A run may get more epochs; nothing else in its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
-_PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+_PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 _ROOT = Path(__file__).parents[2]
 _CODE = ("jaxner", "configs", "pyproject.toml")
 
@@ -88,7 +89,8 @@ def describe(
         "commits": [commit()],
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "versions": {"jaxner": wording.version()}
+        | {name: importlib.metadata.version(name) for name in _PACKAGES},
         "devices": [device.device_kind for device in jax.devices()],
         "data": data,
     }
@@ -105,7 +107,7 @@ def continued(folder: Workdir, record: dict[str, Any]) -> dict[str, Any]:
 def commit() -> str:
     """Returns the commit that is checked out, `+` if the code differs from it."""
     if not (_ROOT / "pyproject.toml").is_file():
-        return f"jaxner {importlib.metadata.version('jaxner')}"
+        return f"jaxner {wording.version()}"
     try:
         is_changed = _git("diff", "--name-only", "HEAD", "--", *_CODE)
         return _git("rev-parse", "--short=12", "HEAD") + ("+" if is_changed else "")
