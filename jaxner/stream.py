@@ -69,11 +69,12 @@ def records(
 ) -> Iterator[Record]:
     """Yields the records of a decompressed stream of bytes, in bounded memory.
 
-    `format` is one of `formats.RAW`. The first column has the tokens unless another is
-    named.
+    `format` is one of `formats.RAW`. The first column has the tokens unless a header or
+    the options name another. A header gets a name for the labels that come.
     """
-    lines = _lines(file, options.encoding, max_line)
+    lines, header = _lines(file, options.encoding, max_line), None
     if format == "conll":
+        lines, header, options = _headed(lines, options)
         groups = formats.blocks(lines, DOCUMENT_LINE, MAX_TOKENS + 1)
     else:
         groups = ((n, [line]) for n, line in enumerate(lines, 1) if line.strip())
@@ -96,7 +97,7 @@ def records(
                 is_first = source.get("document") not in (None, name)
                 name = source["document"] if is_first else name
             elif not (is_first := bool(DOCUMENT_LINE.match(text))):
-                pieces = _columns(block, line, options)
+                pieces = _columns(block, line, options, header)
             document += is_first
             if any(len(piece.tokens) > MAX_TOKENS for piece in pieces):
                 problem = f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank "
@@ -123,11 +124,32 @@ def _lines(file: Any, encoding: str, most: int) -> Iterator[str]:
             line = text.readline(most + 1)
 
 
-def _columns(block: Sequence[str], first: int, options: Options) -> list[Example]:
-    """Returns the tokens of a sentence in columns; none in comments."""
-    column, tokens = options.token_column or 0, []
+def _headed(lines: Iterator[str], options: Options) -> tuple[Any, str | None, Options]:
+    """Returns all lines, that of a header, and options with its column of tokens."""
+    skips, begin = formats.without_token(options), []
+    for line in lines:
+        begin.append(line)
+        if not skips.match(line):
+            break
+    named = formats.header(formats.cells_of(begin[-1])) if begin else None
+    if named is None:
+        return itertools.chain(begin, lines), None, options
+    if max(named[2:]) >= 0:
+        message = "the header names a column of documents or of sentences: first do "
+        raise InputError(f"{message}jaxner convert IN OUT.conll", line=len(begin))
+    begin[-1] += ("\t" if "\t" in begin[-1] else " ") + formats.LABEL[0]
+    if options.token_column is None:
+        options = dataclasses.replace(options, token_column=named[0])
+    return itertools.chain(begin, lines), begin[-1], options
+
+
+def _columns(
+    block: Sequence[str], first: int, options: Options, header: str | None
+) -> list[Example]:
+    """Returns the tokens of a sentence in columns; none in comments and a header."""
+    column, tokens, comments = options.token_column or 0, [], options.comments
     for number, line in enumerate(block, first):
-        if not tokens and options.comments and line.startswith(options.comments):
+        if not tokens and (line == header or (comments and line.startswith(comments))):
             continue
         cells = dict(enumerate(formats.cells_of(line)))
         token = cells.get(column if column >= 0 else column + len(cells), "")
@@ -365,6 +387,19 @@ def identity(params: Tagger) -> str:
     return f"{params.vocabulary.fingerprint} {checksum:08x}"
 
 
+def check_minimum(params: Tagger, min_probability: Any) -> None:
+    """Raises InputError unless a tagger's entities can have this minimum."""
+    check_least(types_of(params).names, min_probability)
+    if min_probability and not _has_chances(params):
+        raise InputError("This tagger has no probabilities of entities to choose by.")
+
+
+def _has_chances(params: Tagger) -> bool:
+    has_tags = params.vocabulary.scheme == schemes.TAGS
+    head = getattr(params.model, "head", None)
+    return not has_tags and not isinstance(head, models.Seq2seqHead)
+
+
 def tag_file(
     params: Tagger,
     source: Iterable[Record],
@@ -389,14 +424,8 @@ def tag_file(
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
     """
-    check_least(types_of(params).names, min_probability)
-    has_chances = not sink.has_tags and not isinstance(
-        getattr(params.model, "head", None), models.Seq2seqHead
-    )
-    if min_probability and not has_chances:
-        raise InputError("This tagger has no probabilities of entities to choose by.")
-    wants_chances = has_chances and (min_probability or sink.writes_entities)
-    least = min_probability if wants_chances else None
+    wants_chances = min_probability or sink.writes_entities
+    least = min_probability if wants_chances and _has_chances(params) else None
     done, by_document = output.done, params.vocabulary.reads_documents
 
     def takes(record: Record) -> bool:

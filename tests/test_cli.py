@@ -226,17 +226,9 @@ def as_before(monkeypatch):
     compilation_cache.reset_cache()
 
 
-def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
-    as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / "jaxner"
-    as_before.delenv("XDG_CACHE_HOME")
-    as_before.setattr(sys, "platform", "win32")
-    as_before.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache.folder() == tmp_path / "local" / "jaxner"
-
-
 def test_a_choice_goes_before_the_variable_of_jax(as_before, finished, tmp_path):
     as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / "jaxner"
     as_before.setenv("JAX_COMPILATION_CACHE_DIR", "given")
     before = jax.config.jax_compilation_cache_dir
     cache.use(None)
@@ -254,3 +246,7 @@ def test_a_choice_goes_before_the_variable_of_jax(as_before, finished, tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         cache.use(str(tmp_path / "file" / "x"))
+    as_before.delenv("XDG_CACHE_HOME")
+    as_before.setattr(sys, "platform", "win32")
+    as_before.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cache.folder() == tmp_path / "local" / "jaxner"

@@ -66,6 +66,11 @@ def test_columns_are_kept_and_get_one_more():
     assert written(text, "conll", "conll", comments="# ") == expected
     (record,) = records("1 a\n2 b\n", "conll", token_column=-1)
     assert record.pieces[0].tokens == ("a", "b")
+    text = "\n1 Token label\n1 a O\n2 b O\n"
+    expected = "1 Token label labels\n1 a O O\n2 b O B-X\n\n"
+    assert written(text, "conll", "conll") == expected
+    with pytest.raises(InputError, match="jaxner convert"):
+        records("doc word tag\n1 a O\n", "conll")
 
 
 def test_objects_keep_their_other_fields():
@@ -129,11 +134,10 @@ def stub(monkeypatch):
     return tagger
 
 
-def go(stub, path, text=TEXT, facts=None, rejects=None, overwrite=False, **options):
-    facts = {"a": 1} if facts is None else facts
-    with stream.Output(path, facts, rejects=rejects, overwrite=overwrite) as output:
-        options = {"chunk": 16, "path": "in", **options}
-        sink = Sink("text", "conll")
+def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
+    keywords = {"rejects": rejects, "overwrite": overwrite}
+    with stream.Output(path, {"a": fact}, **keywords) as output:
+        options, sink = {"chunk": 16, "path": "in", **options}, Sink("text", "conll")
         return stream.tag_file(stub, records(text, "text"), sink, output, **options)
 
 
@@ -219,7 +223,7 @@ def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         go(stub, path, log=stop)
     with pytest.raises(FileExistsError, match="begun with another a"):
-        go(stub, path, facts={"a": 2})
+        go(stub, path, fact=2)
     with pytest.raises(InputError, match=r"first \d\d records .* changed"):
         go(stub, path, text=TEXT.replace("line 3", "line three"))
     with pytest.raises(InputError, match="records of the input have changed"):
@@ -273,6 +277,10 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
     parts = [" ".join(e.tokens) for e in examples]
     texts = [" ".join(parts[i : i + 2]) for i in range(0, 20, 2)]
     source.write_text("\n".join(texts))
+    for wrong in ("1.5", "FOO=0.5", "PER=-1", "calibrated"):
+        with pytest.raises(SystemExit):
+            tag(finished, source, output, f"--min-probability={wrong}")
+    assert [*tmp_path.iterdir()] == [source]
     tag(finished, source, output, "--min-probability=0.2")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [line["text"] for line in lines] == texts

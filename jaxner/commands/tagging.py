@@ -84,6 +84,7 @@ def tag(
     to = to or formats.guess_output(target, source)
     least = read_least(min_probability, workdir)
     params = tagging.load(str(workdir))
+    stream.check_minimum(params, least)
     like_run = corpus.reading_of(str(workdir))
     like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
     options = {"split_sentences": True, **like_run, **reading}

@@ -247,23 +247,22 @@ def cells_of(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
 
 
-def _sentences(
-    file: File,
-    lines: Iterable[str],
-    mark: re.Pattern[str],
-    split: Callable[[str], list[str]],
-    width: int,
-    token: int | None,
-    label: int | None,
-    comments: str = "\n",
-    group: Callable[[Row], tuple[str, ...]] = lambda _: ("",),
-) -> Iterator[Example]:
-    """Yields sentences; bad lines are errors.
+class Layout(NamedTuple):
+    """How the lines of a format are read."""
 
-    If the group of the pattern `mark` matches, a document begins. `split` returns no
-    cells of a line to be left out. A negative `width` is the least number of columns.
-    `group` returns the document and the sentence of a row; a new one starts a sentence.
-    """
+    mark: re.Pattern[str]  # of a line apart; if its group matches, a document begins
+    split: Callable[[str], list[str]]  # into cells; none: the line is left out
+    width: int  # number of columns; if negative, the least number
+    token: int  # column of tokens, unless the options name another; so for labels
+    label: int
+    comments: str = "\n"  # what a line to leave out before a sentence begins with
+    # The document and the sentence of a row; a new one starts a sentence.
+    group: Callable[[Row], tuple[str, ...]] = lambda _: ("",)
+
+
+def _sentences(file: File, lines: Iterable[str], layout: Layout) -> Iterator[Example]:
+    """Yields sentences; bad lines are errors."""
+    mark, split, width, token, label, comments, group = layout
     options, size = file.options, abs(width)
     token = token if options.token_column is None else options.token_column
     label = label if options.label_column is None else options.label_column
@@ -309,35 +308,47 @@ def columns(file: File) -> Iterator[Example]:
     means "as above".
     """
     lines, comments = file.lines(), file.options.comments or "\n"
-    skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
+    skips = without_token(file.options)
     number = next((i for i, x in enumerate(lines) if not skips.match(x)), None)
     if number is None:
         return
     split = _at_tabs if "\t" in lines[number] else cells_of
-    names = [cell.strip().lower() for cell in split(lines[number])]
-    if len(names) == 1:
+    cells = split(lines[number])
+    if len(cells) == 1:
         message = "expected a token and a label between tabs or spaces, got one column"
         return file.fail(number + 1, message, lines[number])
-
-    def column(known: Sequence[str]) -> int | None:
-        return next((names.index(name) for name in known if name in names), None)
-
-    token, label = column(TOKEN), column(LABEL)
-    groups = column(_DOCUMENT), column(SENTENCE)
-    if token is None or label is None:
-        token, label, groups = 0, -1, ()
-    else:
+    if named := header(cells):
         lines[number] = ""
+    token, label, *groups = named or (0, -1)
     last = ["", ""]
 
     def group(row: Row) -> tuple[str, ...]:
         for i, place in enumerate(groups):
-            if place is not None and row[1][place].strip(" "):
+            if place >= 0 and row[1][place].strip(" "):
                 last[i] = row[1][place]
         return tuple(last)
 
-    layout = DOCUMENT_LINE, split, len(names), token, label, comments, group
-    yield from _sentences(file, lines, *layout)
+    layout = Layout(DOCUMENT_LINE, split, len(cells), token, label, comments, group)
+    yield from _sentences(file, lines, layout)
+
+
+def without_token(options: Options) -> re.Pattern[str]:
+    """Returns the pattern of lines of columns that hold no token."""
+    comments = re.escape(options.comments or "\n")
+    return re.compile(rf"[ \t]*$|{comments}|{DOCUMENT_LINE.pattern}")
+
+
+def header(cells: Sequence[str]) -> tuple[int, int, int, int] | None:
+    """Returns the columns of tokens, labels, documents and sentences by their names.
+
+    Of the last two, one without a name is -1. None: the cells are no header.
+    """
+    names = [cell.strip().lower() for cell in cells]
+    token, label, document, sentence = (
+        next((names.index(name) for name in known if name in names), -1)
+        for known in (TOKEN, LABEL, _DOCUMENT, SENTENCE)
+    )
+    return None if -1 in (token, label) else (token, label, document, sentence)
 
 
 def conllu(file: File) -> Iterator[Example]:
@@ -360,7 +371,7 @@ def conllu(file: File) -> Iterator[Example]:
         return [] if _NO_WORD.match(line) else _at_tabs(line)
 
     mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
-    for example in _sentences(file, lines, mark, split, 10, 1, label, "#"):
+    for example in _sentences(file, lines, Layout(mark, split, 10, 1, label, "#")):
         labels = example.labels
         if label == MISC:
             entities = (_NER.search(f"|{misc}") for misc in labels)
@@ -380,8 +391,8 @@ def conll2012(file: File) -> Iterator[Example]:
     label = file.options.label_column
     if label is None:
         label = _POS if file.options.tags else _ENTITIES
-    mark = re.compile("(#begin)|#end")
-    for example in _sentences(file, file.lines(), mark, cells_of, -12, _WORD, label):
+    layout = Layout(re.compile("(#begin)|#end"), cells_of, -12, _WORD, label)
+    for example in _sentences(file, file.lines(), layout):
         labels = example.labels
         if label == _ENTITIES:
             labels = tuple(_unbracketed(file, example))

@@ -245,8 +245,8 @@ def test_brat(file):
         (3, 1, ("Yes",), ("B-X",)),
     ]
     options = {"tokenizer": "whitespace", "split_sentences": True}
-    split = [row[2] for row in rows_of(path, **options)[1:]]
-    assert split == [("Milan", "beat", "Ajax."), ("No.",)]
+    split = [(e.tokens, e.offsets[-1]) for e in read(path, **options).examples[1:]]
+    assert split == [(("Milan", "beat", "Ajax."), (11, 16)), (("No.",), (0, 3))]
     (note,) = read(folder).notes
     assert "3 annotations" in note
 
