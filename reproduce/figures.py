@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import tomllib
+from collections.abc import Iterable
 from typing import Any
 
 import jaxner
@@ -25,16 +27,15 @@ from jaxner.training import corpus
 from reproduce.plan import HERE
 
 
-def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
+def measured(name: str, workdir: str, split: str, number: int | None) -> Iterable[Any]:
     """Returns a figure of a run, of all sentences of a split or of one of them."""
     run = Workdir(workdir)
     if name in ("sentence-length", "mention-length"):
         labels = predictions.read(run.predictions(split))
-        scheme = run.vocabulary().scheme
-        pairs = errors.pairs(*labels, scheme=scheme)
+        pairs = errors.pairs(*labels, scheme=run.vocabulary().scheme)
         if name == "mention-length":
-            return errors.by_length(pairs)
-        return errors.by_sentence_length(pairs, labels[0])
+            return errors.by_length(pairs).items()
+        return errors.by_sentence_length(pairs, labels[0]).items()
     tagger: Any = jaxner.load(workdir)
     data = corpus.load_split(run.read_json("config.json")["data"], split)
     if number is not None:
@@ -42,34 +43,31 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
     if name == "heat-map":
         words = list(data.examples[0].tokens)
         show = jaxner.attention if inside.is_attentive(tagger) else jaxner.relations
-        return dict(zip(words, show(tagger, words).round(3).tolist(), strict=False))
+        rows = show(tagger, words).astype("f8").round(3).reshape(-1, len(words))
+        return zip(itertools.cycle(words), rows.tolist())  # one head after another
     if name == "chunk-recall":
-        return inside.chunk_recalls(tagger, data)
+        return inside.chunk_recalls(tagger, data).items()
     drafts = refinement.drafts(tagger, data)
     if name == "tokens":
         tokens = [" ".join(example.tokens) for example in data.examples]
         sides = drafts.draft, drafts.refined, drafts.entropy, drafts.final
-        return dict(zip(tokens, zip(*sides, strict=True), strict=True))
-    changes = drafts.changes(drafts.refined), drafts.changes(drafts.final)
-    return {"changes": changes[0], "final": changes[1], "detection": drafts.detection}
+        return zip(tokens, *sides, strict=True)
+    changes = {x: drafts.changes(getattr(drafts, x)) for x in ("refined", "final")}
+    return [*changes.items(), ("detection", drafts.detection)]
 
 
 def main(argv: list[str]) -> None:
     """Prints a figure of a run, then the published values."""
+    known = tomllib.loads((HERE / "figures.toml").read_text("utf-8"))
+    names = [name for name, about in known.items() if "mode" not in about]  # not speed
     parser = argparse.ArgumentParser("python -m reproduce figures", description=__doc__)
-    names = ("sentence-length", "mention-length", "changes", "tokens")
-    names += ("chunk-recall", "heat-map")
     parser.add_argument("figure", choices=names)
     parser.add_argument("--workdir", required=True, help="folder of the run")
     parser.add_argument("--split", default="dev", choices=("train", "dev", "test"))
     parser.add_argument("--number", type=int, help="one sentence of the split, from 1")
     options = parser.parse_args(argv)
-    about = tomllib.loads((HERE / "figures.toml").read_text("utf-8"))[options.figure]
+    about = known[options.figure]
     rows = measured(options.figure, options.workdir, options.split, options.number)
-    for row in rows.items() if isinstance(rows, dict) else rows:
-        print(row)
-    print(f"Published: {about['paper']}, {about['source']}")
-    for row in about.get("values", {}).items():
-        print(row)
-    for text in (f"Not in the text: {about['absent']}", *about.get("says", ())):
-        print(text)
+    print(*rows, f"Published: {about['paper']}, {about['source']}", sep="\n")
+    absent = f"Not in the text: {about['absent']}"
+    print(*about.get("values", {}).items(), absent, *about.get("says", ()), sep="\n")

@@ -180,6 +180,12 @@ def test_what_is_missing_or_waited_for_is_said(tmp_path, monkeypatch):
     assert queue.state(jobs[1])[0] == "done"
 
 
+def test_a_heat_map_has_each_word_of_each_head(attending):
+    rows = [*figures.measured("heat-map", str(attending), "dev", 2)]
+    (length,) = {len(weights) for _, weights in rows}
+    assert len(rows) == 5 * length
+
+
 def test_two_queues_do_not_train_the_same_run(tmp_path):
     inner = Fake()
 
@@ -220,9 +226,6 @@ def test_the_command_lists_and_refuses(capsys, tmp_path):
         command.main(["--table", "grm"])
     with pytest.raises(SystemExit):
         command.main([])
-
-
-def test_a_line_that_is_no_json_is_found(tmp_path):
     (tmp_path / "grn.jsonl").write_text('{"cell": "a"}\nnope\n')
     with pytest.raises(ValueError, match=r"grn\.jsonl:2"):
         Results(tmp_path).lines()
