@@ -58,8 +58,7 @@ def main(argv: list[str] | None = None) -> None:
     if not (options.list or options.all or options.table or options.cell):
         parser.error("expected --list, --tables, --all, --table NAME or --cell ID")
     chosen = [published.cell(name) for name in options.cell]
-    for table in options.table:
-        chosen += published.of_table(table)
+    chosen += [cell for table in options.table for cell in published.of_table(table)]
     plan = Plan.load()
     jobs = plan.jobs(published.cells, options.seeds)
     jobs = [job for job in jobs if not chosen or job.cell in chosen]
@@ -80,9 +79,9 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
     costs = results.costs()
     report = tables.report(published, lines, known, costs)
     if not write:
-        print(report, end="")
-        return
-    disk.write_text(file, json.dumps(known, indent=1) + "\n")
+        return print(report, end="")
+    rows = (f"{json.dumps(name)}: {json.dumps(x)}" for name, x in known.items())
+    disk.write_text(file, "{\n" + ",\n".join(rows) + "\n}\n")
     disk.write_text(results.folder / "README.md", report)
     for name, table in tables.pages(published, lines, costs).items():
         text = (ROOT / name).read_text("utf-8")

@@ -40,12 +40,11 @@ class Cell(NamedTuple):
 
 
 class Published(NamedTuple):
-    """The content of `published.toml`: cells by id, tables, claims and references."""
+    """The content of `published.toml`: cells by id, tables and claims."""
 
     cells: dict[str, Cell]
     tables: dict[str, Any]
     claims: list[dict[str, Any]]
-    references: list[dict[str, Any]]
 
     @classmethod
     def load(cls, path: Path = HERE / "published.toml") -> Published:
@@ -68,7 +67,7 @@ class Published(NamedTuple):
             expected = ("accuracy",) if cell.figure == "accuracy" else scoring.RULES
             fields.check_word(f"rule of {cell.id}", cell.rule, expected)
             cells[cell.id] = cell
-        return cls(cells, tables, content["claim"], content["reference"])
+        return cls(cells, tables, content["claim"])
 
     def cell(self, name: str) -> Cell:
         """Returns a cell by its id; raises InputError if the id is unknown."""

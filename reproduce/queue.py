@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -37,10 +36,9 @@ def train(
     After some seconds it stops. Returns the exit status (negative: the signal that
     killed the run), and the last line.
     """
-    environment = dict(os.environ)
     # All seeds of a cell share compiled programs.
     compiled = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
-    environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
+    environment = {"JAX_COMPILATION_CACHE_DIR": str(compiled), **os.environ}
     command = ["-m", "jaxner", "train", "--config", job.cell.config, *flags]
     with (folder / "train.log").open("a") as log:
         process = subprocess.Popen(
@@ -51,15 +49,15 @@ def train(
             stderr=subprocess.STDOUT,
             start_new_session=True,  # we pass Ctrl-C on, not the shell
         )
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            try:
-                process.wait(min(seconds, threading.TIMEOUT_MAX))
-            finally:
-                process.terminate()
-                process.wait()
-        status = process.wait()
+        try:
+            process.wait(min(seconds, threading.TIMEOUT_MAX))
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.terminate()
+            status = process.wait()
     lines = (folder / "train.log").read_text("utf-8", "replace").split("\n")
-    last = next((line for line in reversed(lines) if line.strip()), "no message")
+    last = ["no message", *filter(str.strip, lines)][-1]
     for path, name in {str(ROOT): ".", os.environ.get("JAXNER_DATA"): "data"}.items():
         if path:  # no machine's paths in the results
             last = last.replace(path, name)
@@ -103,12 +101,10 @@ class Queue:
     ) -> None:
         """Runs all missing jobs, for some hours; with `retry`, failed ones, too."""
         end = time.monotonic() + 3600 * hours if hours else float("inf")
-        logged: set[str] = set()
         for job in jobs:
             state, why = self.state(job)
-            if state in (SKIPPED, WAITING) and job.cell.id not in logged:
-                logged.add(job.cell.id)
-                self.log(f"{job.cell.id}: {state}, {why}")
+            if state in (SKIPPED, WAITING):
+                self.log(f"{job}: {state}, {why}")
             if state == MISSING or (retry and state == FAILED):
                 left = end - time.monotonic()
                 if left <= 0 or self._run(job, left) in STOPPED:

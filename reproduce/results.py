@@ -36,7 +36,7 @@ class Results:
     def lines(self) -> list[Line]:
         """Returns all lines of runs; raises InputError if one is no JSON."""
         files = sorted(self.folder.glob("*.jsonl"))
-        return [x for file in files for x in _read(file) if "cell" in x]
+        return [line for file in files for line in _read(file)]
 
     def by_job(self) -> dict[tuple[str, int], Line]:
         """Returns the lines by cell and seed."""
@@ -52,14 +52,11 @@ class Results:
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{table}.jsonl"
         with filelock.FileLock(self.folder / ".lock"):
-            kept = []
-            for old in _read(file):
-                if (old["cell"], old["seed"]) != (line["cell"], line["seed"]):
-                    kept.append(old)
-                elif old["status"] == DONE:
-                    return
-            lines = [*kept, line]
-            disk.write_text(file, "".join(json.dumps(x) + "\n" for x in lines))
+            lines = {(x["cell"], x["seed"]): x for x in _read(file)}
+            old = lines.pop((line["cell"], line["seed"]), None)
+            if old is None or old["status"] != DONE:
+                kept = [*lines.values(), line]
+                disk.write_text(file, "".join(json.dumps(x) + "\n" for x in kept))
 
 
 def _read(file: Path) -> list[Line]:
@@ -80,10 +77,18 @@ def begun(job: Job, overrides: Mapping[str, Any], status: str) -> Line:
 
 
 def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
-    """Returns the line of a finished run."""
+    """Returns the line of a finished run.
+
+    Raises:
+        InputError: The run began with other weights than its cell says.
+    """
     run, cell = Workdir(folder), job.cell
     result, about = run.read_json("result.json"), run.read_json("environment.json")
     config = run.read_json("config.json")
+    source = config.get("init_from")
+    if "/".join(Path(source or "").parts[-3:-1]) != cell.begins_with:
+        expected = f"a run of {cell.begins_with}" if cell.begins_with else None
+        raise InputError(f"expected init_from to be {expected}, got {source}", folder)
     data = {name: about["data"][name]["sha256"] for name in ("train", "dev")}
     line = begun(job, overrides, DONE)
     line["commit"] = " ".join(about.get("commits", [line["commit"]]))
@@ -134,8 +139,5 @@ def sentence_counts(cell: Cell, run: Workdir, split: str) -> dict[str, np.ndarra
 
 def _figures(tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Returns F1 in percent, which for tags is their accuracy, by rule."""
-    sums = {rule: sentences.sum(0) for rule, sentences in tallies.items()}
-    return {
-        rule: round(100 * float(2 * correct / max(predicted + gold, 1)), 4)
-        for rule, (correct, predicted, gold) in sums.items()
-    }
+    sums = {rule: scoring.Counts(*x.sum(0).tolist()) for rule, x in tallies.items()}
+    return {rule: round(100 * (counts.f1 or 0), 4) for rule, counts in sums.items()}

@@ -1,7 +1,7 @@
 """Markdown tables of published figures and of our results, with verdicts on claims.
 
 With three runs or more of both systems, Welch's t-test over the runs decides an order,
-with Holm's correction for the claims of a paper ("A Simple Sequentially Rejective
+with Holm's correction for all claims of a paper ("A Simple Sequentially Rejective
 Multiple Test Procedure", Scandinavian Journal of Statistics, 1979).
 With fewer, a paired bootstrap over test sentences and runs decides nothing. It needs
 the counts of each sentence, which the oldest lines lack: their p values are stored.
@@ -9,9 +9,9 @@ the counts of each sentence, which the oldest lines lack: their p values are sto
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from jaxner.errors import InputError
 from jaxner.evaluation import stats
@@ -25,7 +25,8 @@ LEVEL, ROUNDS, MIN_RUNS = 0.05, 10_000, 3
 COLUMNS = ("system", "config", "published", "measured", "difference")
 COSTS = ("tokens/s", "kernels", "MB")  # of `benchmarks.costs`
 Claim = Mapping[str, str]
-Known = dict[str, float]
+Known = dict[str, dict[str, Any]]
+Figures = Sequence[Sequence[float]]
 Costs = Mapping[str, Mapping[str, float]]
 
 _HEAD = f"""# Results
@@ -39,10 +40,10 @@ the paper's scorer; *conlleval* and *strict* are the same by these rules, where 
 differ by more than .1. By the strict one only well-formed spans count: the difference
 is what ill-formed labels cost. The best epoch is that with the highest dev score, by
 the strict rule where the table names it, else by conlleval's; *epochs* shows it for
-each run, of the epochs trained, and their maximum. Below each table, *runs* shows how
-many runs the p value compares, which may be fewer than there are; *difference* is
-theirs. With three runs of both systems, an order is decided at p < {LEVEL} by Welch's
-test, with Holm's correction for the claims of the paper.
+each run, of the epochs trained, and their maximum. Below each table, *difference* is
+that of the means of all runs; *runs* shows how many the p value compares, which may be
+fewer. With three runs of both systems, an order is decided at p < {LEVEL} by Welch's
+test, with Holm's correction for all claims of the paper, also those without runs.
 """
 
 _RANKING = """CoNLL-2003 with one file of word vectors, by F1 under conlleval's rule.
@@ -80,9 +81,8 @@ def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
 def pages(published: Published, lines: Sequence[Line], costs: Costs) -> dict[str, str]:
     """Returns tables by page: main systems; in the docs also those with enough runs."""
     equal = under_equal_vectors(published, lines)
-    main = [cell for cell in equal if cell.main]
     more = [x for x in equal if x.main or len(finished(x, lines)) >= MIN_RUNS]
-    chosen = {"README.md": main, "docs/systems.md": more}
+    chosen = {"README.md": [x for x in equal if x.main], "docs/systems.md": more}
     return {page: systems(cells, lines, costs) for page, cells in chosen.items()}
 
 
@@ -153,10 +153,9 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
         if cell.published is not None:
             mean = statistics.fmean(line["test"][cell.rule] for line in runs)
             difference = f"{mean - cell.published:+.2f}".replace("-", "−")
-        last = runs[-1]
+        most, patience = runs[-1]["num_epochs"], runs[-1]["patience"]
         epochs = ", ".join(f"{line['best_epoch']} of {line['epochs']}" for line in runs)
-        epochs += f"; at most {last['num_epochs']}"
-        epochs += f", patience {last['patience']}" if last["patience"] else ""
+        epochs += f"; at most {most}" + (f", patience {patience}" if patience else "")
     return [
         cell.system,
         _config(cell),
@@ -190,13 +189,6 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
     cells = published.of_table(table)
     notes = [note] if (note := published.tables[table].get("note")) else []
     notes += [f"`{cell.id}`: {cell.note}" for cell in cells if cell.note]
-    ids = {cell.id for cell in cells}
-    notes += [
-        f"{x['system']}, beside `{x['cell']}`: dev {x['dev']:.2f}, test "
-        f"{x['test']:.2f}; {x['note']}."
-        for x in published.references
-        if x["cell"] in ids
-    ]
     settings: dict[str, dict[str, None]] = {}
     shown = ("num_epochs", "patience")  # in a column
     for cell in cells:
@@ -209,11 +201,9 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
             if how:
                 settings.setdefault(how, {})[f"`{cell.id}`"] = None
     notes += [f"Run{how}: {', '.join(names)}." for how, names in settings.items()]
-    notes += [
-        f"Failed: `{x['cell']}`, seed {x['seed']}: {x['error']}"
-        for x in lines
-        if x["cell"] in ids and x["status"] == FAILED
-    ]
+    ids = {cell.id for cell in cells}
+    failed = (x for x in lines if x["cell"] in ids and x["status"] == FAILED)
+    notes += [f"Failed: `{x['cell']}`, seed {x['seed']}: {x['error']}" for x in failed]
     return notes
 
 
@@ -222,13 +212,12 @@ def verdicts(
 ) -> list[list[str]]:
     """Returns a row of each claim of a paper, with the orders that are decided.
 
-    `known` has p values of the bootstrap by the runs compared, and gets new ones.
+    `known` has p values of the bootstrap and figures of its runs, and gets new ones.
     """
     compared = [_compare(claim, published, lines, known) for claim in claims]
     level = 0.0  # the largest p that decides, of those of Welch's test
-    values = sorted(p for _, _, p in compared if p is not None)
-    for i, p in enumerate(values):
-        if p >= LEVEL / (len(values) - i):
+    for i, p in enumerate(sorted(p for _, _, p in compared if p is not None)):
+        if p >= LEVEL / (len(claims) - i):  # those without runs count, too
             break
         level = p
     words = {True: "holds", False: "does not hold", None: "not yet decidable"}
@@ -246,46 +235,44 @@ def _compare(
     cells = [published.cell(name) for name in names]
     rule = cells[0].rule if cells[0].rule == cells[1].rule else CONLLEVAL
     sides = [finished(cell, lines) for cell in cells]
-    p, test, gap, shown = None, "Welch", 0.0, ""
+    runs = [[line["test"][rule] for line in side] for side in sides]
+    p, test, gap, difference, value = None, "Welch", 0.0, "", ""
     is_decidable = min(map(len, sides)) >= MIN_RUNS
     if all(sides):
-        if not is_decidable:
-            sides, p = _bootstrap(sides, rule, known)
-            test = "bootstrap, one seed" if min(map(len, sides)) == 1 else "bootstrap"
-        figures = [[line["test"][rule] for line in side] for side in sides]
-        p = stats.welch(*figures) if is_decidable else p
-        gap = statistics.fmean(figures[0]) - statistics.fmean(figures[1])
-        shown = f"{gap:+.2f}".replace("-", "−")
-    value = "" if p is None else f"{p:.3f} ({test})"
-    runs = f"{len(sides[0])}, {len(sides[1])}"
-    row = [*(f"`{name}`" for name in names), claim["where"], shown, runs, value]
+        gap = statistics.fmean(runs[0]) - statistics.fmean(runs[1])
+        difference = f"{gap:+.2f}".replace("-", "−")
+        if is_decidable:
+            p = stats.welch(*runs)
+            known.pop(" > ".join(names), None)
+        else:
+            runs, p = _bootstrap(sides, runs, rule, known)
+            test = "bootstrap, one seed" if min(map(len, runs)) == 1 else "bootstrap"
+    if p is not None:
+        value = f"< 0.001 ({test})" if p < 0.001 else f"{p:.3f} ({test})"
+    sizes = f"{len(runs[0])}, {len(runs[1])}"
+    row = [*(f"`{name}`" for name in names), claim["where"], difference, sizes, value]
     return row, gap, p if is_decidable else None
 
 
 def _bootstrap(
-    sides: Sequence[Sequence[Line]], rule: str, known: Known
-) -> tuple[Sequence[Sequence[Line]], float | None]:
-    """Returns the runs compared, as many as possible, and the p value."""
-    starts = ([side[:n] for n in range(1, len(side) + 1)] for side in sides)
-    pairs = list(itertools.product(*starts))
-    pairs.append(tuple([line for line in side if COUNTS in line] for side in sides))
-    pairs.sort(key=lambda pair: sorted(map(len, pair)), reverse=True)
-    for pair in filter(all, pairs):
-        texts = []
-        for side in pair:
-            runs = ", ".join(f"{line['seed']} {line['test'][rule]}" for line in side)
-            texts.append(f"{side[0]['cell']} {runs}")
-        name = f"{rule}: {' > '.join(texts)}"
-        if name not in known and all(COUNTS in line for side in pair for line in side):
-            tallies = [
-                [stats.of_spans(results.counts(line, rule)) for line in side]
-                for side in pair
-            ]
-            p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap
-            known[name] = float("nan") if p is None else p
-        if name in known:
-            return pair, known[name]
-    return sides, None
+    sides: Sequence[Sequence[Line]], figures: Figures, rule: str, known: Known
+) -> tuple[Figures, float | None]:
+    """Returns the figures of the runs compared, and the p value.
+
+    These are the runs with counts. Where a side has none, the stored p value stands, if
+    its runs still do.
+    """
+    name = " > ".join(side[0]["cell"] for side in sides)
+    pair = [[line for line in side if COUNTS in line] for side in sides]
+    compared = [[line["test"][rule] for line in side] for side in pair]
+    if all(pair) and known.get(name, {}).get("figures") != compared:
+        tallies = [[stats.of_spans(results.counts(x, rule)) for x in y] for y in pair]
+        p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap
+        known[name] = {"figures": compared, "p": p}
+    stored = known.get(name, {"figures": figures, "p": None})
+    pairs = zip(stored["figures"], figures, strict=True)
+    is_stale = any(set(old) - set(new) for old, new in pairs)
+    return (figures, None) if is_stale else (stored["figures"], stored["p"])
 
 
 def _small(deviation: float) -> str:

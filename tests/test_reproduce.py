@@ -27,11 +27,19 @@ RESULTS = Results(ROOT / "results")
 # --- Published figures and the plan ---------------------------------------------------
 
 
-def test_all_configs_have_their_cells():
+def test_all_configs_have_their_cells_and_claims_are_orders_of_published_figures():
     files = {p.stem for p in (ROOT / "configs").glob("[!_]*.py")}
     configs = {cell.config for cell in CELLS.values()}
     assert files == {config.partition(":")[0] for config in configs}
     assert len(configs) + 1 == len(CELLS) == 113  # GRN* is also run without ELMo
+    pairs = {(claim["better"], claim["worse"]) for claim in KNOWN.claims}
+    assert len(pairs) == len(KNOWN.claims)
+    for claim in KNOWN.claims:
+        better, worse = KNOWN.cell(claim["better"]), KNOWN.cell(claim["worse"])
+        assert claim["table"] in KNOWN.tables
+        assert better.figure == worse.figure
+        if better.published and worse.published:
+            assert better.published > worse.published, claim
 
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.id)
@@ -59,17 +67,6 @@ def test_a_cell_is_complete_and_its_overrides_are_options(cell):
         assert not config.data.lowercase
 
 
-def test_claims_are_the_orders_of_the_published_figures():
-    pairs = {(claim["better"], claim["worse"]) for claim in KNOWN.claims}
-    assert len(pairs) == len(KNOWN.claims)
-    for claim in KNOWN.claims:
-        better, worse = KNOWN.cell(claim["better"]), KNOWN.cell(claim["worse"])
-        assert claim["table"] in KNOWN.tables
-        assert better.figure == worse.figure
-        if better.published and worse.published:
-            assert better.published > worse.published, claim
-
-
 def test_the_plan_has_every_cell_by_priority():
     jobs = PLAN.jobs(CELLS)
     assert len(set(jobs)) == len(jobs)
@@ -95,9 +92,10 @@ OTHER = Cell("ncrfpp/sample", "uanet", "Gui", "X", "ncrfpp:sample", rule="ncrfpp
 JOBS = [Job(SAMPLE, 0), Job(OTHER, 0), Job(SAMPLE, 1)]
 
 
-def finish(folder, missed=1):
+def finish(folder, missed=1, source=None):
     """Writes the files of a finished run that misses some entities of test."""
     run = Workdir(fence.unpack("grn", folder))
+    run.write_json("config.json", run.read_json("config.json") | {"init_from": source})
     for name, count in (("dev", 0), ("test", missed)):
         split = corpora.load("sample", name)
         gold = [list(e.labels) for e in split.to_scheme("BIOES")]
@@ -118,7 +116,8 @@ class Fake:
         self.calls.append((job.cell.id, job.seed))
         status = self.endings.pop(0) if self.endings else 0
         if status == 0:
-            finish(folder)
+            begins = (x.partition("=")[2] for x in flags if "init_from" in x)
+            finish(folder, source=next(begins, None))
         return status, f"ended with {status}"
 
 
@@ -136,8 +135,7 @@ def test_a_finished_run_has_a_line(tmp_path):
     line = lines["ncrfpp/sample", 0]
     assert line["dev"] == {"ncrfpp": 100.0, "conlleval": 100.0, "strict": 100.0}
     assert 99.9 < line["test"]["ncrfpp"] < 100
-    folder = tmp_path / "runs" / "ncrfpp" / "sample" / "seed-0"
-    run = Workdir(folder)
+    run = Workdir(tmp_path / "runs/ncrfpp/sample/seed-0")
     assert (line["best_epoch"], line["epochs"], line["seconds"]) == (7, 10, 3.0)
     about = run.read_json("environment.json")["data"]
     about["test"] = run.read_json("result.json")["test"]
@@ -145,9 +143,11 @@ def test_a_finished_run_has_a_line(tmp_path):
     counts = results.sentence_counts(OTHER, run, "test")["ncrfpp"]
     np.testing.assert_array_equal(results.counts(line, "ncrfpp"), counts)
     tags = OTHER._replace(figure="accuracy", rule="accuracy")
-    line = results.line_of(Job(tags, 0), {}, folder)
+    line = results.line_of(Job(tags, 0), {}, run.path)
     assert line["dev"] == {"accuracy": 100.0}
     assert 99 < line["test"]["accuracy"] < 100
+    with pytest.raises(ValueError, match="init_from to be a run of grn/sample, got N"):
+        results.line_of(Job(tags._replace(begins_with="grn/sample"), 0), {}, run.path)
 
 
 def test_a_stopped_run_goes_on_and_a_failed_one_is_kept_until_a_retry(tmp_path):
@@ -172,12 +172,15 @@ def test_what_is_missing_or_waited_for_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXNER_DATA", str(tmp_path))
     queue, said = queue_of(tmp_path, Fake())
     document = SAMPLE._replace(id="grn-doc/sample", begins_with="grn/sample")
-    jobs = [Job(KNOWN.cell("grn/conll2003"), 0), Job(document, 0)]
-    queue.work(jobs)
-    assert said[0] == "grn/conll2003: skipped, no train split of conll2003"
-    assert queue.state(jobs[1]) == ("waiting", "for the weights of grn/sample")
-    queue.work([JOBS[0], jobs[1]])
-    assert queue.state(jobs[1])[0] == "done"
+    absent, last = KNOWN.cell("grn/conll2003"), Job(document, 0)
+    queue.work([Job(absent, 0), Job(absent, 1), last])
+    why = "skipped, no train split of conll2003"
+    assert said[:2] == [f"grn/conll2003 seed {seed}: {why}" for seed in (0, 1)]
+    assert queue.state(last) == ("waiting", "for the weights of grn/sample")
+    queue.work([JOBS[0], last])
+    assert queue.state(last)[0] == "done"
+    with pytest.raises(ValueError, match="init_from to be None, got /"):
+        results.line_of(JOBS[0], {}, tmp_path / "runs/grn-doc/sample/seed-0")
 
 
 def test_a_heat_map_has_each_word_of_each_head(attending):
@@ -253,7 +256,7 @@ def test_pages_hold_the_tables_as_they_are_made():
     assert tables.report(KNOWN, lines, known, costs) == report, tables.COMMAND
 
 
-def test_the_report_has_settings_and_failures():
+def test_the_report_has_settings_failures_and_systems_of_equal_vectors():
     test = {"ncrfpp": 90.5, "conlleval": 90.3, "strict": 90.6}
     about = {"test": test, "overrides": {"data.vectors": "other.txt"}}
     lines = [line_of("ncrfpp-crf/conll2003", **about)]
@@ -262,23 +265,6 @@ def test_the_report_has_settings_and_failures():
     assert "| 90.50 (1) | −0.71 | 90.30 (1) |  |" in text  # strict: nearly the same
     assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
     assert "- Failed: `lan/conll2003`, seed 0: no memory" in text
-
-
-NAMES = "grn/conll2003", "cnn-bilstm-crf/conll2003"
-(CLAIM,) = (x for x in KNOWN.claims if (x["better"], x["worse"]) == NAMES)
-
-
-def judged(better, worse, compared=(), claims=1):
-    """Returns difference, runs, p and verdict, one of several equal claims."""
-    lines = [
-        line_of(name, seed, test={"conlleval": test})
-        for name, side in zip(NAMES, (better, worse), strict=True)
-        for seed, test in enumerate(side)
-    ]
-    return tables.verdicts([CLAIM] * claims, KNOWN, lines, dict(compared))[0][3:]
-
-
-def test_systems_of_other_vectors_are_left_out():
     lines = [line_of(x, vectors="a") for x in ("idcnn/conll2003", "grn/ontonotes5")]
     lines += [line_of("bert/conll2003", vectors=None)]
     overrides = {"data.contextual": "minilm/{split}.npz"}
@@ -287,45 +273,56 @@ def test_systems_of_other_vectors_are_left_out():
     assert [cell.id for cell in cells] == ["idcnn/conll2003"]
 
 
+NAMES = "grn/conll2003", "cnn-bilstm-crf/conll2003"
+(CLAIM,) = (x for x in KNOWN.claims if (x["better"], x["worse"]) == NAMES)
+
+
+def judged(better, worse, *compared, claims=1):
+    """Returns a claim's difference, runs, p and verdict; other claims have no runs."""
+    lines = [
+        line_of(name, seed, test={"conlleval": test})
+        for name, side in zip(NAMES, (better, worse), strict=True)
+        for seed, test in enumerate(side)
+    ]
+    known = {" > ".join(NAMES): {"figures": x[:2], "p": x[2]} for x in [compared] if x}
+    orders = [CLAIM, *KNOWN.claims[: claims - 1]]
+    return tables.verdicts(orders, KNOWN, lines, known)[0][3:]
+
+
 def test_verdicts_by_runs():
     high, low = (91.0, 91.1, 91.2), (90.0, 90.1, 90.2)
-    assert judged(high, low) == ["+1.00", "3, 3", "0.000 (Welch)", "holds"]
+    assert judged(high, low) == ["+1.00", "3, 3", "< 0.001 (Welch)", "holds"]
     assert judged(low, high)[3] == "does not hold"
     assert judged(high, (90.0, 91.5, 92.0))[3] == "not yet decidable"
     assert judged((90.0,), ()) == ["", "1, 0", "", "not yet decidable"]
     near = (90.75, 90.85, 90.95)
     assert judged(high, near)[2:] == ["0.038 (Welch)", "holds"]
     assert judged(high, near, claims=2)[3] == "not yet decidable"  # Holm's correction
-    # One or two runs decide nothing.
-    name = "conlleval: grn/conll2003 0 91.0 > cnn-bilstm-crf/conll2003 0 90.0"
-    row = judged((91.0,), (90.0,), {name: 0.01})
-    assert row == ["+1.00", "1, 1", "0.010 (bootstrap, one seed)", "not yet decidable"]
-    name = name.replace("91.0", "91.0, 1 91.01").replace("90.0", "90.0, 1 90.01")
-    row = judged((91.0, 91.01), (90.0, 90.01), {name: 0.01})
-    assert row[2:] == ["0.010 (bootstrap)", "not yet decidable"]
+    # One or two runs decide nothing; the difference is always that of all runs.
+    row = judged((91.0, 92.0), (90.0,), [91.0], [90.0], 0.01)
+    assert row == ["+1.50", "1, 1", "0.010 (bootstrap, one seed)", "not yet decidable"]
+    assert judged((91.0, 92.0), (90.0,), [91.1], [90.0], 0.01)[1:3] == ["2, 1", ""]
+    row = judged((91.0, 91.01), (90.0, 90.01), [91.0, 91.01], [90.0, 90.01], 0.0009)
+    assert row[2:] == ["< 0.001 (bootstrap)", "not yet decidable"]
 
 
 def test_the_bootstrap_needs_no_run_folder(tmp_path):
     def pair(seed):
-        lines = []
         for name, missed in zip(NAMES, (1, 60), strict=True):
-            folder = tmp_path / f"{name}-{seed}"
-            finish(folder, missed)
-            job = Job(KNOWN.cell(name), seed)
-            lines.append(results.line_of(job, {}, folder))
-            shutil.rmtree(folder)
-        return lines
+            finish(tmp_path / name, missed)
+            yield results.line_of(Job(KNOWN.cell(name), seed), {}, tmp_path / name)
+            shutil.rmtree(tmp_path / name)
 
-    lines, known = pair(0), {}
-    (row,) = tables.verdicts([CLAIM], KNOWN, lines, known)
+    lines, known = [*pair(0)], {}
+    assert "one seed" in tables.verdicts([CLAIM], KNOWN, lines, known)[0][5]
     assert len(known) == 1
-    assert "one seed" in row[5]
     # What is known is not computed again, and stands for lines without counts.
     for line in lines:
         del line[results.COUNTS]
-    (row,) = tables.verdicts([CLAIM], KNOWN, lines, dict.fromkeys(known, 0.5))
-    assert row[5] == "0.500 (bootstrap, one seed)"
+    known[" > ".join(NAMES)]["p"] = 0.5
+    assert tables.verdicts([CLAIM], KNOWN, lines, known)[0][5].startswith("0.500 (")
     assert tables.verdicts([CLAIM], KNOWN, lines, {})[0][5] == ""
     # Three runs of each are compared by their figures.
-    lines += pair(1) + pair(2)
-    assert "Welch" in tables.verdicts([CLAIM], KNOWN, lines, {})[0][5]
+    lines += [*pair(1), *pair(2)]
+    assert "Welch" in tables.verdicts([CLAIM], KNOWN, lines, known)[0][5]
+    assert not known
