@@ -24,6 +24,7 @@ from jaxner.errors import InputError
 from jaxner.types import Pieces
 
 _UNKNOWN = ("[UNK]", "<unk>")
+_RARE = "\U00013000"  # a hieroglyph, of which no vocabulary here knows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +50,14 @@ class PieceTokenizer:
             raise InputError(
                 f"Expected windows of more than {special} pieces, got {self.max_length}"
             )
+        self.split([""])  # fails unless a piece stands for what is unknown
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
         tokenizers = errors.optional("tokenizers", "A pretrained encoder")
         try:
             tokenizer = tokenizers.Tokenizer.from_str(self.json)
+            tokenizer.encode(_RARE)  # fails if its model names a piece that is missing
         except Exception as error:  # the library raises nothing narrower
             raise InputError(f"cannot be read: {error}") from None
         tokenizer.no_truncation()
@@ -64,12 +67,13 @@ class PieceTokenizer:
 
     @functools.cached_property
     def size(self) -> int:
-        """The number of pieces."""
-        return self._tokenizer.get_vocab_size()
+        """The largest id plus one: some ids may stand for nothing."""
+        return max(self._tokenizer.get_vocab().values()) + 1
 
     @functools.cached_property
     def _unknown(self) -> int:
-        ids = map(self._tokenizer.token_to_id, _UNKNOWN)
+        names = getattr(self._tokenizer.model, "unk_token", None) or "", *_UNKNOWN
+        ids = map(self._tokenizer.token_to_id, names)
         known = [i for i in ids if i is not None]
         if not known:
             raise InputError(f"expected a piece {' or '.join(_UNKNOWN)}")
@@ -206,14 +210,23 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
             return word_pieces(vocab, max_length, **_normalisation(folder, vocab))
     except InputError as error:
         raise InputError(error.message, error.path or path) from None
-    hint = ""
     slow = itertools.chain(*map(path.parent.glob, ("*.model", "merges.txt")))
-    if any(slow):
-        place = repr(str(folder))
-        hint = '. To write tokenizer.json: python -c "import transformers as t; t.'
-        hint += f'AutoTokenizer.from_pretrained({place}).save_pretrained({place})"'
-    raise FileNotFoundError(
-        f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
+    hint = f"; {conversion(path.parent)}" if any(slow) else ""
+    message = f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
+    raise FileNotFoundError(message)
+
+
+def conversion(folder: Path) -> str:
+    """Returns a hint with the command that writes what a folder lacks to be read."""
+    names, lacking = {path.name for path in folder.iterdir()}, []
+    if not names & {"tokenizer.json", "vocab.txt"}:
+        lacking.append("t.AutoTokenizer")
+    if not names & {"model.safetensors", "model.safetensors.index.json"}:
+        lacking.append("t.AutoModel")
+    return (
+        "convert the folder (pip install torch transformers sentencepiece protobuf): "
+        f'python -c "import transformers as t; f = {str(folder)!r}; [x.from_pretrained'
+        f'(f).save_pretrained(f) for x in [{", ".join(lacking)}]]"'
     )
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import fields
-from jaxner.data import formats
+from jaxner.data import formats, pieces
 from jaxner.errors import InputError, optional
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT
 from jaxner.models.model import map_named, named
@@ -268,7 +268,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     model, ids = make(attributes), jnp.zeros(1, jnp.int32)
     names = FAMILIES[attributes["model_type"]].names
     start = functools.partial(model.init, jax.random.key(0), train=False)
-    tensors = _tensors(Path(folder))
+    path, tensors = _tensors(Path(folder))
 
     def take(name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
@@ -278,7 +278,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
         if tensor is None or tensor.shape != shape:
             got = "none" if tensor is None else tensor.shape
             message = f"expected {name} of shape {shape} by config.json, got {got}"
-            raise InputError(message, folder)
+            raise InputError(message, path)
         array = np.asarray(tensor, np.float32)
         return array.T if is_map else array
 
@@ -297,7 +297,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(
             f"{len(unknown)} tensors are not known: {', '.join(unknown[:8])}. Does "
             "config.json belong to these weights?",
-            folder,
+            path,
         )
     return weights
 
@@ -320,20 +320,21 @@ def fill(weights: Weights, folder: str | os.PathLike[str], encoder: Any) -> Weig
     return map_named(take, weights)
 
 
-def _tensors(folder: Path) -> dict[str, np.ndarray]:
-    """Returns the encoder's tensors under their current names."""
+def _tensors(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    """Returns the file of, or with a list of, the encoder's tensors, and these."""
     files = optional("safetensors.numpy", "A pretrained encoder")
     error_of_files = optional("safetensors", "A pretrained encoder").SafetensorError
     tensors: dict[str, np.ndarray] = {}
-    for path in _files(folder):
+    whole, paths = _files(folder)
+    for path in paths:
         try:
             tensors.update(files.load_file(path))
         except (error_of_files, OSError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     # Models with heads have the encoder below their name: "bert.", "model.", ….
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
-    whole = next((name for name in tensors if name.endswith(words)), "")
-    prefix = whole[: whole.find("embeddings.")]
+    first = next((name for name in tensors if name.endswith(words)), "")
+    prefix = first[: first.find("embeddings.")]
     current_ones = {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
@@ -341,22 +342,23 @@ def _tensors(folder: Path) -> dict[str, np.ndarray]:
             current = current.replace(older, today)
         if name.startswith(prefix) and current.startswith(_ROOTS):
             current_ones[current] = tensor
-    return current_ones
+    return whole, current_ones
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path) -> tuple[Path, list[Path]]:
+    """Returns the file or list of weights, and the files."""
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.is_file():
-        return [whole]
+        return whole, [whole]
     if index.is_file():
         files = formats.read_json(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise InputError("expected weight_map, from tensors to files", index)
-        return [folder / name for name in sorted(set(files.values()))]
+        return index, [folder / name for name in sorted(set(files.values()))]
     if pickles := sorted(path.name for path in folder.glob("*.bin")):
         raise FileNotFoundError(
             f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "
-            "run any code; expected model.safetensors. If you trust the file, load it "
-            "with transformers, and save it by save_pretrained(safe_serialization=True)"
+            "run any code; expected model.safetensors. If you trust the file, "
+            f"{pieces.conversion(folder)}"
         )
     raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")

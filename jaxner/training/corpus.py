@@ -310,8 +310,9 @@ def build_vocabulary(
         cut = pieces.read(folder, pretrained.length(sizes))
         most = sizes.get("vocab_size", cut.size)
         if cut.size > most:
-            message = f"has {cut.size:,} pieces, config.json says {most:,}"
-            raise InputError(message, folder)
+            message = f"expected a vocab_size of at least {cut.size:,}, the number of "
+            message += f"ids in the tokenizer, got {most:,}"
+            raise InputError(message, Path(folder) / "config.json")
         log(f"{folder}: {sizes['model_type']}, {cut.size:,} pieces")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(

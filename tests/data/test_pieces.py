@@ -167,6 +167,8 @@ def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
         ("tokenizer_config.json", b'{"do_lower_case": "no"}'),
         ("tokenizer.json", b"{}"),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}'),
+        ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}, "merges": []}}'),
+        ("tokenizer.json", b'{"model": {"type": "Unigram", "vocab": [["<unk>", 0]]}}'),
     ],
 )
 def test_malformed_files_are_named(name, content, tmp_path):

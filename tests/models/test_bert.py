@@ -172,7 +172,7 @@ def test_folders_that_cannot_be_read(tmp_path):
             for name, value in others.items()
         ),
         (config, json.dumps(CONFIG), FileNotFoundError, None),
-        ("pytorch_model.bin", "no pickle is opened", FileNotFoundError, "a pickle"),
+        ("pytorch_model.bin", "no pickle is opened", FileNotFoundError, "AutoModel"),
         (index, "{}", InputError, index),
         (index, '{"weight_map": {"a": 1}}', InputError, index),
         ("model.safetensors", "nor is this one", InputError, "safetensors"),
