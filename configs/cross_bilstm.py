@@ -39,30 +39,20 @@ ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 
 @configuration.options(model=("att", "cross", "baseline", "direction"))
 def get_config(config, arg):
-    """Sets the options."""
     config.batch_size = 32
     config.data.alphabet = ALPHABET
     config.data.typed_unknowns = True
     config.evaluation.rule = "strict"
     config.data.lowercase_fallback = False
     config.data.unescape = arg.dataset == "ontonotes5"
-    dim = 300
-    if arg.dataset == "sample":
-        # Without vectors, words must be trained.
-        dim = 100
-        config.num_epochs = 30
-        config.batch_size = 16
+    if arg.dataset == "sample":  # without vectors, words must be trained
+        dim, config.num_epochs, config.batch_size = 100, 30, 16
         config.data.num_shapes = 3
-    elif arg.dataset == "wnut17":
-        dim = 400
-        config.num_epochs = 1600
-        config.data.vectors = "word2vec_twitter_tokens.txt"
-        config.data.train_words = False
     else:
-        config.num_epochs = 400
-        config.data.vectors = "glove.840B.300d.txt"
+        own = {"wnut17": (400, 1600, "word2vec_twitter_tokens.txt")}
+        others = 300, 400, "glove.840B.300d.txt"
+        dim, config.num_epochs, config.data.vectors = own.get(arg.dataset, others)
         config.data.train_words = False
-
     config.model.representation = {
         "words": {"dim": dim, "initializer": "normal"},
         "chars": {

@@ -63,11 +63,11 @@ def run(arguments: Sequence[str]) -> None:
     # An option and its value may be two words.
     with _errors(name, shows_traceback="--verbosity=1" in "=".join(rest)):
         _run(name, rest)
-        sys.stdout.flush()
+        print(end="", flush=True)  # there may be no output to flush
 
 
 def _run(name: str, rest: list[str]) -> None:
-    if name in _HELP:
+    if name in (*_HELP, "help"):
         lines = (f"  {name:11}{about}" for name, (_, about) in COMMANDS.items())
         print(_OVERVIEW.format("\n".join(lines)))
         return
@@ -121,7 +121,9 @@ def _errors(name: str, shows_traceback: bool = False) -> Iterator[None]:
     except Exception as error:
         if shows_traceback or not _is_users(error):
             raise
-        end(f"jaxner {name}: {error}")
+        is_systems = isinstance(error, OSError) and error.filename
+        text = f"{error.filename}: {error.strerror}" if is_systems else error
+        end(f"jaxner {name}: {text}")
 
 
 def _is_users(error: Exception) -> bool:

@@ -201,7 +201,8 @@ def _loaded(text: str) -> tuple[Any, Any]:
     if name.endswith(".py") or "/" in name or "\\" in name:
         file = disk.expanded(name)
         if not file.is_file():
-            raise InputError(f"There is no config file {name}")
+            known = ", ".join(names())
+            raise InputError(f"There is no config file {name}; jaxner's own: {known}")
         sys.path.append(str(file.parent.resolve()))
     else:
         fields.check_word("config", name, names())
@@ -236,9 +237,13 @@ def override(config: Any, name: str, text: str) -> None:
     path, _, option = name.replace("-", "_").rpartition(".")
     for section in schema.sections(config):
         if section.path == path and option in section.fields:
+            flag, part = section.flag(option), path.rpartition(".")[2]
+            is_other = option == "name" and text != section.values[option]
+            if is_other and part in ("encoder", "chars"):  # it has other options
+                raise InputError(f"{flag}: choose it by --config FILE:{part}={text}")
             hint = section.fields[option].hint
             value = fields.read(text, hint)
-            fields.check(section.flag(option), value, hint)
+            fields.check(flag, value, hint)
             section.values[option] = value
             _complete(config)  # another optimizer has other options
             return

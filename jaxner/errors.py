@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,7 @@ def using(path: Path) -> Iterator[None]:
     except Exception as error:  # damaged content fails in any way
         text = " ".join(str(error).split())[:300] or type(error).__name__
         text = f"it has no {text}" if isinstance(error, KeyError) else text
+        text = f"not JSON: {text}" if isinstance(error, json.JSONDecodeError) else text
         raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 

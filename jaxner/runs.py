@@ -61,8 +61,8 @@ class Workdir:
 
     def _present(self, name: str) -> Path:
         if not (file := self.path / name).is_file():
-            reason = "is missing: this is not the folder of a (whole) run"
-            raise FileNotFoundError(f"{file} {reason}")
+            place = file if self.path.is_dir() else self.path
+            raise FileNotFoundError(f"{place} is missing: expected a whole run folder")
         return file
 
     def write_json(self, name: str, content: Any) -> None:

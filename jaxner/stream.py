@@ -22,7 +22,7 @@ import re
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,12 +30,13 @@ import filelock
 import jax
 import numpy as np
 
-from jaxner import models, tagging
+from jaxner import tagging
 from jaxner.answers.entities import arrays
 from jaxner.answers.mentions import check_least, least_of, read_spans, types_of
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, DOCUMENT_LINE, Example, Options
 from jaxner.errors import InputError
+from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 from jaxner.wording import counted
@@ -387,17 +388,17 @@ def identity(params: Tagger) -> str:
     return f"{params.vocabulary.fingerprint} {checksum:08x}"
 
 
-def check_minimum(params: Tagger, min_probability: Any) -> None:
-    """Raises InputError unless a tagger's entities can have this minimum."""
+def checked_least(params: Tagger, sink: Sink, min_probability: Any) -> Any:
+    """Returns a minimum probability of entities, or None if they need none.
+
+    `InputError`: the tagger's entities cannot have this minimum.
+    """
     check_least(types_of(params).names, min_probability)
-    if min_probability and not _has_chances(params):
+    has_chances = not (sink.has_tags or isinstance(params.model.head, Seq2seqHead))
+    if min_probability and not has_chances:
         raise InputError("This tagger has no probabilities of entities to choose by.")
-
-
-def _has_chances(params: Tagger) -> bool:
-    has_tags = params.vocabulary.scheme == schemes.TAGS
-    head = getattr(params.model, "head", None)
-    return not has_tags and not isinstance(head, models.Seq2seqHead)
+    wants_chances = has_chances and (min_probability or sink.writes_entities)
+    return min_probability if wants_chances else None
 
 
 def tag_file(
@@ -408,7 +409,7 @@ def tag_file(
     *,
     path: str | None = None,
     constrained: bool = False,
-    min_probability: float | Mapping[str, float] = 0.0,
+    least: Any = None,
     shard: tuple[int, int] = (0, 1),
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
@@ -416,16 +417,14 @@ def tag_file(
     """Tags all records of a stream, in order, and returns the progress at the end.
 
     The output may contain the results of an interrupted run. `path` names the input in
-    errors, `chunk` is the minimum number of tokens to tag and write together, and `log`
-    receives the progress after each. `shard` is the index of this process and the
-    number n of processes; each takes every n-th record (for a tagger that reads
-    documents, every n-th of these).
+    errors, `least` is what `checked_least` returned, `chunk` the minimum number of
+    tokens to tag and write together, and `log` receives the progress after each.
+    `shard` is the index of this process and the number n of processes; each takes every
+    n-th record (for a tagger that reads documents, every n-th of these).
 
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
     """
-    wants_chances = min_probability or sink.writes_entities
-    least = min_probability if wants_chances and _has_chances(params) else None
     done, by_document = output.done, params.vocabulary.reads_documents
 
     def takes(record: Record) -> bool:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 Decoding = Literal[
     "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
 ]
-
-
 _NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit"]
 

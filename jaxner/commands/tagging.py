@@ -84,7 +84,8 @@ def tag(
     to = to or formats.guess_output(target, source)
     least = read_least(min_probability, workdir)
     params = tagging.load(str(workdir))
-    stream.check_minimum(params, least)
+    sink = stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
+    least = stream.checked_least(params, sink, least)
     like_run = corpus.reading_of(str(workdir))
     like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
     options = {"split_sentences": True, **like_run, **reading}
@@ -106,11 +107,11 @@ def tag(
         done = stream.tag_file(
             params,
             stream.records(file, source, formats.Options(**options)),
-            stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS),
+            sink,
             out,
             path=str(input),
             constrained=constrained,
-            min_probability=least,
+            least=least,
             shard=(index, count),
             log=show,
         )

@@ -84,14 +84,14 @@ def train(
     main_run(values, workdir, config)
 
 
-def options(config: str, /) -> None:
+def options(config: str = "", /) -> None:
     """Lists all options of a config: default, meaning and allowed values.
 
         jaxner options grn
         jaxner options uanet:conll2003,draft=grn
 
     Args:
-        config: Name of a config that comes with jaxner, or file of your own.
+        config: Name of a config that comes with jaxner, or file of your own; needed.
     """
     from jaxner import configuration
 

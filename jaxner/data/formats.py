@@ -130,8 +130,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     if os.path.isdir(path):
         raise IsADirectoryError(f"Expected a file, {path} is a folder")
     if str(path) != "-" and not os.path.exists(path):
-        beside = sorted(entry.name for entry in Path(path).parent.glob("*"))[:20]
-        raise FileNotFoundError(f"No file {path}; beside it: {', '.join(beside)}")
+        beside = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
+        beside = ", ".join(beside) or "nothing"
+        raise FileNotFoundError(f"No file {path}; beside it: {beside}")
     with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
         is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
         try:
@@ -917,8 +918,8 @@ def read(
     file = File(path, Options(**options))
     document, files = 0, members(path, format)
     if not files:
-        message = f"Expected a file of {format}, {path} is a folder; folders hold .txt "
-        raise IsADirectoryError(f"{message}and .ann of brat, or _conll of CoNLL-2012")
+        message = "Expected a file, or a folder of .txt and .ann (brat) or of _conll "
+        raise IsADirectoryError(f"{message}(CoNLL-2012), got the folder {path}")
     for file.path in files:
         base = document
         try:

@@ -216,17 +216,12 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     raise FileNotFoundError(message)
 
 
-def conversion(folder: Path) -> str:
-    """Returns a hint with the command that writes what a folder lacks to be read."""
-    names, lacking = {path.name for path in folder.iterdir()}, []
-    if not names & {"tokenizer.json", "vocab.txt"}:
-        lacking.append("t.AutoTokenizer")
-    if not names & {"model.safetensors", "model.safetensors.index.json"}:
-        lacking.append("t.AutoModel")
+def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str:
+    """Returns a hint with the command that writes the files that are read."""
     return (
         "convert the folder (pip install torch transformers sentencepiece protobuf): "
         f'python -c "import transformers as t; f = {str(folder)!r}; [x.from_pretrained'
-        f'(f).save_pretrained(f) for x in [{", ".join(lacking)}]]"'
+        f'(f).save_pretrained(f) for x in ({kinds},)]"'
     )
 
 

@@ -359,6 +359,6 @@ def _files(folder: Path) -> tuple[Path, list[Path]]:
         raise FileNotFoundError(
             f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "
             "run any code; expected model.safetensors. If you trust the file, "
-            f"{pieces.conversion(folder)}"
+            f"{pieces.conversion(folder, 't.AutoModel')}"
         )
     raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")

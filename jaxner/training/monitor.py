@@ -138,8 +138,8 @@ class Monitor:
             raise FloatingPointError(
                 f"The loss is {np.max(losses):.4g} at or shortly before step {done} of "
                 f"the epoch, and was {self.first_loss:.4g} at first. Try a lower "
-                "--config.optimizer.learning_rate or a lower "
-                "--config.optimizer.clip_norm. The last checkpoint is unchanged."
+                "--config.optimizer.learning_rate or --config.optimizer.clip_norm, in "
+                "another --workdir: this one keeps its config, and its last checkpoint."
             )
         speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
         self._bar.update(

@@ -56,7 +56,7 @@ def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, res
             show.first_loss = 2.0
         show.begin(int(resumed), 0)
         show.advance(1, [1000.0 if resumed else 2.0], 1)
-        with pytest.raises(FloatingPointError, match="learning_rate"):
+        with pytest.raises(FloatingPointError, match="another --workdir"):
             show.advance(1, [(1000.0 if resumed else 2.0) + 2 * loss], 2)
 
 
