@@ -24,7 +24,7 @@ class WindowEncoder(nn.Module):
         before = jnp.pad(x, ((1, 0), (0, 0)))[:-1]
         after = jnp.pad(x, ((0, 1), (0, 0)))[1:]
         around = jnp.concatenate([before, x, after], axis=1)
-        features = nn.relu(nn.Dense(self.hidden_dim)(around))
+        features = jax.nn.relu(nn.Dense(self.hidden_dim)(around))
         return jnp.where(mask[:, None], features, 0.0), {}
 
 

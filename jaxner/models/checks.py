@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jaxner.arguments import expect
 from jaxner.driver import check_key as check_key
 from jaxner.errors import InputError
-from jaxner.types import AnyPotentials, Sentence
+from jaxner.types import Autoregressive, Potentials, Sentence
 from jaxner.wording import shown
 
 CONTRACTS = {
@@ -22,7 +22,7 @@ CONTRACTS = {
     "representation.chars": "a reader of characters maps (chars [U, C], *, train) to "
     "features [U, F]",
     "encoder": "an encoder maps (x [T, D], mask [T], *, train) to (features [T, H], "
-    "{}), with zeros under padding",
+    "{}), floats with zeros under padding",
     "head": "a head maps (x [T, H], *, train) to jaxner.types.Potentials",
 }
 """What modules of one's own take and return."""
@@ -92,12 +92,22 @@ def check_part(part: str, options: Any, known: Any = None) -> None:
     expect(isinstance(options, Mapping), wanted, options)
 
 
-def check_returned(part: str, module: Any, value: Any) -> None:
+def check_returned(part: str, module: Any, value: Any, length: Any) -> None:
     """Raises TypeError unless an encoder or a head returned what it has to."""
-    is_right = isinstance(value, get_args(AnyPotentials) if part == "head" else tuple)
-    if part == "encoder" and is_right:
-        is_right = len(value) == 2 and isinstance(value[1], dict)
-    if not is_right:
-        shape = getattr(value, "shape", None)
-        form = type(value).__name__ if shape is None else f"an array {list(shape)}"
-        raise TypeError(f"{type(module).__name__} returned {form}; {CONTRACTS[part]}.")
+    wrong = [value]
+    match value:
+        case Potentials() | Autoregressive() if part == "head":
+            wrong = []
+        case (features, dict()) if part == "encoder":
+            stages = features if isinstance(features, tuple) and features else value[:1]
+            wrong = [x for x in stages if not _are_features(x, length)]
+    for x in wrong:
+        is_array, name = hasattr(x, "shape"), type(module).__name__
+        form = f"{x.dtype} {list(x.shape)}" if is_array else type(x).__name__
+        raise TypeError(f"{name} returned {form} for T={length}; {CONTRACTS[part]}.")
+
+
+def _are_features(x: Any, length: Any) -> bool:
+    is_float = hasattr(x, "shape") and jnp.issubdtype(x.dtype, jnp.floating)
+    is_symbol = not isinstance(length, int)  # of an export
+    return is_float and x.ndim == 2 and (is_symbol or x.shape[0] == length)

@@ -91,7 +91,7 @@ class LabelAttention(nn.Module):
 
     def _project(self, x, name, num_heads):
         linear = layers.dense(x.shape[1], self.kernel_initializer, name)
-        return nn.relu(linear(x)).reshape(
+        return jax.nn.relu(linear(x)).reshape(
             x.shape[0], num_heads, x.shape[1] // num_heads
         )
 

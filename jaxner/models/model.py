@@ -160,7 +160,7 @@ class Model(nn.Module):
         """Returns what `__call__` returns, without the refinement's stage."""
         noisy = train and "encoder" in parts
         encoded = self._run(self.encoder, noisy, x, sentence.mask)
-        check_returned("encoder", self.encoder, encoded)
+        check_returned("encoder", self.encoder, encoded, x.shape[0])
         features, out = encoded
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
@@ -168,7 +168,7 @@ class Model(nn.Module):
         for head, stage in zip((*heads, self.head), stages, strict=True):
             is_dropped = train and "head" in parts
             scores.append(head(stage.astype(jnp.float32), train=is_dropped))
-            check_returned("head", head, scores[-1])
+            check_returned("head", head, scores[-1], x.shape[0])
         return tuple(scores), out
 
     def refine(

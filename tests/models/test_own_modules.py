@@ -1,6 +1,7 @@
 """Modules of one's own: what they may be, and that a broken contract is refused."""
 
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,26 +27,12 @@ def build(**parts):
     return jaxner.build(VOCABULARY, **{**PARTS, **parts})
 
 
-class Scores(nn.Module):
-    size: int
+class Own(nn.Module):
+    returned: Any  # a function of features [T, 8]
 
     @nn.compact
-    def __call__(self, x, *, train):
-        zeros = jnp.zeros(self.size)
-        scores = nn.Dense(self.size)(x)
-        return Potentials(scores, jnp.zeros((self.size, self.size)), zeros, zeros)
-
-
-class Logits(nn.Module):
-    @nn.compact
-    def __call__(self, x, *, train):
-        return nn.Dense(5)(x)
-
-
-class Features(nn.Module):
-    @nn.compact
-    def __call__(self, x, mask, *, train):
-        return nn.Dense(8)(x) * mask[:, None]
+    def __call__(self, x, *mask, train):
+        return self.returned(nn.Dense(8)(x))
 
 
 class WithoutTrain(nn.Module):
@@ -57,9 +44,13 @@ class WithoutTrain(nn.Module):
 @pytest.mark.parametrize(
     ("part", "module", "error", "message"),
     [
-        ("head", Scores(3), ValueError, "Scores"),
-        ("head", Logits(), TypeError, "Logits .*Potentials"),
-        ("encoder", Features(), TypeError, "Features .*zeros under padding"),
+        ("head", Own(lambda x: Potentials(x)), ValueError, "Own"),
+        ("head", Own(lambda x: x), TypeError, "Own .*Potentials"),
+        ("encoder", Own(lambda x: x), TypeError, "Own .*zeros under padding"),
+        ("encoder", Own(lambda x: (x.mean(0), {})), TypeError, r"float32 \[8\] for T"),
+        ("encoder", Own(lambda x: (x[:1], {})), TypeError, r"float32 \[1, 8\] for T=2"),
+        ("encoder", Own(lambda x: (x.astype(int), {})), TypeError, r"Own .*int32 \["),
+        ("encoder", Own(lambda x: ((x, None), {})), TypeError, "Own .*NoneType for T"),
         ("encoder", WithoutTrain(), TypeError, "WithoutTrain as encoder .*train"),
     ],
 )
@@ -143,7 +134,8 @@ def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
 
 
 def test_label_ids_outside_the_label_set_are_refused():
-    model = build(head=Scores(5))
+    row = jnp.zeros(5)
+    model = build(head=Own(lambda x: Potentials(x[:, :5], jnp.zeros((5, 5)), row, row)))
     weights = jaxner.init(model, jax.random.key(0))
     tagger = jaxner.Tagger(weights, model, VOCABULARY)
     batch = jaxner.encode(tagger, [["Rome", "fell"], ["Rome"]])
