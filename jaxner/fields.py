@@ -20,6 +20,7 @@ import numbers
 import operator
 import os
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -289,7 +290,10 @@ def check_fields(instance: Any) -> None:
 
 
 def check(name: str, value: Any, hint: Any) -> None:
-    """Raises InputError, with `name` in it, unless a value is allowed."""
+    """Raises InputError unless a value is allowed; TypeError if JAX traces it."""
+    if "jax" in sys.modules and isinstance(value, sys.modules["jax"].core.Tracer):
+        remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
+        raise TypeError(f"{name} must not be traced: {remedy}")
     if wrong := _problem(value, hint, name):
         raise InputError(wrong)
 

@@ -76,8 +76,11 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_have_types_and_ranges(name, params):
-    call = functools.partial(getattr(jaxner, name), params, WORDS)
-    fail_by(call, OPTIONS[name], **({"key": KEY} if name == "uncertainty" else {}))
+    call = functools.partial(getattr(jaxner, name), params, WORDS, key=KEY)
+    fail_by(call, OPTIONS[name])
+    for option in OPTIONS[name].keys() - {"key", "documents", "min_probability"}:
+        with pytest.raises(TypeError, match=f"{option} .*traced: .*static_argnums"):
+            jax.jit(lambda x, name=option: call(**{name: x}))(1)
 
 
 def test_a_temperature_is_positive(params):

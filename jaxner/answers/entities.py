@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import driver, inference, tagging
+from jaxner import driver, fields, inference, tagging
 from jaxner.answers import mentions
 from jaxner.answers.mentions import Entity as Entity
 from jaxner.answers.mentions import EntityArrays as EntityArrays
-from jaxner.answers.probabilities import check_static, count_passes
+from jaxner.answers.probabilities import count_passes
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
@@ -106,7 +106,7 @@ def entities(
         >>> all(text[e.start_char : e.end_char] == e.text for e in answer)
         True
     """
-    check_static("n_best", n_best, Labellings)
+    fields.check("n_best", n_best, Labellings)
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
     mentions.check_least(entity_types(params), min_probability)
@@ -124,11 +124,9 @@ def entities(
         if n_best > 1:
             answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
         if isinstance(min_probability, Mapping):
-            names = entity_types(params)
-            least = jnp.array(
-                [mentions.least_of(min_probability, name) for name in names]
-            )
-            min_probability = least[answer.type]
+            types = entity_types(params)
+            minima = [mentions.least_of(min_probability, kind) for kind in types]
+            min_probability = jnp.array(minima)[answer.type]
         return answer.only(answer.start & (answer.probability >= min_probability))
     return mentions.in_texts(
         find,

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxner.answers.entities import Entity, entities, entity_types
+from jaxner.arguments import expect
 from jaxner.tagger import Tagger
 
 # Black on each of these has a contrast of at least 7 : 1.
@@ -63,6 +64,7 @@ def show(params: Tagger, text: str, **options: Any) -> Shown:
         >>> "Preston" in shown._repr_html_()
         True
     """
+    expect(isinstance(text, str), "one text, a string", text)
     mentions = entities(params, text, **options)
     return Shown(highlighted(text, mentions, entity_types(params)))
 

@@ -17,7 +17,7 @@ from jaxner.data import schemes, tokens
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import LabelTypes, label_types
 from jaxner.data.tokens import Token, Tokenizer
-from jaxner.data.vocabulary import Vocabulary
+from jaxner.data.vocabulary import Vocabulary, is_list
 from jaxner.driver import SEVERAL_WORDS, sentences_of
 from jaxner.errors import InputError
 
@@ -198,8 +198,8 @@ def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
     """Returns raw texts, or None for tokens."""
     if isinstance(text_or_tokens, str):
         return [text_or_tokens]
-    is_list = isinstance(text_or_tokens, list | tuple)
-    is_text = is_list and all(isinstance(text, str) for text in text_or_tokens)
+    items = text_or_tokens if is_list(text_or_tokens) else [None]
+    is_text = all(isinstance(text, str) for text in items)
     if raw and not is_text:
         raise TypeError("Expected a text or a list of texts (raw=True).")
     has_space = is_text and any(map(SEVERAL_WORDS.search, text_or_tokens))

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from jaxner import driver, fields, inference, models, tagging
@@ -35,16 +34,6 @@ class Labelling(NamedTuple):
 
     labels: Any
     probability: Any
-
-
-def check_static(name: str, value: Any, hint: Any) -> None:
-    """Raises an error unless an argument that `jax.jit` must not trace is allowed."""
-    if isinstance(value, Tracer):
-        raise TypeError(
-            f"{name} must not be traced: name it in the static_argnames (or "
-            f"static_argnums) of jax.jit, as jax.jit(f, static_argnames={name!r})."
-        )
-    fields.check(name, value, hint)
 
 
 @checked
@@ -154,7 +143,7 @@ def n_best(
         (2, True)
     """
     check_tagger(params)
-    check_static("n", n, Labellings)
+    fields.check("n", n, Labellings)
     if params.vocabulary.reads_documents:
         raise InputError(
             "This tagger labels documents as one: the best labellings of a sentence "
@@ -210,8 +199,7 @@ def oracle_split(
     """
     scheme = params.vocabulary.scheme
     examples = split.to_scheme(scheme)
-    tokens = [list(example.tokens) for example in examples]
-    several = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
+    several = n_best(params, split, n, constrained=constrained)
     gold = [example.labels for example in examples]
 
     def nearest(right: Sequence[str], labellings: Sequence[Labelling]) -> list[str]:
@@ -305,7 +293,7 @@ def uncertainty(
 
 def _passes(function, params, tokens, key, num_samples, context) -> Any:
     check_key(key)
-    check_static("num_samples", num_samples, _Samples)
+    fields.check("num_samples", num_samples, _Samples)
     if isinstance(params, Ensemble):
         raise InputError(
             "Passes with dropout are of one tagger, not of an ensemble: call it with "

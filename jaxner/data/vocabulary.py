@@ -69,9 +69,9 @@ def caps(token: str) -> Caps:
 
 def is_one_sentence(tokens: Any) -> bool:
     """Returns whether tokens are strings, not lists of them; TypeError if neither."""
-    is_one = _is_list(tokens) and any(isinstance(token, str) for token in tokens)
-    for sentence in [tokens] if is_one or not _is_list(tokens) else tokens:
-        if not _is_list(sentence) or not all(isinstance(x, str) for x in sentence):
+    is_one = is_list(tokens) and any(isinstance(token, str) for token in tokens)
+    for sentence in [tokens] if is_one or not is_list(tokens) else tokens:
+        if not is_list(sentence) or not all(isinstance(x, str) for x in sentence):
             raise TypeError(
                 "Expected a list of strings (one sentence), a list of such lists, or "
                 f"what jaxner.encode returned, got {shown(sentence)}. For texts, call "
@@ -80,9 +80,11 @@ def is_one_sentence(tokens: Any) -> bool:
     return is_one
 
 
-def _is_list(value: Any) -> bool:
-    is_array = isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "UO"
-    return isinstance(value, (list, tuple)) or bool(is_array)
+def is_list(value: Any) -> bool:
+    """Returns whether a value is a list, a tuple or an array, perhaps of strings."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0 and value.dtype.kind in "OTU"
+    return isinstance(value, (list, tuple))
 
 
 def check_text(sentences: Any) -> None:
