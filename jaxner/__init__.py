@@ -28,41 +28,25 @@ strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
 
 # Each name is imported when it is first asked for, so that commands begin at once.
 TYPE_CHECKING = False  # that of typing takes longer to import than this module
+# ruff: noqa: F401, I001
 if TYPE_CHECKING:
     from typing import Any
 
-    from jaxner.analysis.inside import attention as attention
-    from jaxner.analysis.inside import relations as relations
-    from jaxner.answers.entities import Entity as Entity
-    from jaxner.answers.entities import EntityArrays as EntityArrays
-    from jaxner.answers.entities import entities as entities
-    from jaxner.answers.entities import entity_types as entity_types
-    from jaxner.answers.highlights import show as show
-    from jaxner.answers.probabilities import Labelling as Labelling
-    from jaxner.answers.probabilities import Uncertainty as Uncertainty
-    from jaxner.answers.probabilities import marginals as marginals
-    from jaxner.answers.probabilities import n_best as n_best
-    from jaxner.answers.probabilities import sample as sample
-    from jaxner.answers.probabilities import uncertainty as uncertainty
-    from jaxner.data.batching import Batches as Batches
-    from jaxner.data.vocabulary import Vocabulary as Vocabulary
-    from jaxner.data.vocabulary import build as build_vocabulary  # noqa: F401
-    from jaxner.examples import evaluate as evaluate
-    from jaxner.examples import train as train
-    from jaxner.exported import load_exported as load_exported
-    from jaxner.exporting import export as export
-    from jaxner.models import apply as apply
-    from jaxner.models import init as init
-    from jaxner.onnx import export_onnx as export_onnx
-    from jaxner.tagger import Ensemble as Ensemble
-    from jaxner.tagger import Tagger as Tagger
-    from jaxner.tagger import build as build
-    from jaxner.tagger import load as load
-    from jaxner.tagger import save as save
-    from jaxner.tagging import encode as encode
-    from jaxner.tagging import tag as tag
-    from jaxner.training.objectives import Objective as Objective
-    from jaxner.training.objectives import batch_loss as loss  # noqa: F401
+    from jaxner.analysis.inside import attention, relations
+    from jaxner.answers.entities import Entity, EntityArrays, entities, entity_types
+    from jaxner.answers.highlights import show
+    from jaxner.answers.probabilities import Labelling, Uncertainty, marginals
+    from jaxner.answers.probabilities import n_best, sample, uncertainty
+    from jaxner.data.batching import Batches
+    from jaxner.data.vocabulary import Vocabulary, build as build_vocabulary
+    from jaxner.examples import evaluate, train
+    from jaxner.exported import load_exported
+    from jaxner.exporting import export
+    from jaxner.models import apply, init
+    from jaxner.onnx import export_onnx
+    from jaxner.tagger import Ensemble, Tagger, build, load, save
+    from jaxner.tagging import encode, tag
+    from jaxner.training.objectives import Objective, batch_loss as loss
 
     __version__: str
 

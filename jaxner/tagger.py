@@ -7,10 +7,11 @@ import dataclasses
 import functools
 import json
 import os
+import types
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +32,22 @@ NO_CHECKSUMS = (
 )
 _NEEDED = ("representation", "encoder", "head")
 _PARTS = (*_NEEDED, "mc_dropout", "refinement", "dtype", "remat")
-_OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
-_OF_THE_VOCABULARY += ("unescape", "typed_unknowns")
+OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
+OF_THE_VOCABULARY += ("unescape", "typed_unknowns")
+"""Options of the section `data` that a vocabulary keeps."""
+
+
+class _Method(NamedTuple):
+    """A function of `jaxner` as a method, with its arguments and documentation."""
+
+    name: str
+
+    def __get__(self, tagger: Any, _: Any = None) -> Any:
+        import jaxner
+
+        function = getattr(jaxner, self.name)
+        return function if tagger is None else types.MethodType(function, tagger)
+
 
 _pytree = functools.partial(
     jax.tree_util.register_dataclass,
@@ -47,7 +62,8 @@ class Tagger:
     """A trained tagger: one pytree, whose leaves are the weights and the temperature.
 
     Model and vocabulary are static and hashable, so `Tagger` passes through `jax.jit`,
-    `jax.device_put` and `jax.tree.map`.
+    `jax.device_put` and `jax.tree.map`. The methods `tag`, `entities`, `show`,
+    `marginals` and `uncertainty` are the functions of these names.
 
     Attributes:
         weights: The weights, a tree of arrays.
@@ -89,31 +105,15 @@ class Tagger:
         """Whether the model reads the characters of words."""
         return bool(models.character_readers(self.model))
 
-    def tag(self, tokens: Any, **options: Any) -> Any:
-        """Returns the labels of tokens; see `jaxner.tag`."""
-        return _call("tag", self, tokens, **options)
-
-    def entities(self, tokens: Any, **options: Any) -> Any:
-        """Returns the entities in tokens or texts; see `jaxner.entities`."""
-        return _call("entities", self, tokens, **options)
-
-    def show(self, text: str, **options: Any) -> Any:
-        """Returns a text drawn with its entities; see `jaxner.show`."""
-        return _call("show", self, text, **options)
-
-    def marginals(self, tokens: Any, **options: Any) -> Any:
-        """Returns the probability of each label; see `jaxner.marginals`."""
-        return _call("marginals", self, tokens, **options)
-
-    def uncertainty(self, tokens: Any, key: Any, *number: int, **options: Any) -> Any:
-        """Returns the uncertainty of labels; see `jaxner.uncertainty`."""
-        return _call("uncertainty", self, tokens, key, *number, **options)
-
-
-def _call(name: str, *arguments: Any, **options: Any) -> Any:
-    import jaxner  # its functions stand above this module
-
-    return getattr(jaxner, name)(*arguments, **options)
+    if TYPE_CHECKING:
+        from jaxner.answers.entities import entities as entities
+        from jaxner.answers.highlights import show as show
+        from jaxner.answers.probabilities import marginals as marginals
+        from jaxner.answers.probabilities import uncertainty as uncertainty
+        from jaxner.tagging import tag as tag
+    else:
+        tag, entities, show = _Method("tag"), _Method("entities"), _Method("show")
+        marginals, uncertainty = _Method("marginals"), _Method("uncertainty")
 
 
 @_pytree
@@ -418,7 +418,7 @@ def _restarts(folder: Workdir, seed: Any) -> list[Path]:
 def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -> None:
     """Checks that a config is of the data whose vocabulary lies beside it."""
     data = config.get("data") or {}
-    facts = {name: getattr(vocabulary, name) for name in _OF_THE_VOCABULARY}
+    facts = {name: getattr(vocabulary, name) for name in OF_THE_VOCABULARY}
     facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
     for name, fact in facts.items():
         if data.get(name, fact) != fact:

@@ -24,8 +24,7 @@ def test_a_run_is_loaded_with_other_options(attending):
     whole = jaxner.load(attending)
     changes = {"encoder.then.num_heads": 5, "head.dropout": 0.0}
     assert jaxner.load(attending, changes).model == whole.model
-    everything = {"encoder.then.keep": ["hidden", "context"]}
-    same = jaxner.load(attending, everything)
+    same = jaxner.load(attending, {"encoder.then.keep": ["hidden", "context"]})
     np.testing.assert_array_equal(emissions(same), emissions(whole))
     less = jaxner.load(attending, {"encoder.then.keep": "hidden"})
     assert np.abs(emissions(less) - emissions(whole)).max() > 1e-3
@@ -50,11 +49,11 @@ def test_wrong_changes_say_what_is_wrong(attending, changes, message):
 
 
 def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
-    leaves = jax.tree.leaves(params)
-    assert len(leaves) == len(jax.tree.leaves(params.weights)) + 1
+    assert len(jax.tree.leaves(params)) == len(jax.tree.leaves(params.weights)) + 1
     doubled = jax.tree.map(lambda leaf: 2 * leaf, params)
     assert doubled.temperature == 2
     assert doubled.model == params.model
+    assert doubled.tag.__func__ is jaxner.Tagger.tag is jaxner.tag
     compiled = jax.jit(jaxner.marginals)
     sentence = jaxner.encode(params, TOKENS)
     for temperature in (1.0, 3.0, jnp.float32(0.5)):  # compiled once for all
