@@ -234,11 +234,11 @@ def programs(text: str, batch: int, types: list[str], changes: dict[str, Any]):
     text_on_device = corpus.Corpus(
         sentences, labels, tagger.model, batch_size=rows, num_blocks=1, num_shapes=1
     )
-    ((size, block),) = text_on_device.blocks([np.arange(rows)])
+    ((shape, block),) = text_on_device.blocks([np.arange(rows)])
     block = jax.tree.map(lambda leaf: leaf[0], block)
-    more = -size.shape.words % 256  # so that 256 chips have as many words each
+    more = -shape.words % 256  # so that 256 chips have as many words each
     block = block._replace(words=np.pad(block.words, (0, more)))
-    shape = size.shape._replace(words=size.shape.words + more)
+    shape = shape._replace(words=shape.words + more)
     padded = batching.pad(sentences, shape, rows)
     optimizer = optimizers.build(options["optimizer"], 100, 10)
     objective = objectives.Objective.of(options["objective"])
@@ -248,7 +248,7 @@ def programs(text: str, batch: int, types: list[str], changes: dict[str, Any]):
     state = step.init(tagger.weights["params"], optimizer, parts)
 
     def train(state, frozen, arrays, block, key):
-        batch, labels = corpus.take(arrays, block, size)
+        batch, labels = corpus.take(arrays, block, shape)
         key = jax.random.fold_in(key, state.step)
         args = frozen, batch, labels, block.places, key
         added = step.loss_and_gradient(recipe, state.params, *args)

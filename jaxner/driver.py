@@ -105,14 +105,13 @@ def over_batches(
     them as a second argument, `[B, T]`, 0 under padding; separators have the last one.
     `params` is a tagger or an exported one.
     """
-    is_one = False
-    if isinstance(sentences, Split):
+    rows, is_one, is_list = sentences, False, isinstance(sentences, list | tuple)
+    if isinstance(sentences, Split):  # whose tokens may have white space inside
         numbers = [example.document for example in sentences.examples]
         documents = numbers if documents is None and any(numbers) else documents
-        vectors = sentences.vectors
-        sentences = [list(example.tokens) for example in sentences.examples]
-    rows, is_list = sentences, isinstance(sentences, list | tuple)
-    if not (is_list and sentences and isinstance(sentences[0], Sentence)):
+        text = [example.tokens for example in sentences.examples]
+        rows = encoded(params, text, sentences.vectors)
+    elif not (is_list and sentences and isinstance(sentences[0], Sentence)):
         sentences, is_one = sentences_of(sentences)
         rows = encoded(params, sentences, of_each(vectors, is_one))
     check_documents(documents, len(rows))

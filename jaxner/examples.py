@@ -3,33 +3,39 @@
 Examples are pairs of tokens and labels, mappings with the columns `tokens` and `labels`
 (or `ner_tags`), a data set of Hugging Face's `datasets`, or a data frame with a row for
 each sentence, or for each token and a column `sentence`. They are written into the
-folder of the run, as JSON lines, and so the command can resume it.
+folder of the run, as JSON lines, and so the command can resume it. In a table, a blank
+sentence is that of the row above, and names of columns may have any case.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxner import configuration, disk, tagging
-from jaxner.arguments import check_tagger
-from jaxner.data import corpora, formats, schemes
+from jaxner import cache, configuration, disk, fields, tagging
+from jaxner.arguments import check_folder, check_tagger
+from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
+from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
+from jaxner.training import corpus, environment, schema
 
 _SHARE = 0.1  # of train, which is dev if there is none
+_BLANK = ("", "None", "nan", "NaT", "<NA>")  # cells of a table, as text
 
 
 def train(
     config: str,
     data: Any,
     *,
-    workdir: str | Path,
+    workdir: str | os.PathLike[str],
     dev: Any = None,
     test: Any = None,
     **options: Any,
@@ -41,10 +47,10 @@ def train(
             of your own. Without a data set after the colon, it is `files`: no word
             vectors, and training stops when dev no longer improves.
         data: A folder with the files `train`, `dev` and `test`; or examples of the
-            training split; or a mapping of splits to examples.
-        workdir: Folder of the run.
-        dev: Examples of the dev split; without any, a tenth of train.
-        test: Examples of the test split.
+            training split; or a mapping of splits to examples. Without dev, a tenth of
+            train is dev.
+        workdir: Folder of the run; "~" is your home, as in `data`.
+        dev, test: Examples of these splits, beside those of train.
         **options: Options of the config, such as `num_epochs=20` or
             `**{"data.vectors": "glove.txt"}`.
 
@@ -64,27 +70,46 @@ def train(
     """
     from jaxner.training.train import main_run
 
+    cache.use()
+    check_folder(workdir)
     name, variant = configuration.split(config)
     first, *others = variant.split(",")
     if not first or "=" in first:
         variant = ",".join(["files", *filter(None, [first]), *others])
     values = configuration.load(f"{name}:{variant}")
-    folder = Path(workdir)
-    if isinstance(data, str | Path):
-        values.data.dir = str(data)
+    folder, splits = disk.expanded(workdir), {}
+    more = {k: v for k, v in {"dev": dev, "test": test}.items() if v is not None}
+    values.data.update(dir=".", split_dev=_SHARE)  # "." until the examples are written
+    if isinstance(data, str | os.PathLike):
+        if more:
+            message = "dev and test go with examples: put their files into the folder"
+            raise InputError(message, data)
+        values.data.dir = str(disk.expanded(data))
+        with contextlib.suppress(FileNotFoundError):
+            corpora.find(Path(values.data.dir), "dev")
+            values.data.split_dev = None
     else:
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
-        splits |= {"dev": splits.pop("validation", None) or splits.get("dev")}
-        more = {"dev": dev, "test": test}
-        splits |= {split: rows for split, rows in more.items() if rows is not None}
-        values.data.dir = str(folder / "data")
-        for split, rows in splits.items():
-            if rows is not None:
-                _write(folder / "data" / f"{split}.jsonl", rows)
-        if splits.get("dev") is None:
-            values.data.split_dev = _SHARE
+        splits = {"dev": splits.pop("validation", None), **splits, **more}
+        splits = {name: rows for name, rows in splits.items() if rows is not None}
+        values.data.split_dev = None if "dev" in splits else _SHARE
     for option, value in options.items():
         configuration.override(values, option, str(value))
+    corpus.fit_width(values)
+    schema.check(values.to_dict())
+    texts, inside = {}, Workdir(folder / "data")
+    for split, rows in splits.items():
+        fields.check_word("split", split, corpora.SPLITS)
+        name, (text, _) = f"{split}.jsonl", _read(rows, values.data)
+        if (path := inside.path / name).exists() and disk.read_text(path) != text:
+            message = "belongs to a run with other examples: take another workdir"
+            raise InputError(message, path)
+        texts[name] = text
+    if splits:
+        values.data.dir = str(folder / "data")
+        environment.check_same_config(Workdir(folder), values.to_dict())
+    for name, text in texts.items():
+        inside.write_text(name, text)
     try:
         main_run(values, folder, config)
     except SystemExit:
@@ -106,30 +131,25 @@ def evaluate(
     """
     check_tagger(params)
     scheme = params.vocabulary.scheme
-    declared = schemes.TAGS if scheme == schemes.TAGS else None
-    if isinstance(data, str | Path):
-        split = corpora.read(data, scheme=declared)
+    if isinstance(data, str | os.PathLike):
+        split = corpus.load_file({"scheme": scheme}, disk.expanded(data))
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "examples")
-            _write(path, data)
-            try:
-                split = corpora.read(path, format="jsonl", scheme=declared)
-            except InputError as error:
-                raise InputError(error.message, path.name, error.line) from None
+        _, split = _read(data, {"scheme": scheme})
     gold, predicted = tagging.label_split(params, split, constrained=constrained)
     tokens = [example.tokens for example in split.examples]
     return Task(scheme, rule=rule).score(tokens, gold, predicted)
 
 
-def _write(path: Path, rows: Any) -> None:
+def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:
+    """Returns examples as a text of JSON lines, and as a split."""
     text = "\n".join(json_lines(rows)) + "\n"
-    if path.exists() and disk.read_text(path) != text:
-        raise InputError(
-            "belongs to a run with other examples: take another workdir", path
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    disk.write_text(path, text)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "examples")
+        disk.write_text(path, text)
+        try:
+            return text, corpus.load_file({**options, "format": "jsonl"}, path)
+        except InputError as error:
+            raise InputError(error.message, path.name, error.line) from None
 
 
 def json_lines(data: Any) -> Iterator[str]:
@@ -139,20 +159,23 @@ def json_lines(data: Any) -> Iterator[str]:
         yield json.dumps({"label_names": names}, ensure_ascii=False)
     for number, row in enumerate(_rows(data), 1):
         try:
-            tokens, labels = row
-            record = {"tokens": list(tokens), "labels": list(labels)}
+            tokens, labels = map(list, row)
+            record = {"tokens": tokens, "labels": labels}
             # Numbers of NumPy become Python's.
-            yield json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
+            line = json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
         except (AttributeError, TypeError, ValueError):
             message = f"expected a pair of tokens and labels, got {row!r}"
             raise InputError(f"Example {number}: {message}") from None
+        if not tokens:
+            raise InputError(f"Example {number} has no tokens: leave it out")
+        yield line
 
 
 def _rows(data: Any) -> Iterator[tuple[Any, Any]]:
     """Yields tokens and labels of each sentence."""
     if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a data frame
         data = data.to_dict("records")
-    if not isinstance(data, Iterable):
+    if not isinstance(data, Iterable) or isinstance(data, str):
         raise InputError(f"Expected examples, got a {type(data).__name__}")
     rows = [*data]
     first = rows[0] if rows else None
@@ -164,7 +187,11 @@ def _rows(data: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((row[token], row[label]) for row in rows)
         return
     sentence = _column(first, formats.SENTENCE)
-    for _, members in itertools.groupby(rows, key=lambda row: row[sentence]):
+    names = itertools.accumulate(
+        (row[sentence] for row in rows),
+        lambda above, name: above if str(name).strip() in _BLANK else name,
+    )
+    for _, members in itertools.groupby(rows, key=lambda _: next(names)):
         pairs = [(row[token], row[label]) for row in members]
         yield [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
@@ -179,9 +206,10 @@ def _class_names(data: Any) -> list[str] | None:
 
 
 def _column(row: Mapping[str, Any], names: Iterable[str]) -> str:
+    known = {str(column).strip().lower(): column for column in row}
     for name in names:
-        if name in row:
-            return name
+        if name in known:
+            return known[name]
     raise InputError(
         f"Expected a column {', '.join(names)}; got {', '.join(map(str, row))}"
     )

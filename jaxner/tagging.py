@@ -73,9 +73,7 @@ def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentenc
 def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
     """Returns one encoded sentence, padded to one of few shapes, without separators."""
     check_tagger(params)
-    sentences, is_one = sentences_of(tokens)
-    if sentences and not is_one:
-        raise TypeError("Expected one sentence (a list of strings), got several")
+    sentences_of(tokens)  # which checks them
     row = params.vocabulary.encode(tokens, vectors)
     length, width = round_up(len(tokens), row.chars.shape[1])
     padded = batching.pad([row], Shape(length, length + 1, width))

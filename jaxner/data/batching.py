@@ -37,6 +37,14 @@ _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of lo
 _SHORT = 0.99  # the share of tokens that are no long words
 
 
+class PieceShape(NamedTuple):
+    """Padded size of word pieces: windows, pieces of a window, pieces of a token."""
+
+    windows: int
+    pieces: int
+    longest: int
+
+
 class Shape(NamedTuple):
     """The padded size of a block of sentences."""
 
@@ -45,14 +53,7 @@ class Shape(NamedTuple):
     chars: int  # of each word but the long ones
     long: int = 0  # words that have more, read apart
     longest: int = 0  # characters of each of these
-
-
-class PieceShape(NamedTuple):
-    """Padded size of word pieces: windows, pieces of a window, pieces of a token."""
-
-    windows: int
-    pieces: int
-    longest: int
+    pieces: PieceShape | None = None  # None: as large as they need
 
 
 def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]:
@@ -85,7 +86,7 @@ def pad(
     or the number of tokens, and each sentence keeps its own words, so that a plain
     `jax.vmap` maps over every field. Up to `count`, sentences without tokens follow.
     """
-    tokens = shape.tokens if isinstance(shape, Shape) else shape
+    tokens, *_, pieces = shape if isinstance(shape, Shape) else (shape, None)
     places = _filled([s.words for s in sentences], tokens, count)
     if isinstance(shape, Shape):
         words, index = merge(sentences)
@@ -97,7 +98,7 @@ def pad(
         chars = np.zeros((len(places), *sizes.max(axis=0)), np.int32)
         for i, s in enumerate(sentences):
             chars[i, : s.chars.shape[0], : s.chars.shape[1]] = s.chars
-    return _lay(sentences, places, index)._replace(chars=chars, long=long)
+    return _lay(sentences, places, index, pieces)._replace(chars=chars, long=long)
 
 
 def spell_apart(
@@ -205,6 +206,7 @@ def _lay(
     sentences: Sequence[Sentence],
     places: Bool[np.ndarray, "*B T"],
     index: Sequence[np.ndarray],
+    shape: PieceShape | None = None,
 ) -> Sentence:
     """Returns the tokens of sentences at the True places of a mask; no characters."""
     caps = [np.zeros_like(s.words) if s.caps is None else s.caps for s in sentences]
@@ -217,14 +219,14 @@ def _lay(
         _laid([s.mask for s in sentences] or [np.zeros(0, bool)], places),
         _laid(caps, places),
         _laid(vectors, places) if vectors else None,
-        _lay_pieces(pieces, places) if pieces else None,
+        _lay_pieces(pieces, places, shape) if pieces else None,
     )
 
 
-def _lay_pieces(pieces: Sequence[Pieces], places: Bool[np.ndarray, "*B T"]) -> Pieces:
+def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
     """Returns the pieces of a batch, or of a document if `places` have one axis."""
     is_batch = places.ndim == 2
-    shape = piece_shape(pieces, few=is_batch)
+    shape = shape or piece_shape(pieces, few=is_batch)
     counts = [len(p.windows) for p in pieces]
     if is_batch:
         offsets = [0] * len(pieces)
@@ -389,16 +391,15 @@ class Batches:
         # A second call of the reader of characters pays off for a longer rest only.
         self._width = widest if widest < 2 * usual else int(usual)
         self._widest = widest
-        cut = [s.pieces.windows.size for s in sentences if s.pieces is not None]
-        self._lengths = np.array(cut or [len(row) for row in labels])
-        self.bounds = self._choose(num_shapes)
-        # Sentences whose pieces fit have fewer tokens.
-        tokens = np.array([len(row) for row in labels])
-        inside = (tokens[self._lengths <= bound.tokens] for bound in self.bounds)
-        self.shapes = [
-            bound._replace(tokens=max(int(held.max(initial=1)), 1))
-            for bound, held in zip(self.bounds, inside, strict=True)
-        ]
+        cut = [s.pieces for s in sentences if s.pieces is not None]
+        tokens = np.array([*map(len, labels)])
+        self._lengths = np.array([p.windows.size for p in cut] or tokens)
+        self.bounds, self.shapes = self._choose(num_shapes), []
+        for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
+            inside = np.flatnonzero(self._lengths <= bound.tokens)
+            pieces = piece_shape([cut[i] for i in inside]) if cut else None
+            longest = int(tokens[inside].max(initial=1))
+            self.shapes.append(bound._replace(tokens=longest, pieces=pieces))
 
     @classmethod
     @checked
@@ -454,7 +455,9 @@ class Batches:
                 words, index = self.rows_of(members, shape)
                 chars, long = spell_apart([self.words[i] for i in words], shape)
                 here = [self.sentences[i] for i in members]
-                batch = pad(here, shape.tokens, len(index))
+                places = _filled([s.words for s in here], shape.tokens, len(index))
+                rows = [s.char_index for s in here]
+                batch = _lay(here, places, rows, shape.pieces)
                 batch = batch._replace(chars=chars, char_index=index, long=long)
                 labels = [self.labels[i] for i in members]
                 yield batch, pad_labels(labels, shape.tokens, len(index))

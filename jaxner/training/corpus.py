@@ -27,7 +27,7 @@ from rich.markup import escape
 from jaxner import models
 from jaxner.data import audit, batching, corpora, pieces, schemes
 from jaxner.data import vectors as files
-from jaxner.data.batching import Batches
+from jaxner.data.batching import Batches, Shape
 from jaxner.data.corpora import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
@@ -77,7 +77,7 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
 
 
 def load_file(
-    options: Mapping[str, Any], path: str, vectors: str | None = None
+    options: Mapping[str, Any], path: str | Path, vectors: str | None = None
 ) -> Split:
     """Loads a file as the configured corpus, and a file of its tokens' vectors."""
     return _with_vectors(corpora.read(path, **_reading(options)), vectors)
@@ -411,37 +411,30 @@ class Block(NamedTuple):
     vectors: Float[AnyArray, "B T L D"] | None = None
 
 
-class Size(NamedTuple):
-    """The padded size of a block: its shape, and that of its word pieces, if any."""
-
-    shape: batching.Shape
-    pieces: batching.PieceShape | None = None
-
-
-def take(arrays: Arrays, block: Block, size: Size) -> tuple[Sentence, Any]:
+def take(arrays: Arrays, block: Block, shape: Shape) -> tuple[Sentence, Any]:
     """Returns the padded sentences of a block and their labels; works under `jit`.
 
     The labels are `[B, T]`, or `Gold` if the arrays have `kept`.
     """
     text = arrays.text
-    places, mask = _spread(arrays.tokens, block.rows, size.shape.tokens)
+    places, mask = _spread(arrays.tokens, block.rows, shape.tokens)
     batch = Sentence(
         _at(text.words, places, mask),
-        jnp.asarray(text.chars)[block.words, : size.shape.chars],
+        jnp.asarray(text.chars)[block.words, : shape.chars],
         block.index,
         mask,
         _at(text.caps, places, mask),
         block.vectors if text.vectors is None else _at(text.vectors, places, mask),
     )
-    if size.shape.long:
+    if shape.long:
         rows = jnp.asarray(block.words)[block.long]
         long = LongWords(jnp.asarray(block.long), jnp.asarray(text.chars)[rows])
         batch = batch._replace(long=long)
-    if text.pieces and arrays.windows is not None and size.pieces:
-        windows, held = _spread(arrays.windows, block.rows, size.pieces.windows)
-        old, new = text.pieces.windows.shape[1], size.pieces.pieces
+    if text.pieces and arrays.windows is not None and shape.pieces:
+        windows, held = _spread(arrays.windows, block.rows, shape.pieces.windows)
+        old, new = text.pieces.windows.shape[1], shape.pieces.pieces
         positions = _at(text.pieces.positions, places, mask, -1)
-        positions = positions[..., : size.pieces.longest]
+        positions = positions[..., : shape.pieces.longest]
         moved = (positions // old - windows[:, :1, None]) * new + positions % old
         cut = Pieces(
             _at(text.pieces.windows[:, :new], windows, held),
@@ -481,9 +474,6 @@ class Corpus:
     `vectors_on_device` None puts precomputed vectors there if they need at most a
     quarter of an accelerator's memory. `kept` is that of `Arrays`, by sentence.
     `options` are those of `Batches`.
-
-    Attributes:
-        sizes: Padded sizes of blocks, ascending.
     """
 
     def __init__(
@@ -518,34 +508,30 @@ class Corpus:
             None if kept is None else np.concatenate(kept),
         )
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
-        self.sizes = []
-        for shape, bound in zip(self.batches.shapes, self.batches.bounds, strict=True):
-            held = [p for p in cut if p.windows.size <= bound.tokens]
-            self.sizes.append(Size(shape, batching.piece_shape(held) if cut else None))
 
     def epoch(
         self, seeds: Sequence[int], epoch: int, skip: int = 0
-    ) -> Iterator[tuple[list[tuple[Size, Block]], int]]:
+    ) -> Iterator[tuple[list[tuple[Shape, Block]], int]]:
         """Yields the blocks of each batch of an epoch, `[K, …]`, and its tokens."""
         orders = [self.batches.draw(seed, epoch, skip=skip) for seed in seeds]
         for drawn in zip(*orders, strict=True):
             tokens = sum(len(self.batches.labels[i]) for rows in drawn for i in rows)
             yield self.blocks(drawn), tokens
 
-    def blocks(self, drawn: Sequence[np.ndarray]) -> list[tuple[Size, Block]]:
+    def blocks(self, drawn: Sequence[np.ndarray]) -> list[tuple[Shape, Block]]:
         """Returns the blocks of a batch of each restart, `[K, …]`, of equal sizes."""
         blocks = []
         for cuts in zip(*map(self.batches.cut, drawn), strict=True):
             pairs = list(zip(drawn, cuts, strict=True))
             needs = [self.batches.size(rows[places]) for rows, places in pairs]
             number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.bounds)
-            size = self.sizes[number]
-            restarts = [self._block(rows, places, size.shape) for rows, places in pairs]
+            shape = self.batches.shapes[number]
+            restarts = [self._block(rows, places, shape) for rows, places in pairs]
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *restarts)
-            blocks.append((size, stacked))
+            blocks.append((shape, stacked))
         return blocks
 
-    def _block(self, drawn: np.ndarray, places: np.ndarray, shape: batching.Shape):
+    def _block(self, drawn: np.ndarray, places: np.ndarray, shape: Shape):
         batches, members = self.batches, drawn[places]
         words, index = batches.rows_of(members, shape)
         count = len(index)

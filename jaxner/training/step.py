@@ -120,7 +120,7 @@ class Step:
         self._place, self._compiling = place, compiling
 
     def __call__(
-        self, state: State, blocks: Iterable[tuple[corpora.Size, corpora.Block]]
+        self, state: State, blocks: Iterable[tuple[corpora.Shape, corpora.Block]]
     ) -> State:
         """Returns the state after a step on the blocks of a batch; donates `state`."""
         if self._sums is None:

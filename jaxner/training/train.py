@@ -140,8 +140,7 @@ def train(
             ids = np.concatenate(data.labels)
             objective = transfer.with_types(objective, data.vocabulary, before, ids)
         if old is not None and objective.retain:
-            text = [example.tokens for example in data.train.examples]
-            kept = transfer.kept(old, text, data.vocabulary)
+            kept = transfer.kept(old, data.train, data.vocabulary)
         # Drawn vectors add to the deviation by which vectors are divided.
         is_shared = is_single or not config.data.standardise_vectors
         frozen = [weights["frozen"] for weights in drawn]
@@ -182,7 +181,7 @@ def train(
         f"{optimizer['name']} with learning rate {optimizer['learning_rate']:g}, in "
         f"{top.path}\n{size:,} trained weights on {jax.devices()[0].device_kind}\n"
         f"{counted(steps, 'batch', 'batches')} of {config.batch_size} an epoch, "
-        f"{counted(len(corpus.sizes), 'shape')} to compile"
+        f"{counted(len(corpus.batches.shapes), 'shape')} to compile"
     )
     about = tagger.belongs_to(data.vocabulary, config.model.to_dict())
     scalars = folders[0].path / "tensorboard" if config.tensorboard else None
@@ -195,7 +194,7 @@ def train(
             console,
             steps,
             config.num_epochs,
-            num_programs=len(corpus.sizes) + 1,
+            num_programs=len(corpus.batches.shapes) + 1,
             tensorboard=scalars if cluster.is_writer() else None,
         ) as show,
     ):

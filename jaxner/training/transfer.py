@@ -20,10 +20,11 @@ import numpy as np
 from jaxner import models
 from jaxner.answers import probabilities
 from jaxner.data import schemes
+from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.models.model import map_named, named
-from jaxner.tagger import Tagger
+from jaxner.tagger import OF_THE_VOCABULARY, Tagger
 from jaxner.training.objectives import Objective
 from jaxner.types import Weights, WordVectors
 from jaxner.wording import counted
@@ -44,13 +45,8 @@ def extend(
     them. `vocabulary` has the old types already; without pieces, it gets the old ones.
 
     Raises:
-        InputError: The old one has another scheme, or other pieces.
+        InputError: The old one has another scheme, other rules, or another encoder.
     """
-    if old.scheme != vocabulary.scheme:
-        raise InputError(
-            f"The run in --config.init_from has {old.scheme} labels, this one "
-            f"{vocabulary.scheme}: set --config.data.scheme={old.scheme}"
-        )
     if vocabulary.pieces is None and old.pieces is not None:
         vocabulary = dataclasses.replace(
             vocabulary, pieces=old.pieces, encoder_sizes=old.encoder_sizes
@@ -60,14 +56,19 @@ def extend(
             "The run in --config.init_from has another pretrained encoder: leave "
             "--config.data.pretrained out"
         )
+    sides = old, vocabulary
+    facts = {name: [getattr(x, name) for x in sides] for name in OF_THE_VOCABULARY}
+    sizes = [dict(x.encoder_sizes or ()) for x in sides]
+    for name in sizes[0] | sizes[1]:
+        facts[f"pretrained: {name}"] = [x.get(name) for x in sizes]
+    for name, (before, now) in facts.items():
+        if now != before:
+            run = f"the run in --config.init_from has {before!r}"
+            raise InputError(f"--config.data.{name} is {now!r}, {run}: take the same")
     missing = _without(old.words, vocabulary.words)
     words, chars, types = (
-        _without(new, known)
-        for new, known in (
-            (vocabulary.words, old.words),
-            (vocabulary.chars, old.chars),
-            (vocabulary.types, old.types),
-        )
+        _without(getattr(vocabulary, kind), getattr(old, kind))
+        for kind in ("words", "chars", "types")
     )
     log(
         f"New beside the run in --config.init_from: {counted(len(words), 'word')}, "
@@ -208,16 +209,14 @@ def with_types(
     )
 
 
-def kept(
-    old: Tagger, sentences: Sequence[Sequence[str]], vocabulary: Vocabulary
-) -> list[np.ndarray]:
+def kept(old: Tagger, split: Split, vocabulary: Vocabulary) -> list[np.ndarray]:
     """Returns the old tagger's probabilities of the new tagger's labels, [T, L] each.
 
     Labels that it does not know have none.
     """
     places = _places(old.vocabulary.label_names, vocabulary.label_names)
     rows = []
-    for chances in probabilities.marginals(old, sentences):
+    for chances in probabilities.marginals(old, split):
         row = np.zeros((len(chances), len(vocabulary.label_names)), np.float32)
         row[:, places] = chances
         rows.append(row)

@@ -111,23 +111,24 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert np.asarray(shares).any()  # they are trained
 
 
-def test_files_are_scored_with_their_own_vectors(
-    vector_run, vectors, short, evaluated, tmp_path
+def test_files_are_scored_and_old_types_are_kept_by_vectors(
+    vector_run, vectors, short, evaluated, monkeypatch
 ):
-    file = short / "dev.conll"
-    scores = evaluated(
-        *("--workdir", vector_run, "--data", file),
-        *("--contextual", vectors / "dev.npz"),
-    )
+    file, own = short / "dev.conll", ("--contextual", vectors / "dev.npz")
+    scores = evaluated("--workdir", vector_run, "--data", file, *own)
     dev = Workdir(vector_run).read_json("result.json")["dev"]
     assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
     for wrong in (
         ("--data", file, "--contextual", vectors / "test.npz"),  # of another text
-        ("--data", file),
-        ("--contextual", vectors / "dev.npz"),
+        *(("--data", file), own),
     ):
         with pytest.raises(ValueError, match=r"vectors|contextual"):
             evaluated("--workdir", vector_run, *wrong)
+    config = vector_config(short, vectors)
+    config.init_from, config.objective.retain = str(vector_run), 1.0
+    monkeypatch.setattr(training_corpus, "Corpus", None)  # what comes after
+    with pytest.raises(TypeError, match="not callable"):
+        train.main_run(config, vector_run / "on")
 
 
 def test_vectors_that_do_not_suit_the_sentences(vector_run, params):
@@ -161,11 +162,13 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3}
     options["vectors_on_device"] = "device" in kind
     corpus, encoded = corpus_of(config, **options)
+    own = corpus.batches.epoch(0, 0)  # what a loop of one's own gets
     for size, block in itertools.chain(*(blocks for blocks, _ in corpus.epoch([0], 0))):
         block = jax.tree.map(lambda array: array[0], block)
         batch, _ = training_corpus.take(corpus.arrays, block, size)
         batch = jax.tree.map(np.asarray, batch)
         shape = jax.tree.map(np.shape, batch)
+        jax.tree.map(np.testing.assert_array_equal, next(own)[0].pieces, batch.pieces)
         assert shapes.setdefault(size, shape) == shape
         members = [encoded[i] for i in block.rows if i < len(encoded)]
         count += len(members)
@@ -224,9 +227,7 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short):
         num_parts, own_parts = 2, frozenset({1})
         everywhere = staticmethod(lambda arrays: arrays)
 
-    whole, half = (
-        corpus_of(config, place=place, **options)[0] for place in (ALONE, Half())
-    )
+    whole, half = (corpus_of(config, place=x, **options)[0] for x in (ALONE, Half()))
     ((_, block),), ((_, part),) = (c.blocks([np.arange(6)]) for c in (whole, half))
     assert block.vectors[0, :3].any()
     assert not part.vectors[0, :3].any()
