@@ -53,8 +53,8 @@ def cost(config: str, options: Any) -> dict[str, float]:
         jaxner.tag(tagger, dev)
         seconds.append(time.process_time() - start)
     tokens = sum(len(example.tokens) for example in dev.examples)
-    function, args, split = deviceless.programs(config, 32, types, {})["tag"]
-    program = deviceless.compile_for(function, "h100", *args, split=split)
+    function, args = deviceless.programs(config, 32, types, {})["tag"]
+    program = deviceless.compile_for(function, "h100", *args)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(tagger.weights))
     return {
         "tokens/s": tokens / statistics.median(seconds[1:]),

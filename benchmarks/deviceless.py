@@ -2,18 +2,19 @@
 
     python3.13 -m venv .deviceless
     .deviceless/bin/python -m pip install -e '.[deviceless]'
-    .deviceless/bin/python -m benchmarks.deviceless --json deviceless.jsonl
+    .deviceless/bin/python -m benchmarks.deviceless --json deviceless.jsonl --write
     .deviceless/bin/python -m benchmarks.deviceless --orders
 
 It needs CPython 3.12 or newer. Each row, a line of JSON, is a program of one system: a
 training step on a batch, or a call that tags it, with weights drawn at random. The
 sentences, of up to 26 tokens, come from the embedded corpus, and are split between the
-chips, at least one for each.
+chips, at least one for each. Rows that the file has are not compiled again, but for
+those with an error; `--write` puts the table into docs/speed.md.
 
 Small models are bound by the launches of kernels, so these are counted: a loop counts
-its body times its trips. "MB" is what lies on each device. "estimate, ms", which is no
-measurement, is the larger of 2.5 µs a kernel (on a GPU) and the bytes that the compiler
-counts, a loop's once, over the memory's bandwidth.
+its body times its trips. "MB" is what lies on each device. "estimate, ms", on an H100
+alone, is no measurement but the larger of 2.5 µs a kernel and these MB over the
+memory's bandwidth. "compiled, s" is processor time.
 
 `--targets here` also runs each program, on this machine's device, be it a CPU: "ms" is
 the time of a call, "launched" the kernels that the profiler saw in it, on a GPU.
@@ -35,8 +36,9 @@ import os
 import re
 import statistics
 import tempfile
-import time
+import timeit
 import tomllib
+import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +50,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from benchmarks import measure, worker
 from benchmarks.measure import CONLL_TYPES, SYSTEMS
-from jaxner import tagging
+from jaxner import disk, tagging
 from jaxner.data import batching
 from jaxner.training import corpus, objectives, optimizers, step
 from reproduce import plan
@@ -64,6 +66,7 @@ ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_WORKER_ID": "0",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",  # its compiler needs no library of CUDA
 }
 """What the processes that compile need."""
 # What XLA asks of a GPU before it compiles for one; the figures of NVIDIA's H100 SXM.
@@ -82,22 +85,33 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 """
 PODS = {1: "1x1", 8: "2x4", 64: "8x8", 256: "16x16"}
 """Topology of a v5e pod, by its number of chips."""
-TARGETS = ("h100", *(f"v5e-{chips}" for chips in PODS))
 HERE = "here"
+CHIPS = {HERE: 1, "h100": 1, **{f"v5e-{n}": n for n in PODS}}
+TARGETS = [*CHIPS][1:]
+# In half of the time: no GPU is here to tune on; at O1, XLA leaves a TPU's arrays in
+# its main memory, without copies to the memory on the chip.
+_FAST_GPU: Any = {"xla_gpu_autotune_level": 0}
+_FAST_TPU: Any = {"optimization_level": "O1"}
 BATCHES = {"train": (10, 32, 128), "tag": (1, 32, 128)}
 LONGEST = 26  # tokens of a sentence
-_BANDWIDTH = {"h100": 3.35e12, "v5e": 0.82e12}  # bytes a second
-_LAUNCH = 2.5e-6  # seconds
+_LAUNCH, _BANDWIDTH = 2.5e-3, 3.35e9  # of an H100: ms, bytes a ms
+KEY = ("table", "system", "mode", "batch", "target", "jax")  # of a row
+PAGE = measure.ROOT / "docs" / "speed.md"
+BEGIN, END = "<!-- benchmarks.deviceless -->\n", "<!-- /benchmarks.deviceless -->\n"
+_UNITS = ("kernels", "MB", "collectives", "collective MB")
+COLUMNS = {
+    "H100: train 32": ("train", 32, "h100", *_UNITS[:2]),
+    "tag 128": ("tag", 128, "h100", *_UNITS[:2]),
+    **{f"v5e-{n}": ("train", max(n, 128), f"v5e-{n}", *_UNITS[: n + 1]) for n in PODS},
+}
+"""What the table shows: a program, and its units."""
 # Operations of a program that start no kernel; of an asynchronous one, the start does.
 _FREE = {"parameter", "tuple", "get-tuple-element", "constant", "bitcast"}
 _FREE |= {"after-all", "partition-id", "replica-id", "optimization-barrier"}
 _COLLECTIVES = {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"}
 _COLLECTIVES |= {"collective-permute"}
 _OPERATION = re.compile(r"\s+(?:ROOT )?%?[\w.\-]+ = (.*?) ([a-z][\w\-]*)\(")
-_CALLED = re.compile(
-    r"(?:body|calls|to_apply|(?:true|false)_computation|branch_computations)"
-    r"=(\{.*?\}|[%\w.\-]+)"
-)
+_CALLED = re.compile(r"(?:body|calls|to_apply|\w+_computations?)=(\{.*?\}|[%\w.\-]+)")
 _BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s64": 8, "f64": 8}
 
 
@@ -118,8 +132,14 @@ def count(text: str) -> dict[str, Any]:
         if known := re.search(r'"known_trip_count":\{"n":"(\d+)"', line):
             return int(known[1])
         # A TPU's program compares the number of the trip with a constant.
-        condition = "".join(bodies[re.findall(r"condition=%?([\w.\-]+)", line)[0]])
+        condition = whole(re.findall(r"condition=%?([\w.\-]+)", line)[0])
         return max(map(int, re.findall(r" constant\((\d+)\)", condition)), default=1)
+
+    def whole(name: str) -> str:
+        return "".join(x + "".join(map(whole, called(x))) for x in bodies[name])
+
+    def called(line: str) -> list[str]:
+        return re.findall(r"[\w.\-]+", " ".join(_CALLED.findall(line)))
 
     @functools.cache
     def of(name: str) -> np.ndarray:
@@ -132,8 +152,7 @@ def count(text: str) -> dict[str, Any]:
                 total[1:] += 1, _size(shapes)
             if kind in _FREE or kind.endswith("-done"):
                 continue
-            called = re.findall(r"[\w.\-]+", " ".join(_CALLED.findall(line)))
-            inside = np.max([np.zeros(3, np.int64), *map(of, called)], axis=0)
+            inside = np.max([np.zeros(3, np.int64), *map(of, called(line))], axis=0)
             if kind == "while":
                 loops.append(f"{trips(line)}×{inside[0]}")
                 total += trips(line) * inside
@@ -144,12 +163,8 @@ def count(text: str) -> dict[str, Any]:
         return total
 
     kernels, collectives, size = of(entry).tolist()
-    return {
-        "kernels": kernels,
-        "loops": " ".join(loops),
-        "collectives": collectives,
-        "collective MB": size / 1e6,
-    }
+    figures = {"kernels": kernels, "loops": " ".join(loops)}
+    return figures | {"collectives": collectives, "collective MB": size / 1e6}
 
 
 def _size(shapes: str) -> int:
@@ -160,15 +175,15 @@ def _size(shapes: str) -> int:
     )
 
 
-def compile_for(function: Any, target: str, *args: Any, split: int) -> Any:
-    """Returns a program for a target; argument `split` is split between its chips."""
+def compile_for(function: Any, target: str, *args: Any) -> Any:
+    """Returns a program for a target; argument 1, the batch, is split on its chips."""
     if target == HERE:
         return jax.jit(function).lower(*args).compile()
     if target == "h100":
-        platform, name = "cuda", "gpu"
+        platform, name, fast = "cuda", "gpu", _FAST_GPU
         options = {"topology": "1x1x1", "target_config": H100}
     else:
-        platform, name = "tpu", f"v5e:{PODS[int(target.partition('-')[2])]}"
+        platform, name, fast = "tpu", f"v5e:{PODS[CHIPS[target]]}", _FAST_TPU
         options = {}
     devices = topologies.get_topology_desc(name, platform, **options).devices
     chips = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
@@ -179,26 +194,24 @@ def compile_for(function: Any, target: str, *args: Any, split: int) -> Any:
         return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=sharding)
 
     shapes = [
-        jax.tree.map(functools.partial(described, ("data",) * (i == split)), arg)
+        jax.tree.map(functools.partial(described, ("data",) * (i == 1)), arg)
         for i, arg in enumerate(args)
     ]
     traced = jax.jit(function).trace(*shapes)
-    return traced.lower(lowering_platforms=(platform,)).compile()
+    return traced.lower(lowering_platforms=(platform,)).compile(fast)
 
 
 def measure_here(program: Any, args: Sequence[Any], calls: int = 50) -> dict[str, Any]:
     """Returns how long a call of a program takes, and how many kernels it launches."""
 
-    def seconds() -> float:
-        start = time.perf_counter()
+    def run() -> None:
         for _ in range(calls):
             result = program(*args)  # the host runs ahead, as in training
         jax.block_until_ready(result)
-        return (time.perf_counter() - start) / calls
 
     args = jax.device_put(args)
-    seconds()
-    median = statistics.median(seconds() for _ in range(5))
+    run()
+    median = statistics.median(timeit.repeat(run, number=1, repeat=5)) / calls
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             jax.block_until_ready(program(*args))
@@ -213,11 +226,13 @@ def measure_here(program: Any, args: Sequence[Any], calls: int = 50) -> dict[str
 # --- Programs -------------------------------------------------------------------------
 
 
-def programs(text: str, batch: int, types: list[str], changes: dict[str, Any]):
-    """Returns (function, arguments, index of the batch) of training and of tagging."""
+def programs(
+    text: str, batch: int, names: list[str], changes: dict[str, Any], chips: int = 1
+):
+    """Returns function and arguments, of them batch 1, of training and of tagging."""
     config = worker.config_of(text, changes)
     examples = [e for e in measure.load("sample", "train") if len(e[0]) <= LONGEST]
-    tagger = worker.build(config, [tokens for tokens, _ in examples], types)
+    tagger = worker.build(config, [tokens for tokens, _ in examples], names)
     longest = max(examples, key=lambda example: len(example[0]))
     examples = [longest, *examples * -(-batch // len(examples))][:batch]
     sentences = [tagger.vocabulary.encode(tokens) for tokens, _ in examples]
@@ -231,14 +246,12 @@ def programs(text: str, batch: int, types: list[str], changes: dict[str, Any]):
         return jax.vmap(choose, (tagging.batch_axes(batch),))(batch)
 
     rows, options = len(sentences), config.to_dict()
-    text_on_device = corpus.Corpus(
-        sentences, labels, tagger.model, batch_size=rows, num_blocks=1, num_shapes=1
-    )
+    place: Any = types.SimpleNamespace(num_parts=chips, own_parts=None)
+    place.everywhere = lambda arrays: arrays
+    cut = {"batch_size": rows, "num_blocks": 1, "num_shapes": 1, "place": place}
+    text_on_device = corpus.Corpus(sentences, labels, tagger.model, **cut)
     ((shape, block),) = text_on_device.blocks([np.arange(rows)])
     block = jax.tree.map(lambda leaf: leaf[0], block)
-    more = -shape.words % 256  # so that 256 chips have as many words each
-    block = block._replace(words=np.pad(block.words, (0, more)))
-    shape = shape._replace(words=shape.words + more)
     padded = batching.pad(sentences, shape, rows)
     optimizer = optimizers.build(options["optimizer"], 100, 10)
     objective = objectives.Objective.of(options["objective"])
@@ -246,39 +259,33 @@ def programs(text: str, batch: int, types: list[str], changes: dict[str, Any]):
     parts = tuple(options["optimizer"].get("parts") or ())
     recipe = step.Recipe(tagger.model, optimizer, objective, sizes, parts)
     state = step.init(tagger.weights["params"], optimizer, parts)
-
-    def train(state, frozen, arrays, block, key):
-        batch, labels = corpus.take(arrays, block, shape)
-        key = jax.random.fold_in(key, state.step)
-        args = frozen, batch, labels, block.places, key
-        added = step.loss_and_gradient(recipe, state.params, *args)
-        return step.update(recipe, state, *added)
-
-    rest = tagger.weights["frozen"], text_on_device.arrays, block, jax.random.key(0)
-    return {"train": (train, (state, *rest), 3), "tag": (tag, (tagger, padded), 1)}
+    rest = block, jax.random.key(0), tagger.weights["frozen"], text_on_device.arrays
+    train = functools.partial(step.whole, recipe, shape)
+    return {"train": (train, (state, *rest)), "tag": (tag, (tagger, padded))}
 
 
 def row(job: tuple[dict[str, Any], tuple[Any, ...]]) -> dict[str, Any]:
-    """Returns the figures of a program, by the figures and arguments of a job."""
-    about, (text, types, changes) = job
-    mode, batch, target = about["mode"], about["batch"], about["target"]
-    function, args, split = programs(text, batch, types, changes)[mode]
-    start = time.perf_counter()
-    program = compile_for(function, target, *args, split=split)
-    seconds = time.perf_counter() - start
-    counted, memory = count(program.as_text()), program.memory_analysis()
-    moved = (program.cost_analysis() or {}).get("bytes accessed", 0.0)
-    by_memory = moved / _BANDWIDTH.get(target.partition("-")[0], math.inf)
-    by_launches = counted["kernels"] * _LAUNCH if target in ("h100", HERE) else 0.0
-    measured = measure_here(program, args) if target == HERE else {}
-    return {
-        **about,
-        **counted,
-        "MB": (memory.argument_size_in_bytes + memory.temp_size_in_bytes) / 1e6,
-        "estimate, ms": 1e3 * max(by_launches, by_memory),
-        "compiled, s": seconds,
-        **measured,
-    }
+    """Returns what a row is about, and its figures or its error."""
+    about, (text, names, changes) = job
+    try:
+        return about | _figures(text, names, changes, **about)
+    except Exception as error:  # the other rows go on
+        return about | {"error": repr(error)}
+
+
+def _figures(text, names, changes, *, mode, batch, target, **_: Any) -> dict[str, Any]:
+    function, args = programs(text, batch, names, changes, CHIPS[target])[mode]
+    start = sum(os.times()[:4])  # of all threads and child processes
+    program = compile_for(function, target, *args)
+    seconds = sum(os.times()[:4]) - start
+    figures, memory = count(program.as_text()), program.memory_analysis()
+    size = memory.argument_size_in_bytes + memory.temp_size_in_bytes
+    figures |= {"MB": size / 1e6, "compiled, s": seconds}
+    if target == "h100":
+        figures["estimate, ms"] = max(figures["kernels"] * _LAUNCH, size / _BANDWIDTH)
+    if target == HERE:
+        figures |= measure_here(program, args)
+    return {k: round(x, 3) if isinstance(x, float) else x for k, x in figures.items()}
 
 
 def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
@@ -289,45 +296,68 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
             about = {"table": key, "mode": table["mode"], "target": target}
             about["batch"] = {"train": 10, "tag": 128}[table["mode"]]
             rows = {name: x for name, x in table["values"].items() if "config" in x}
-            types = [f"T{i}" for i in range(table["num_types"])]
+            names = [f"T{i}" for i in range(table["num_types"])]
             for name, x in [*rows.items()][: 2 if options.quick else None]:
                 ratio = x["speed"] / next(iter(rows.values()))["speed"]
-                program = x["config"], types, x.get("options", {})
-                yield about | {"published": ratio, "system": name}, program
+                program = x["config"], names, x.get("options", {})
+                about |= {"published": ratio, "system": name, "jax": jax.__version__}
+                yield dict(about), program
         return
     triples = itertools.product(options.systems, options.targets, options.modes)
     for system, target, mode in triples:
-        text, chips = SYSTEMS[system], int(target.partition("-")[2] or 1)
-        batches = options.batches or BATCHES[mode][: 1 if options.quick else None]
-        for batch in sorted({-(-size // chips) * chips for size in batches}):
+        sizes = options.batches or BATCHES[mode][: 1 if options.quick else None]
+        n = CHIPS[target]
+        for batch in sorted({-(-size // n) * n for size in sizes}):
             about = {"system": system, "mode": mode, "batch": batch, "target": target}
-            yield about, (text, CONLL_TYPES, {})
+            yield about | {"jax": jax.__version__}, (SYSTEMS[system], CONLL_TYPES, {})
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Returns the main figures of each system as a table in Markdown."""
+    found = {tuple(x[k] for k in KEY[1:-1]): x for x in rows if "table" not in x}
+
+    def cell(system: str, mode: str, batch: int, target: str, *units: str) -> str:
+        row = found.get((system, mode, batch, target), {})
+        return ", ".join(measure.show(row[unit]) for unit in units if unit in row)
+
+    lines = [["system", *COLUMNS], ["---"] * (1 + len(COLUMNS))]
+    lines += [[x, *(cell(x, *column) for column in COLUMNS.values())] for x in SYSTEMS]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Compiles in other processes; prints and stores each row as a line of JSON."""
     made = measure.parser(__doc__)
     made.add_argument("--systems", nargs="+", choices=SYSTEMS)
-    made.add_argument("--targets", nargs="+", choices=(HERE, *TARGETS))
-    made.set_defaults(targets=TARGETS)
+    made.add_argument("--targets", nargs="+", choices=(HERE, *TARGETS), default=TARGETS)
     made.add_argument("--modes", nargs="+", choices=BATCHES, default=[*BATCHES])
     made.add_argument("--batches", nargs="+", type=int)
     made.add_argument("--orders", action="store_true")
+    made.add_argument("--write", action="store_true")
     options = measure.parse(made, argv)
-    is_here = HERE in options.targets
+    is_here, rows = HERE in options.targets, []
     os.environ.update({} if is_here else ENVIRONMENT)
+    if options.json and (file := Path(options.json)).exists():
+        rows = map(json.loads, file.read_text("utf-8").splitlines())
+        rows = [x for x in rows if "error" not in x]
+    known = {tuple(map(x.get, KEY)) for x in rows}
+    todo = [job for job in jobs(options) if tuple(map(job[0].get, KEY)) not in known]
     spawn = multiprocessing.get_context("spawn")
-    bases: dict[Any, float] = {}  # figures of each table's first system
     with concurrent.futures.ProcessPoolExecutor(2 - is_here, spawn) as pool:
-        for figures in pool.map(row, jobs(options)):
-            for unit in {"kernels", "ms"} & figures.keys() if options.orders else ():
-                base = bases.setdefault((figures["table"], unit), figures[unit])
-                figures[f"by {unit}"] = base / figures[unit]
-            line = json.dumps(figures, ensure_ascii=False)
-            print(line, flush=True)
+        for new in pool.map(row, todo):
+            rows.append(new)
+            if options.orders:  # relative to the table's first system
+                tables = (x for x in rows if x.get("table") == new["table"])
+                first = next((x for x in tables if x["published"] == 1), {})
+                for unit in {"kernels", "ms"} & first.keys() & new.keys():
+                    new[f"by {unit}"] = first[unit] / new[unit]
+            print(json.dumps(new, ensure_ascii=False), flush=True)
             if options.json:
-                with open(options.json, "a", encoding="utf-8") as file:
-                    print(line, file=file)
+                lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in rows)
+                disk.write_text(Path(options.json), "".join(lines))
+    if options.write:
+        old, new = PAGE.read_text("utf-8"), f"{BEGIN}\n{table(rows)}\n{END}"
+        disk.write_text(PAGE, re.sub(f"(?s){BEGIN}.*{END}", new, old))
 
 
 if __name__ == "__main__":

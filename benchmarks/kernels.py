@@ -27,11 +27,7 @@ from jaxner.types import Potentials
 
 
 class Case(NamedTuple):
-    """A kernel at one size.
-
-    `ours` and `plain` are functions of one sentence; of their arguments, the first
-    `num_batched` have a leading batch axis.
-    """
+    """Two functions of a sentence; the first `num_batched` arguments are of a batch."""
 
     ours: Callable[..., Any]
     plain: Callable[..., Any]

@@ -161,14 +161,9 @@ class Worker(subprocess.Popen):
         paths = [str(tree), os.environ.get("PYTHONPATH", "")]
         more = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         more["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # rivals share a GPU
-        super().__init__(
-            [sys.executable, "-P", worker, mode, json.dumps(task)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=tree,
-            env={**os.environ, **more},
-        )
+        command = [sys.executable, "-P", worker, mode, json.dumps(task)]
+        pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        super().__init__(command, cwd=tree, env={**os.environ, **more}, **pipe)
 
     def __call__(self) -> None:
         """Does a turn; raises RuntimeError if the process ended."""
@@ -244,9 +239,8 @@ def beside_peers(
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """Returns a parser with the options of all benchmarks."""
-    made = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    kind = argparse.RawDescriptionHelpFormatter
+    made = argparse.ArgumentParser(description=doc, formatter_class=kind)
     made.add_argument("--dataset", default="sample", help="a known corpus")
     made.add_argument("--limit", type=int, default=0, help="sentences; 0 for all")
     made.add_argument("--rounds", type=int, default=7)
@@ -328,8 +322,6 @@ def show(cell: Any) -> str:
         return "–"
     if isinstance(cell, Interval):
         return f"{show(cell.median)} [{show(cell.low)}, {show(cell.high)}]"
-    if isinstance(cell, float):
-        if cell and abs(cell) < 100:
-            return f"{cell:#.3g}"
-        return f"{cell:,.0f}"
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+    if isinstance(cell, float) and 0 < abs(cell) < 100:
+        return f"{cell:#.3g}"
+    return f"{cell:,.0f}" if isinstance(cell, int | float) else str(cell)

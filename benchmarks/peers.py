@@ -83,20 +83,18 @@ class PyTorch(TorchPeer):
         self.word_ids = {word: i for i, word in enumerate(words, 2)}
         self.char_ids = {char: i for i, char in enumerate(chars, 2)}
         self.torch.manual_seed(0)
-        self.net = nn.ModuleDict(
-            {
-                "words": nn.Embedding(len(words) + 2, 100, padding_idx=0),
-                "chars": nn.Embedding(len(chars) + 2, 30, padding_idx=0),
-                "filters": nn.Conv1d(30, 30, kernel_size=3, padding=1),
-                "dropout": nn.Dropout(0.5),
-                "lstm": nn.LSTM(130, 200, bidirectional=True, batch_first=True),
-                "emissions": nn.Linear(400, len(self.labels)),
-                "crf": crf.CRF(len(self.labels), batch_first=True),
-            }
-        )
-        self.optimizer = self.torch.optim.SGD(
-            self.net.parameters(), lr=0.02, momentum=0.9
-        )
+        parts = {
+            "words": nn.Embedding(len(words) + 2, 100, padding_idx=0),
+            "chars": nn.Embedding(len(chars) + 2, 30, padding_idx=0),
+            "filters": nn.Conv1d(30, 30, kernel_size=3, padding=1),
+            "dropout": nn.Dropout(0.5),
+            "lstm": nn.LSTM(130, 200, bidirectional=True, batch_first=True),
+            "emissions": nn.Linear(400, len(self.labels)),
+            "crf": crf.CRF(len(self.labels), batch_first=True),
+        }
+        self.net = nn.ModuleDict(parts)
+        rates = {"lr": 0.02, "momentum": 0.9}
+        self.optimizer = self.torch.optim.SGD(self.net.parameters(), **rates)
         self.examples = sorted(map(self._encode, train), key=lambda s: len(s[0]))
 
     def _encode(self, sentence: tuple[Sequence[str], Sequence[str]]) -> Any:
@@ -128,12 +126,10 @@ class PyTorch(TorchPeer):
         features = [net["words"](words), filtered.reshape(count, length, 30)]
         x = net["dropout"](torch.cat(features, dim=2))
         if int(lengths.min()) < length:
-            packed = self.rnn.pack_padded_sequence(
-                x, lengths, batch_first=True, enforce_sorted=False
-            )
-            hidden, _ = self.rnn.pad_packed_sequence(
-                net["lstm"](packed)[0], batch_first=True, total_length=length
-            )
+            pack, unpack = self.rnn.pack_padded_sequence, self.rnn.pad_packed_sequence
+            packed = pack(x, lengths, batch_first=True, enforce_sorted=False)
+            outputs, _ = net["lstm"](packed)
+            hidden, _ = unpack(outputs, batch_first=True, total_length=length)
         else:
             hidden, _ = net["lstm"](x)
         mask = torch.arange(length)[None] < lengths[:, None]
@@ -173,13 +169,9 @@ class Flair(TorchPeer):
         models: Any = importlib.import_module("flair.models")
         self.torch.manual_seed(0)
         words = sorted({token for tokens, _ in train for token in tokens})
-        by_word = embeddings.WordEmbeddings(
-            None,
-            vocab={word: i for i, word in enumerate(words)},
-            embedding_length=100,
-            fine_tune=True,
-            name="words",
-        )
+        vocab = {word: i for i, word in enumerate(words)}
+        options = {"embedding_length": 100, "fine_tune": True, "name": "words"}
+        by_word = embeddings.WordEmbeddings(None, vocab=vocab, **options)
         self.torch.nn.init.xavier_uniform_(by_word.embedding.weight)  # all zero before
         chars = self.data.Dictionary(add_unk=True)
         for char in sorted({c for word in words for c in word}):
@@ -188,15 +180,10 @@ class Flair(TorchPeer):
         for name in sorted({x[2:] for _, labels in train for x in labels} - {""}):
             types.add_item(name)
         types.span_labels = True
-        self.net = models.SequenceTagger(
-            embeddings=embeddings.StackedEmbeddings(
-                [by_word, embeddings.CharacterEmbeddings(chars)]
-            ),
-            tag_dictionary=types,
-            tag_type="ner",
-            hidden_size=200,
-            use_crf=True,
-        )
+        readers = [by_word, embeddings.CharacterEmbeddings(chars)]
+        options = {"embeddings": embeddings.StackedEmbeddings(readers), "use_crf": True}
+        options |= {"tag_dictionary": types, "tag_type": "ner", "hidden_size": 200}
+        self.net = models.SequenceTagger(**options)
         self.optimizer = self.torch.optim.SGD(self.net.parameters(), lr=0.1)
         self.examples = sorted(map(self._sentence, train), key=len)
 

@@ -98,9 +98,8 @@ class Client:
 
     async def ask(self, body: bytes, what: str = "POST /v1/entities", cut: int = 0):
         """Returns status and content; with a `cut`, breaks off after so many bytes."""
-        self._link = self._link or await asyncio.open_connection(
-            "127.0.0.1", self._port
-        )
+        if self._link is None:
+            self._link = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._link
         head = f"{what} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body[: cut or None])

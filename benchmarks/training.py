@@ -3,8 +3,7 @@ r"""Tokens per second and peak memory of training, beside PyTorch, Flair and spa
     python -m benchmarks.training
     python -m benchmarks.training --dataset conll2003 --limit 2000 --batch 10 32
     python -m benchmarks.training --against ../before --peers
-    python -m benchmarks.training --peers --batch 32 --set model.dtype=bfloat16
-    python -m benchmarks.training --peers --batch 32 --set num_seeds=10
+    python -m benchmarks.training --peers --set model.dtype=bfloat16 num_seeds=10
 
 Each run is an epoch over the same sentences; ours is one of `train.py`, from line to
 line, with the scores of 8 sentences and the checkpoint. Batch b means b sentences, and

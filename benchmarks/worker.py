@@ -89,11 +89,8 @@ def tag(turn: Callable[[], None], task: Any) -> None:
 
     train = list(read(Path(task["corpus"], "train.conll")))
     types = sorted({label[2:] for _, labels in train for label in labels} - {""})
-    tagger = build(
-        config_of(task["config"], task["changes"]),
-        [tokens for tokens, _ in train],
-        types,
-    )
+    config = config_of(task["config"], task["changes"])
+    tagger = build(config, [tokens for tokens, _ in train], types)
     sentences = [tokens for tokens, _ in read(Path(task["corpus"], "test.conll"))]
     size = task["batch"] or len(sentences)
     # Each turn is a new text for a vocabulary that remembers looked-up tokens.

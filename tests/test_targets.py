@@ -58,10 +58,8 @@ def answers(kernels, potentials, masks):
 def test_a_chain_has_the_answers_of_the_scan(length, float64):
     chains = stack(random_chain(length, seed) for seed in range(length + 1))
     masks = jnp.arange(length)[None] < jnp.arange(length + 1)[:, None]
-    by_tree, by_scan = (
-        answers(kernels, chains, masks) for kernels in (tree, inference)
-    )
-    for ours, theirs in zip(*map(jax.tree.leaves, (by_tree, by_scan)), strict=True):
+    both = (answers(kernels, chains, masks) for kernels in (tree, inference))
+    for ours, theirs in zip(*map(jax.tree.leaves, both), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
 
 
@@ -69,12 +67,21 @@ def test_a_long_chain_stays_exact_in_float32():
     with jax.enable_x64(True):
         chain, mask = stack([random_chain(2000, seed=0)]), jnp.ones((1, 2000), bool)
         exact = answers(inference, chain, mask)
-    total, _, marginals, labels = answers(
-        tree, jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), chain), mask
-    )
+    chain = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), chain)
+    total, _, marginals, labels = answers(tree, chain, mask)
     np.testing.assert_allclose(total, exact[0], rtol=1e-6)
     np.testing.assert_allclose(marginals, exact[2], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(labels, exact[3])
+
+
+@pytest.mark.usefixtures("accelerator")
+@pytest.mark.parametrize("kernel", ["log_partition", "marginals", "viterbi"])
+def test_a_chain_of_many_labels_is_a_scan(kernel):
+    for size, is_scan in ((100, False), (101, True)):
+        zeros = (jnp.zeros(shape) for shape in ((4, size), (size, size), size, size))
+        args = Potentials(*zeros), jnp.ones(4, bool)
+        traced = jax.make_jaxpr(getattr(inference, kernel))(*args)
+        assert ("scan[" in str(traced)) == is_scan
 
 
 @pytest.mark.parametrize("length", [3, 8])
@@ -91,27 +98,21 @@ def test_an_unrolled_lstm_has_the_gradient_of_a_loop(length, float64):
         return sum(jnp.sum(jnp.sin(leaf)) for leaf in leaves)
 
     args = Carry(*carry), gates, kernel
-    for ours, loop in zip(
-        *(jax.tree.leaves(jax.grad(loss)(args, n)) for n in (8, 1)), strict=True
-    ):
+    grads = (jax.tree.leaves(jax.grad(loss)(args, n)) for n in (8, 1))
+    for ours, loop in zip(*grads, strict=True):
         np.testing.assert_allclose(ours, loop, rtol=0, atol=1e-12)
 
 
 def test_a_gradient_is_clipped_by_one_sum(accelerator):
-    grads = {
-        "a": {"w": jnp.ones((2, 3))},
-        "b": {"w": 3 * jnp.ones(2), "u": jnp.ones(())},
-    }
+    b = {"w": 3 * jnp.ones(2), "u": jnp.ones(())}
+    grads = {"a": {"w": jnp.ones((2, 3))}, "b": b}
     for limit, scale in ((2.5, 0.5), (10.0, 1.0)):
         clipped, _ = optimizers.clip_to(limit).update(grads, optax.EmptyState())
         for ours, theirs in zip(*map(jax.tree.leaves, (clipped, grads)), strict=True):
             np.testing.assert_allclose(ours, scale * theirs, rtol=1e-6)
     norms = optimizers.part_norms(grads, ("a", "b"))
-    assert {k: round(float(v) ** 2, 4) for k, v in norms.items()} == {
-        "a": 6.0,
-        "b": 19.0,
-        "rest": 0.0,
-    }
+    squares = {name: round(float(norm) ** 2, 4) for name, norm in norms.items()}
+    assert squares == {"a": 6.0, "b": 19.0, "rest": 0.0}
 
 
 @pytest.mark.usefixtures("accelerator")

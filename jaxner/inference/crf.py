@@ -5,10 +5,10 @@ Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989. Shape letters: `T` to
 `L` labels, `N` labellings.
 
 For a CRF, every kernel is a scan that takes O(T·L²) time; on accelerators, log Z, its
-gradient, marginals and Viterbi are trees (see `tree`). Messages are normalised at each
-token and the normalisers are summed once, at the end: float32 stays exact to rounding
-for thousands of tokens. Marginals are never exp(alpha + beta - log Z), which loses all
-digits in float32.
+gradient, marginals and Viterbi of few labels are trees (see `tree`). Messages are
+normalised at each token and the normalisers are summed once, at the end: float32 stays
+exact to rounding for thousands of tokens. Marginals are never exp(alpha + beta - log
+Z), which loses all digits in float32.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from jaxner.types import FORBIDDEN, Potentials
 
 HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
 Mask = Bool[Array, " T"]
+TREE_LABELS = 100  # at most: a tree takes T·L² memory and T·L³ time
 
 
 class Constraints(NamedTuple):
@@ -52,7 +53,8 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
 
 def _for_target(scan: Any, by_tree: Any, potentials: Any, mask: Any) -> Any:
     """Calls a kernel in the form for the target; a tree needs a known length."""
-    if not isinstance(mask.shape[0], int):  # symbolic, in `jax.export`
+    is_known = isinstance(mask.shape[0], int)  # else symbolic, in `jax.export`
+    if not is_known or potentials.emissions.shape[1] > TREE_LABELS:
         return scan(potentials, mask)
     return jax.lax.platform_dependent(potentials, mask, cpu=scan, default=by_tree)
 

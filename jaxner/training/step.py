@@ -1,8 +1,8 @@
 """Optimizer steps: the only place where training uses `jit`.
 
 A step adds the gradients of its batch's blocks, one block after another, and then
-updates the parameters once. Restarts (`K`, at least one) are a leading axis of the
-state, of the keys and of every block.
+updates the parameters once; of a batch of one block, both are one program. Restarts
+(`K`, at least one) are a leading axis of the state, of the keys and of every block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from jaxner import models
 from jaxner.training import corpus as corpora
 from jaxner.training import objectives, optimizers
 from jaxner.training.cluster import ALONE, Placement
-from jaxner.types import Sentence
 
 
 class State(NamedTuple):
@@ -60,31 +59,34 @@ def init(
 
 
 def loss_and_gradient(
-    recipe: Recipe,
-    params: Any,
-    frozen: Any,
-    batch: Sentence,
-    labels: Any,
-    rows: Int[Array, " B"],
-    key: Array,
+    recipe: Recipe, shape: Any, params: Any, step: Array, block: Any, *rest: Any
 ):
-    """Returns a block's loss and gradient, without the terms of the weights alone."""
-    model, _, objective, sizes, _ = recipe
+    """Returns a block's loss and gradient, without the terms of the weights alone.
+
+    `rest` is the key of the run, its frozen weights and the arrays of its corpus.
+    """
+    key, frozen, arrays = rest
+    batch, labels = corpora.take(arrays, block, shape)
+    key = jax.random.fold_in(key, step)
+    options = block.places, key, recipe.objective, recipe.sizes
 
     def loss_of(params):
         weights = {"params": params, "frozen": frozen}
-        return objectives.sentence_loss(
-            model, weights, batch, labels, rows, key, objective, sizes
-        )
+        return objectives.sentence_loss(recipe.model, weights, batch, labels, *options)
 
     return jax.value_and_grad(loss_of)(params)
 
 
+def whole(recipe: Recipe, shape: Any, state: State, block: Any, *rest: Any) -> State:
+    """Returns the state after a step on a batch of one block."""
+    added = loss_and_gradient(recipe, shape, state.params, state.step, block, *rest)
+    return update(recipe, state, *added)
+
+
 def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
     """Returns the state after an update with the sums over all blocks of a batch."""
-    penalty, by_weights = jax.value_and_grad(objectives.weight_loss, argnums=1)(
-        recipe.model, state.params, recipe.objective
-    )
+    of_weights = jax.value_and_grad(objectives.weight_loss, argnums=1)
+    penalty, by_weights = of_weights(recipe.model, state.params, recipe.objective)
     grads = jax.tree.map(jnp.add, grads, by_weights)
     new = {"loss": loss + penalty}
     if recipe.parts:
@@ -99,14 +101,15 @@ def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
 class Step:
     """Takes the steps of a run, or of several restarts at once.
 
-    `frozen` has an axis of restarts unless `is_shared`; `keys` are `[K]`. `compiling`
-    returns a context for the call of a program, by the padded size of its block, None
-    for the update's.
+    `num_blocks` are the blocks of each batch. `frozen` has an axis of restarts unless
+    `is_shared`, as with one; `keys` are `[K]`. `compiling` returns a context for the
+    call of a program, by the padded shape of its block, None for an update alone.
     """
 
     def __init__(
         self,
         recipe: Recipe,
+        num_blocks: int,
         frozen: Any,
         arrays: corpora.Arrays,
         keys: Array,
@@ -114,8 +117,8 @@ class Step:
         is_shared: bool = True,
         compiling: Callable[[Any], Any] = contextlib.nullcontext,
     ):
-        self._begin, self._add, self._update = _programs(recipe, place, is_shared)
-        self._rest = frozen, arrays, keys
+        self._programs = _programs(recipe, place, is_shared)
+        self._num_blocks, self._rest = num_blocks, (keys, frozen, arrays)
         self._sums: Any = None  # zeros between steps, whose memory is used again
         self._place, self._compiling = place, compiling
 
@@ -123,61 +126,59 @@ class Step:
         self, state: State, blocks: Iterable[tuple[corpora.Shape, corpora.Block]]
     ) -> State:
         """Returns the state after a step on the blocks of a batch; donates `state`."""
+        whole, begin, add, end = self._programs
+        placed = ((shape, self._place.batches(block)) for shape, block in blocks)
+        if self._num_blocks == 1:
+            ((shape, block),) = placed
+            with self._compiling(shape):
+                return whole(shape, state, block, *self._rest)
         if self._sums is None:
-            self._sums = self._begin(state.params)
-        for size, block in blocks:
-            block = self._place.batches(block)
-            with self._compiling(size):  # the sums are donated
-                sums = self._sums
-                self._sums = self._add(
-                    size, state.params, state.step, block, sums, *self._rest
-                )
+            self._sums = begin(state.params)
+        for shape, block in placed:
+            operands = self._sums, state.params, state.step, block, *self._rest
+            with self._compiling(shape):
+                self._sums = add(shape, *operands)  # donates the sums
         with self._compiling(None):
-            state, self._sums = self._update(state, self._sums)
+            state, self._sums = end(state, self._sums)
         return state
 
 
 @functools.cache  # runs with equal recipes share compiled programs
 def _programs(recipe: Recipe, place: Placement, is_shared: bool):
-    """Returns the programs of a step: empty sums, the sums with a block, the update."""
+    """Returns a step of one block; empty sums, the sums with a block, an update."""
 
     def begin(params):
         return jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
 
-    def add(size, params, step, block, sums, frozen, arrays, key):
-        batch, labels = corpora.take(arrays, block, size)
-        key = jax.random.fold_in(key, step)
-        new = loss_and_gradient(
-            recipe, params, frozen, batch, labels, block.places, key
-        )
+    def add(recipe, shape, sums, *operands):
+        new = loss_and_gradient(recipe, shape, *operands)
         # XLA adds rows of a table in place, without a table of zeros.
         return jax.tree.map(jnp.add, sums, new)
 
     def end(state, sums):
         return update(recipe, state, *sums), jax.tree.map(jnp.zeros_like, sums)
 
-    def add_all(size, *operands):
-        axes = (0, 0, 0, 0, None if is_shared else 0, None, 0)
-        if len(operands[1]) > 1:
-            mapped = jax.vmap(functools.partial(add, size), axes, **place.restarts)
-            return mapped(*operands)
+    def mapped(function, shape, *operands):
+        function = functools.partial(function, recipe, shape)
+        *own, frozen, arrays = operands
+        if len(operands[-3]) > 1:
+            axes = *(0 for _ in own), None if is_shared else 0, None
+            return jax.vmap(function, axes, **place.restarts)(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
-        pairs = zip(operands, axes, strict=True)
-        single = (
-            tree if axis is None else jax.tree.map(lambda leaf: leaf[0], tree)
-            for tree, axis in pairs
-        )
-        return jax.tree.map(lambda leaf: leaf[None], add(size, *single))
+        own = jax.tree.map(lambda leaf: leaf[0], own)
+        return jax.tree.map(lambda leaf: leaf[None], function(*own, frozen, arrays))
+
+    def program(function, out):
+        options: Any = {"static_argnums": 0, "donate_argnums": 1, "out_shardings": out}
+        return jax.jit(functools.partial(mapped, function), **options)
 
     sums: Any = place.of_weights
-    whole: Any = place.whole
-    state = place.mesh and State(whole, sums, sums, whole)
+    same: Any = place.whole
+    state = place.mesh and State(same, sums, sums, same)
+    ends: Any = state and (state, sums)
     return (
+        program(whole, state),
         jax.jit(jax.vmap(begin), out_shardings=sums),
-        jax.jit(add_all, static_argnums=0, donate_argnums=4, out_shardings=sums),
-        jax.jit(
-            jax.vmap(end),
-            donate_argnums=(0, 1),
-            out_shardings=state and (state, sums),
-        ),
+        program(add, sums),
+        jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=ends),
     )

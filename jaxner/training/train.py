@@ -146,12 +146,13 @@ def train(
         frozen = [weights["frozen"] for weights in drawn]
         if is_shared:  # on the devices once
             frozen = [place.everywhere(frozen[0])] * len(configs)
+        num_blocks = cluster.blocks_of(config)
         corpus = corpora.Corpus(
             data.sentences,
             data.labels,
             model,
             batch_size=config.batch_size,
-            num_blocks=cluster.blocks_of(config),
+            num_blocks=num_blocks,
             num_shapes=config.data.num_shapes,
             pool=config.pool,
             vectors_on_device=config.data.vectors_on_device,
@@ -194,14 +195,12 @@ def train(
             console,
             steps,
             config.num_epochs,
-            num_programs=len(corpus.batches.shapes) + 1,
+            num_programs=len(corpus.batches.shapes) + (num_blocks > 1),
             tensorboard=scalars if cluster.is_writer() else None,
         ) as show,
     ):
-        best = [
-            opened.enter_context(Checkpoints(folder.part("best"), about=about))
-            for folder in folders
-        ]
+        parts = [folder.part("best") for folder in folders]
+        best = [opened.enter_context(Checkpoints(x, about=about)) for x in parts]
         series = [*best, latest]
 
         # --- Resume, or begin
@@ -218,6 +217,7 @@ def train(
         state = place.state(state)
         take_step = step.Step(
             recipe,
+            num_blocks,
             frozen[0] if is_shared else place.weights(_stacked(frozen)),
             corpus.arrays,
             place.weights(jnp.stack(keys)),
@@ -267,13 +267,10 @@ def train(
                 state = state._replace(sums=place.everywhere(zeros))
                 main = []
                 for i, figures, params in zip(active, scores, taggers, strict=True):
-                    metrics = {
-                        "epoch": epoch,
-                        "step": total,
-                        **{k: float(v[i]) / steps for k, v in sums.items()},
-                        "seconds": round(seconds, 2),
-                        **{f"dev_{k}": v for k, v in figures.figures().items()},
-                    }
+                    metrics: dict[str, Any] = {"epoch": epoch, "step": total}
+                    metrics |= {k: float(v[i]) / steps for k, v in sums.items()}
+                    metrics["seconds"] = round(seconds, 2)
+                    metrics |= {f"dev_{k}": v for k, v in figures.figures().items()}
                     score = metrics[f"dev_{task.main_figure}"] or 0.0  # None: no spans
                     is_better = score > progress[i]["best_score"]
                     progress[i] = {**progress[i], "epoch": epoch}

@@ -73,7 +73,7 @@ class Trainer:
         self.state = place.state(jax.vmap(lambda p: step.init(p, tx))(stacked))
         keys = [jax.random.fold_in(jax.random.key(seed), 1) for seed in seeds]
         keys = place.weights(jnp.stack(keys))
-        self.step = step.Step(self.recipe, {}, self.corpus.arrays, keys, place)
+        self.step = step.Step(self.recipe, blocks, {}, self.corpus.arrays, keys, place)
 
     def train(self, epochs=2):
         for epoch in range(epochs):
@@ -126,8 +126,10 @@ def assert_close(state, expected):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
 
 
-def test_blocks_of_restarts_update_as_the_whole_batch_of_each():
-    trainer = Trainer(model_with(CNN), 2, Objective(), seeds=(7, SEED), momentum=0.9)
+@pytest.mark.parametrize("blocks", [1, 2])  # one: the gradient and the update at once
+def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
+    seeds = (7, SEED)
+    trainer = Trainer(model_with(CNN), blocks, Objective(), seeds=seeds, momentum=0.9)
     trainer.train()
     assert_close(trainer.restart(1), by_definition(trainer))
     assert trainer.restart(1).step == 2 * trainer.batches.num_batches
@@ -135,10 +137,11 @@ def test_blocks_of_restarts_update_as_the_whole_batch_of_each():
     assert losses[0] != losses[1]
 
 
-def test_devices_take_the_steps_of_one():
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_devices_take_the_steps_of_one(blocks):
     """Empty sentences fill a last batch of 3, and blocks of 1."""
     place = cluster.placement(2)
-    trainer = Trainer(model_with(CNN), 4, Objective(), place, momentum=0.9)
+    trainer = Trainer(model_with(CNN), blocks, Objective(), place, momentum=0.9)
     devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
     assert devices == {2}
     assert_close(trainer.train(), by_definition(trainer))
