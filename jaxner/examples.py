@@ -86,7 +86,7 @@ def train(
             raise InputError(message, data)
         values.data.dir = str(disk.expanded(data))
         with contextlib.suppress(FileNotFoundError):
-            corpora.find(Path(values.data.dir), "dev")
+            corpora.find("files", "dev", values.data.dir)
             values.data.split_dev = None
     else:
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}

@@ -49,6 +49,7 @@ def test_a_tagger_and_tokens_are_needed(name, params):
     tokens = () if name == "entity_types" else (WORDS,)
     unfit = [jaxner.Tagger(params.weights, params.model, None)]
     unfit.append(jaxner.Tagger({}, params.model, params.vocabulary))
+    fails(params.show, WORDS)  # not one text
     for wrong in ("runs/grn", None, params.weights, *unfit):
         fails(call, wrong, *tokens, *more)
     for wrong in (None, 3, NAN, {"a": 1}, [None], [[3]], ["a", ["b"]], b"x", {"a"}):

@@ -293,19 +293,20 @@ def data_folder() -> Path:
     return Path(os.environ.get(DATA_VARIABLE) or "data")
 
 
-def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
+def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Path:
     """Returns the file of one split.
 
-    `name_or_dir` is a key of `CORPORA` or a folder. If no file is there, the
-    FileNotFoundError says where to get it; several are an InputError.
+    `name` is a key of `CORPORA` or a folder; `directory`, as in `load`. If no file is
+    there, the FileNotFoundError says where to get it; several are an InputError.
     """
     fields.check_word("split", split, SPLITS)
-    corpus, folder = CORPORA.get(str(name_or_dir)), Path(name_or_dir)
+    corpus = None if directory else CORPORA.get(str(name))
+    folder = Path(directory or name)
     if corpus:
         inside = Path(__file__).parent if corpus.name == "sample" else data_folder()
         folder = inside / corpus.name
-    elif isinstance(name_or_dir, str) and not folder.is_dir():
-        fields.check_word("corpus", name_or_dir, CORPORA, "or a directory")
+    elif isinstance(name, str) and not (directory or folder.is_dir()):
+        fields.check_word("corpus", name, CORPORA, "or a directory")
     stems = ("dev", "valid") if split == "dev" else (split,)
     usual = {c.files[SPLITS.index(split)] for c in _KNOWN if c.files}
 
@@ -355,9 +356,8 @@ def load(
     """
     if name is not None or directory is None:
         fields.check_word("corpus", name, CORPORA, "or a directory")
-    folder = None if directory is None else Path(directory)
-    corpus = CORPORA[name] if name else Corpus(Path(folder or "").resolve().name, "")
-    path, scheme = find(folder or corpus.name, split), scheme or corpus.scheme
+    corpus = CORPORA[name] if name else Corpus(Path(directory or "").resolve().name, "")
+    path, scheme = find(corpus.name, split, directory), scheme or corpus.scheme
     loaded = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(loaded.notes), loaded.sizes()
     known = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes

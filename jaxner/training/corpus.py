@@ -64,7 +64,7 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
     share = options.get("split_dev")
     if share and name in ("train", "dev"):
         with contextlib.suppress(FileNotFoundError):
-            path = corpora.find(options["dir"] or options["name"], "dev")
+            path = corpora.find(options["name"], "dev", options["dir"])
             raise InputError(
                 f"There is a dev file, {path}: leave --config.data.split_dev out, or "
                 "remove it"
@@ -157,7 +157,7 @@ def _with_vectors(split: Split, path: str | Path | None) -> Split:
 def splits_to_score(options: Mapping[str, Any], log: Log) -> tuple[str, ...]:
     """Returns the splits to score at the end, without opening a file."""
     try:
-        corpora.find(options["dir"] or options["name"], "test")
+        corpora.find(options["name"], "test", options["dir"])
         find_vectors(options, "test")
     except FileNotFoundError as error:
         log(f"No test split, so the run scores only dev at the end. {error}")
