@@ -53,33 +53,18 @@ def get_config(config, arg):
         others = 300, 400, "glove.840B.300d.txt"
         dim, config.num_epochs, config.data.vectors = own.get(arg.dataset, others)
         config.data.train_words = False
+    chars = {"name": "cnn", "dim": 25, "num_filters": 20, "width": (1, 2, 3)}
+    chars |= {"length": 20, "types": True, "bias": False}
     config.model.representation = {
         "words": {"dim": dim, "initializer": "normal"},
-        "chars": {
-            "name": "cnn",
-            "dim": 25,
-            "num_filters": 20,
-            "width": (1, 2, 3),
-            "length": 20,
-            "types": True,
-            "bias": False,
-            "initializer": "glorot",
-            "table_initializer": "normal",
-        },
+        "chars": {**chars, "initializer": "glorot", "table_initializer": "normal"},
         "caps": {"rule": "case", "unknown": True},
         "dropout": 0.0,
     }
-    lstm = {
-        "name": "bilstm",
-        "hidden_dim": 100,
-        "num_layers": 2,
-        "cross": arg.model == "cross",
-        "input_dropout": 0.35,
-        "state_dropout": 0.35,
-        "output_dropout": 0.35,
-        "dropout_scope": "batch",
-        "initializer": "glorot_fused",
-    }
+    lstm = {"name": "bilstm", "hidden_dim": 100, "num_layers": 2}
+    lstm |= {"cross": arg.model == "cross", "initializer": "glorot_fused"}
+    lstm |= {"input_dropout": 0.35, "state_dropout": 0.35, "output_dropout": 0.35}
+    lstm |= {"dropout_scope": "batch"}
     config.model.encoder = lstm
     if arg.model == "att":
         attention = {"name": "attention", "num_heads": 5}

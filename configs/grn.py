@@ -36,10 +36,6 @@ def get_config(config, arg):
     if arg.elmo:
         config.data.contextual = "elmo/{split}.hdf5"
         config.model.representation.vectors = {"layer": "mix"}
-    config.model.encoder = {
-        "name": "grn",
-        "hidden_dim": 400,
-        "context": arg.context,
-        "relation": arg.relation,
-    }
+    layers = {"context": arg.context, "relation": arg.relation}
+    config.model.encoder = {"name": "grn", "hidden_dim": 400, **layers}
     config.model.head = {"name": "crf", "dropout": 0.5}

@@ -24,26 +24,14 @@ from jaxner import configuration, families
 def get_config(config, arg):
     families.gui(config)
     config.patience = 10
-    config.model.representation.chars = {
-        "name": "lstm",
-        "dim": 30,
-        "hidden_dim": 25,
-        "pool": "last",
-        "forget_bias": 0.0,
-        **families.NCRFPP_DRAWS,
-    }
-    config.model.encoder = {
-        "name": "lan",
-        "num_layers": arg.layers,
-        "hidden_dim": 50 if arg.dataset == "sample" else 200,
-        "num_heads": 5,
-        "dropout": 0.5,
-        "weight_dropout": 0.5,
-        "initializer": "torch",
-        "forget_bias": 0.0,
-        "kernel_initializer": "torch",
-        "label_bound": 0.0025,
-    }
+    chars = {"name": "lstm", "dim": 30, "hidden_dim": 25, "pool": "last"}
+    chars |= {"forget_bias": 0.0, **families.NCRFPP_DRAWS}
+    config.model.representation.chars = chars
+    hidden_dim = 50 if arg.dataset == "sample" else 200
+    lan = {"name": "lan", "num_layers": arg.layers, "hidden_dim": hidden_dim}
+    lan |= {"num_heads": 5, "dropout": 0.5, "weight_dropout": 0.5, "forget_bias": 0.0}
+    drawn = {"initializer": "torch", "kernel_initializer": "torch"}
+    config.model.encoder = {**lan, **drawn, "label_bound": 0.0025}
     config.model.head = {"name": "scores", "transitions": arg.crf}
     rate = 0.05 if arg.dataset == "sample" else 0.01
     config.optimizer = families.sgd(rate, 0.035, momentum=0.9, weight_decay=1e-8)

@@ -25,17 +25,9 @@ from jaxner import configuration, families
 def get_config(config, arg):
     families.gui(config)
     config.model.encoder = families.torch_bilstm(hidden_dim=100)
-    config.model.head = {
-        "name": "seq2seq",
-        "fusion": arg.fusion,
-        "tag_dim": 50,
-        "hidden_dim": 200,
-        "beam_size": arg.beam,
-        "dropout": 0.5,
-        "initializer": "torch",
-        "table_initializer": "lecun",
-        "lstm_initializer": "torch",
-        "forget_bias": 0.0,
-    }
+    head = {"name": "seq2seq", "fusion": arg.fusion, "beam_size": arg.beam}
+    head |= {"tag_dim": 50, "hidden_dim": 200, "dropout": 0.5, "forget_bias": 0.0}
+    head |= {"initializer": "torch", "lstm_initializer": "torch"}
+    config.model.head = {**head, "table_initializer": "lecun"}
     rate = 0.1 if arg.dataset == "sample" else 0.015
     config.optimizer = families.sgd(rate, 0.05, weight_decay=1e-8)

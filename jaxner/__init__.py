@@ -26,6 +26,8 @@ strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
 `jaxner --help`.
 """
 
+__version__ = "0.1.0"
+
 # Each name is imported when it is first asked for, so that commands begin at once.
 TYPE_CHECKING = False  # that of typing takes longer to import than this module
 # ruff: noqa: F401, I001
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from jaxner.tagger import Ensemble, Tagger, build, load, save
     from jaxner.tagging import encode, tag
     from jaxner.training.objectives import Objective, batch_loss as loss
-
-    __version__: str
 
 _NAMES = {
     "analysis.inside": "attention relations",
@@ -76,11 +76,7 @@ __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str) -> "Any":
     import importlib
 
-    if name == "__version__":
-        from jaxner import wording
-
-        value = wording.version()
-    elif name in _HOMES:
+    if name in _HOMES:
         module = importlib.import_module(f"jaxner.{_HOMES[name]}")
         value = getattr(module, _THERE.get(name, name))
     else:

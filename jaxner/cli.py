@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxner import cache, disk, fields, wording
+from jaxner import __version__, cache, disk, fields
 from jaxner.errors import InputError
 
 COMMANDS = {
@@ -72,7 +72,7 @@ def _run(name: str, rest: list[str]) -> None:
         print(_OVERVIEW.format("\n".join(lines)))
         return
     if name == "--version":
-        print(wording.version())
+        print(__version__)
         return
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, 1)
@@ -121,8 +121,9 @@ def _errors(name: str, shows_traceback: bool = False) -> Iterator[None]:
     except Exception as error:
         if shows_traceback or not _is_users(error):
             raise
-        is_systems = isinstance(error, OSError) and error.filename
-        text = f"{error.filename}: {error.strerror}" if is_systems else error
+        text = str(error)
+        if isinstance(error, OSError) and error.filename:  # not the number of the error
+            text = f"{error.filename}: {error.strerror}"
         end(f"jaxner {name}: {text}")
 
 

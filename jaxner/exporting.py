@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export as programs
 
-from jaxner import archive, disk, models, tagging
+from jaxner import __version__, archive, disk, models, tagging
 from jaxner.answers import entities, probabilities
 from jaxner.arguments import check_tagger
 from jaxner.data.vocabulary import Vocabulary
@@ -24,7 +24,6 @@ from jaxner.fields import OneOf, checked
 from jaxner.models.model import map_named, named
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Pieces, Sentence, batch_axes
-from jaxner.wording import version
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 PROMISE = datetime.timedelta(days=180)
@@ -116,7 +115,7 @@ def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) ->
     optional("flatbuffers", "jaxner.export")
     today = datetime.date.today()
     facts = {
-        "jaxner": version(),
+        "jaxner": __version__,
         "jax": jax.__version__,
         "exported": str(today),
         "expires": str(today + PROMISE),

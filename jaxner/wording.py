@@ -1,8 +1,7 @@
-"""Numbers with their nouns, values, and the version, for lines that people read."""
+"""Numbers with their nouns, and values, for lines that people read."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 
@@ -17,16 +16,3 @@ def shown(value: Any) -> str:
         return "None"
     text, kind = repr(value), type(value).__name__
     return kind if len(text) > 40 or "\n" in text else f"{kind} {text}"
-
-
-def version() -> str:
-    """Returns jaxner's version; where it is not installed, that of the clone."""
-    from importlib import metadata  # takes longer than this module
-
-    try:
-        return metadata.version("jaxner")
-    except metadata.PackageNotFoundError:
-        import tomllib
-
-        text = Path(__file__).parents[1].joinpath("pyproject.toml").read_text("utf-8")
-        return tomllib.loads(text)["project"]["version"]

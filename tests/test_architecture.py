@@ -10,8 +10,8 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
-    *("types", "errors", "fields", "wording", "disk", "cache", "terminal"),
-    *("devices", "arguments", "archive", "data", "driver", "inference"),
+    *("__version__", "types", "errors", "fields", "wording", "disk", "cache"),
+    *("terminal", "devices", "arguments", "archive", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "exporting", "exported", "stream", "training"),
     *("configuration", "families", "examples", "onnx", "analysis", "serving"),

@@ -270,10 +270,7 @@ def test_every_public_name_has_its_home():
 
 
 def test_the_citation_has_the_version_of_the_package():
-    version = re.compile(r'^version\W+([0-9.]+)"?$', re.MULTILINE)
-    texts = [(ROOT / x).read_text("utf-8") for x in ("CITATION.cff", "pyproject.toml")]
-    assert version.findall(texts[0]) == version.findall(texts[1])
-    assert version.findall(texts[1]) == [jaxner.__version__]
+    assert f"\nversion: {jaxner.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])

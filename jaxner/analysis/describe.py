@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxner import tagging
+from jaxner import __version__, tagging
 from jaxner.analysis import inside, refinement
 from jaxner.answers import entities, probabilities
 from jaxner.data import schemes
@@ -26,7 +26,6 @@ from jaxner.evaluation.report import Prediction, Table, Value
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
-from jaxner.wording import version
 
 _EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
 _TRACED = 2  # number of sentences traced token by token
@@ -206,7 +205,7 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
     names = [value["name"] for value in values]
     content = {
         "title": title if len(values) > 1 else f"{names[0]} on {title}",
-        "jaxner": version(),
+        "jaxner": __version__,
         "runs": values,
         "comparisons": report.comparisons(names, predictions),
     }

@@ -12,11 +12,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jaxner import disk, errors
+from jaxner import __version__, disk, errors
 from jaxner.errors import InputError
 from jaxner.evaluation import drawings, report
 from jaxner.evaluation.report import Value
-from jaxner.wording import version
 
 _ENOUGH = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
@@ -88,7 +87,7 @@ def html(content: Value) -> str:
         x["name"]: x["calibration"]["tokens"] for x in runs if x.get("calibration")
     }
     page = environment.get_template("page.html.j2")
-    return page.render(content, version=version(), groups=groups, tokens=tokens)
+    return page.render(content, version=__version__, groups=groups, tokens=tokens)
 
 
 # --- Drawings, which the templates call for -------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from seqeval import scheme as seqeval
 
-from jaxner import fields, wording
+from jaxner import __version__, fields
 from jaxner.data import schemes
 from jaxner.data.schemes import TAGS, Span
 from jaxner.errors import InputError
@@ -358,7 +358,7 @@ class Scores:
         names += of_tags if self.has_tags else ["rule", "ill_formed_sentences"]
         values |= {name: getattr(self, name) for name in names}
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
-        return values | {"by_type": by_type, "jaxner": wording.version()}
+        return values | {"by_type": by_type, "jaxner": __version__}
 
 
 def score(

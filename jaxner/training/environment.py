@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from jaxner import wording
+from jaxner import __version__
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
@@ -89,8 +89,7 @@ def describe(
         "commits": [commit()],
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "versions": {"jaxner": wording.version()}
-        | {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "versions": {"jaxner": __version__} | {x: version(x) for x in _PACKAGES},
         "devices": [device.device_kind for device in jax.devices()],
         "data": data,
     }
@@ -107,7 +106,7 @@ def continued(folder: Workdir, record: dict[str, Any]) -> dict[str, Any]:
 def commit() -> str:
     """Returns the commit that is checked out, `+` if the code differs from it."""
     if not (_ROOT / "pyproject.toml").is_file():
-        return f"jaxner {wording.version()}"
+        return f"jaxner {__version__}"
     try:
         is_changed = _git("diff", "--name-only", "HEAD", "--", *_CODE)
         return _git("rev-parse", "--short=12", "HEAD") + ("+" if is_changed else "")
