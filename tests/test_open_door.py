@@ -103,7 +103,6 @@ def test_a_model_of_another_vocabulary_is_refused(params):
 
 
 def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypatch):
-    pytest.importorskip("safetensors")
     pytest.importorskip("tokenizers")
     monkeypatch.chdir(EXAMPLES.parent)
     tagger = example("own_pretrained")(str(tmp_path))
@@ -119,7 +118,6 @@ def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypa
 
 
 def test_frozen_vectors_of_an_encoder_are_written_for_each_split(tmp_path):
-    pytest.importorskip("safetensors")
     pytest.importorskip("tokenizers")
     case = next(c for c in CASES if c["config"]["model_type"] == "bert")
     tensors = make_encoders.tensors(case["shapes"])

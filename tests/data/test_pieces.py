@@ -1,6 +1,7 @@
 """Word pieces by hand and as of `tokenizers`; windows against brute force."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -18,8 +19,7 @@ LETTERS = "abcdeéAB北京.,'"
 VOCAB = (*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), "ab", "##ab", "##abc")
 
 
-def make(max_length=512, **options):
-    return pieces.word_pieces(VOCAB, max_length, **options)
+make = functools.partial(pieces.word_pieces, VOCAB)
 
 
 def pieces_of(tokens, **options):

@@ -246,15 +246,17 @@ def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypa
     weights = draws.weights_of(model, *inputs, mask)
 
     @jax.jit
-    def run(weights, inputs):
+    def run(weights, inputs, key=KEY):
         def loss(weights, inputs):
-            rngs = {"dropout": KEY}
+            rngs = {"dropout": key}
             out = model.apply(weights, *inputs, mask, train=True, rngs=rngs)
             return jnp.sum(jnp.sin(out if keys else out[0])), out
 
         return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, inputs)
 
     expected = run(weights, inputs)
+    other = run(weights, inputs, jax.random.key(1))
+    assert (other[0][0] != expected[0][0]) == (length * keys > 0)
     jax.clear_caches()
     monkeypatch.setattr(attention, "WHOLE", 4)
     monkeypatch.setattr(module, "BLOCK", 4)

@@ -35,7 +35,6 @@ def short(tmp_path_factory):
 @pytest.fixture(scope="module")
 def vectors(short, tmp_path_factory):
     """A folder with random vectors of three layers for each split, and a small BERT."""
-    pytest.importorskip("safetensors")
     pytest.importorskip("tokenizers")
     return fence.write_inputs(short, tmp_path_factory.mktemp("inputs") / "8", dim=8)
 
