@@ -34,9 +34,9 @@ class Results:
         self.folder = folder  # created with the first line
 
     def lines(self) -> list[Line]:
-        """Returns all lines of runs; raises InputError if one is no JSON."""
+        """Returns all lines of runs, which have a cell; InputError: one is no JSON."""
         files = sorted(self.folder.glob("*.jsonl"))
-        return [line for file in files for line in _read(file)]
+        return [line for file in files for line in _read(file) if "cell" in line]
 
     def by_job(self) -> dict[tuple[str, int], Line]:
         """Returns the lines by cell and seed."""

@@ -102,6 +102,12 @@ def test_kernels_of_a_program():
     }
 
 
+def test_the_page_shows_the_stored_programs():
+    file = measure.ROOT / "results" / "deviceless.jsonl"
+    rows = map(json.loads, file.read_text("utf-8").splitlines())
+    assert deviceless.table([*rows]) in deviceless.PAGE.read_text("utf-8")
+
+
 KERNELS = {
     "GRN": {"h100": 129, "v5e-8": 459},
     "BiLSTM-CRF": {"h100": 239, "v5e-8": 1124},
@@ -119,7 +125,7 @@ def test_accelerators_launch_few_kernels(tmp_path):
     # Without the flags of the tests, which make programs slow.
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_"))}
     subprocess.run(command, check=True, cwd=measure.ROOT, env=clean)
-    for row in map(json.loads, file.open(encoding="utf-8")):
+    for row in map(json.loads, file.read_text("utf-8").splitlines()):
         known = KERNELS[row["system"]][row["target"]]
         assert row["kernels"] == pytest.approx(known, rel=0.1)  # XLA changes
         if (row["system"], row["target"]) == ("GRN", "v5e-8"):
@@ -147,19 +153,13 @@ def test_an_order_is_measured_here_and_not_again(tmp_path):
 
 
 GRN = ("--peers", "--systems", "GRN", "--batch")
+COMMANDS = {kernels: [], startup: [], tagging: [*GRN, "1", "--against", "."]}
+COMMANDS[training] = [*GRN, "10", "--set", "model.dtype=bfloat16"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "options"),
-    [
-        (training, [*GRN, "10", "--set", "model.dtype=bfloat16"]),
-        (tagging, [*GRN, "1", "--against", "."]),
-        (kernels, []),
-        (startup, []),
-    ],
-)
-def test_each_command_runs(module, options, tmp_path, monkeypatch):
+@pytest.mark.parametrize("module", COMMANDS)
+def test_each_command_runs(module, tmp_path, monkeypatch):
     def once(runs, rounds):  # `compare`, tested above, runs each three times
         for run in runs.values():
             run()
@@ -167,7 +167,7 @@ def test_each_command_runs(module, options, tmp_path, monkeypatch):
 
     monkeypatch.setattr(measure, "compare", once)
     file = tmp_path / "figures.json"
-    module.main(["--quick", "--json", str(file), *options])
+    module.main(["--quick", "--json", str(file), *COMMANDS[module]])
     tables = json.loads(file.read_text())
     assert all(rows for rows in tables.values())
 
