@@ -288,7 +288,7 @@ class Output:
     def __enter__(self) -> Output:
         for path in self._targets:
             if path.exists() and not self._overwrite:
-                raise FileExistsError(f"{path} exists: overwrite it, or name another")
+                raise FileExistsError(f"{path} exists: use --overwrite or another name")
         with contextlib.ExitStack() as stack:
             self._files: list[Any] = [sys.stdout.buffer] if self._is_piped else []
             if not self._is_piped:
@@ -322,12 +322,12 @@ class Output:
             before, sizes = content["identity"], content["sizes"]
             self.done = Progress(**content["progress"])
         except (ValueError, KeyError, TypeError):
-            raise InputError("damaged: start over", self._journal) from None
+            raise InputError("damaged: use --overwrite", self._journal) from None
         if before != self._identity:
             names = [k for k, v in self._identity.items() if before.get(k) != v]
             raise FileExistsError(
                 f"{self._targets[0]}.part was begun with another {', '.join(names)}; "
-                "give the same, or start over"
+                "give the same, or use --overwrite"
             )
         return sizes
 
@@ -365,7 +365,7 @@ def _open_at(path: Path, size: int) -> Any:
     file = path.open("r+b" if size else "wb")
     if size > file.seek(0, os.SEEK_END):
         file.close()
-        raise InputError("shorter than it was: start over", path)
+        raise InputError("shorter than it was: use --overwrite", path)
     file.truncate(size)
     file.seek(size)
     return file
@@ -491,7 +491,7 @@ def _chunks(
     if done.records and before != [(done.records, done.checksum)]:
         raise InputError(
             f"The first {done.records:,} records of the input have changed since the "
-            "output was begun; start over"
+            "output was begun; use --overwrite"
         )
     chunk, sentences, tokens = [], [], 0
     for record in source:

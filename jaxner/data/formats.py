@@ -880,8 +880,9 @@ def guess_raw(path: str) -> str:
     format = "csv" if name.endswith(".csv") else guess(path)
     if format in RAW:
         return format
-    message = f"{path} looks like {format}: convert it (jaxner convert IN OUT.conll)"
-    raise InputError(f"{message}, or give --from, one of {', '.join(RAW)}")
+    remedy = "save it with tabs" if format == "csv" else "jaxner convert IN OUT.conll"
+    message = f"{path} looks like {format}: {remedy} first, or give --from, one of "
+    raise InputError(message + ", ".join(RAW))
 
 
 def guess_output(path: str, source: str) -> str:
