@@ -90,22 +90,29 @@ def train(
             values.data.split_dev = None
     else:
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
-        splits = {"dev": splits.pop("validation", None), **splits, **more}
-        splits = {name: rows for name, rows in splits.items() if rows is not None}
+        splits = {k: v for k, v in (splits | more).items() if v is not None}
+        if "validation" in splits:
+            splits = {"dev": splits.pop("validation"), **splits}
         values.data.split_dev = None if "dev" in splits else _SHARE
     for option, value in options.items():
         configuration.override(values, option, str(value))
+    if splits and (values.data.dir != "." or values.data.format):
+        raise InputError("data.dir and data.format go with files, not with examples")
     corpus.fit_width(values)
     schema.check(values.to_dict())
     texts, inside = {}, Workdir(folder / "data")
+    is_begun = (folder / "config.json").exists()
     for split, rows in splits.items():
         fields.check_word("split", split, corpora.SPLITS)
         name, (text, _) = f"{split}.jsonl", _read(rows, values.data)
-        if (path := inside.path / name).exists() and disk.read_text(path) != text:
+        path = inside.path / name
+        if is_begun and path.exists() and disk.read_text(path) != text:
             message = "belongs to a run with other examples: take another workdir"
             raise InputError(message, path)
         texts[name] = text
     if splits:
+        if "train" not in splits:
+            raise InputError(f"Expected a split 'train', got {', '.join(splits)}")
         values.data.dir = str(folder / "data")
         environment.check_same_config(Workdir(folder), values.to_dict())
     for name, text in texts.items():
@@ -114,7 +121,7 @@ def train(
         main_run(values, folder, config)
     except SystemExit:
         raise KeyboardInterrupt("Stopped; the same call resumes from here") from None
-    return tagging.load(folder)
+    return tagging.load(folder, seed="all" if values.num_seeds > 1 else None)
 
 
 def evaluate(

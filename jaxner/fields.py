@@ -291,7 +291,7 @@ def check_fields(instance: Any) -> None:
 
 def check(name: str, value: Any, hint: Any) -> None:
     """Raises InputError unless a value is allowed; TypeError if JAX traces it."""
-    if "jax" in sys.modules and isinstance(value, sys.modules["jax"].core.Tracer):
+    if (jax := sys.modules.get("jax")) and isinstance(value, jax.core.Tracer):
         remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
         raise TypeError(f"{name} must not be traced: {remedy}")
     if wrong := _problem(value, hint, name):

@@ -75,7 +75,8 @@ def records(
     """
     lines, header = _lines(file, options.encoding, max_line), None
     if format == "conll":
-        lines, header, options = _headed(lines, options)
+        path = getattr(file, "name", None)
+        lines, header, options = _headed(lines, options, path)
         groups = formats.blocks(lines, DOCUMENT_LINE, MAX_TOKENS + 1)
     else:
         groups = ((n, [line]) for n, line in enumerate(lines, 1) if line.strip())
@@ -125,8 +126,13 @@ def _lines(file: Any, encoding: str, most: int) -> Iterator[str]:
             line = text.readline(most + 1)
 
 
-def _headed(lines: Iterator[str], options: Options) -> tuple[Any, str | None, Options]:
-    """Returns all lines, that of a header, and options with its column of tokens."""
+def _headed(
+    lines: Iterator[str], options: Options, path: Any
+) -> tuple[Any, str | None, Options]:
+    """Returns all lines, that of a header, and options with its column of tokens.
+
+    Labels of the input are named gold: readers take the column that is added.
+    """
     skips, begin = formats.without_token(options), []
     for line in lines:
         begin.append(line)
@@ -137,8 +143,10 @@ def _headed(lines: Iterator[str], options: Options) -> tuple[Any, str | None, Op
         return itertools.chain(begin, lines), None, options
     if max(named[2:]) >= 0:
         message = "the header names a column of documents or of sentences: first do "
-        raise InputError(f"{message}jaxner convert IN OUT.conll", line=len(begin))
-    begin[-1] += ("\t" if "\t" in begin[-1] else " ") + formats.LABEL[0]
+        raise InputError(f"{message}jaxner convert IN OUT.conll", path, len(begin))
+    added = formats.LABEL[0]
+    cells = ("gold" if x == added else x for x in formats.cells_of(begin[-1]))
+    begin[-1] = ("\t" if "\t" in begin[-1] else " ").join([*cells, added])
     if options.token_column is None:
         options = dataclasses.replace(options, token_column=named[0])
     return itertools.chain(begin, lines), begin[-1], options

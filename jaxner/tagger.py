@@ -85,8 +85,6 @@ class Tagger:
     def __post_init__(self):
         if isinstance(self.temperature, (bool, int, float, str)):
             fields.check("temperature", self.temperature, fields.Positive)
-            # A trained tagger and a loaded one share compiled programs.
-            object.__setattr__(self, "temperature", jnp.float32(self.temperature))
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:
             _check_sizes(self.model, _sizes(self.vocabulary))

@@ -42,8 +42,7 @@ def test_all_forms_have_the_same_sentences():
         pandas.DataFrame(flat, columns=["sentence", "word", "label"]),
     ):
         assert read(data) == ROWS
-    whole = {"tokens": ["No"], "labels": np.array([0])}
-    assert read([whole]) == [(["No"], ["O"])]
+    assert read([{"tokens": ["No"], "labels": np.array([0])}]) == [(["No"], ["O"])]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +56,8 @@ def test_all_forms_have_the_same_sentences():
         ([{"tokens": ["No"], "kind": ["O"]}], {}, "got tokens, kind"),
         ([{"word": "No", "label": "O"}], {}, "Expected a column sentence"),
         ({"training": ROWS}, {}, "Unknown split 'training'"),
+        ({"validation": ROWS}, {}, "Expected a split 'train', got dev"),
+        (ROWS, {"data.dir": "x"}, "go with files, not with examples"),
         (ROWS, {"dev": "x"}, "Expected examples, got a str"),
         (".", {"dev": ROWS}, "put their files into the folder"),
         (ROWS, {"epochs": 3}, "Unknown option"),
@@ -117,6 +118,6 @@ def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         jaxner.train("grn:head=softmax", splits, workdir=tmp_path / "b", test=ROWS)
     assert seen["config"].model.head.name == "softmax"
-    written = {path.name for path in (tmp_path / "b" / "data").iterdir()}
-    assert written == {"train.jsonl", "dev.jsonl", "test.jsonl"}
+    files = {"train.jsonl", "dev.jsonl", "test.jsonl"}
+    assert {path.name for path in (tmp_path / "b" / "data").iterdir()} == files
     assert seen["config"].data.split_dev is None

@@ -66,9 +66,10 @@ def test_columns_are_kept_and_get_one_more():
     assert written(text, "conll", "conll", comments="# ") == expected
     (record,) = records("1 a\n2 b\n", "conll", token_column=-1)
     assert record.pieces[0].tokens == ("a", "b")
-    text = "\n1 Token label\n1 a O\n2 b O\n"
-    expected = "1 Token label labels\n1 a O O\n2 b O B-X\n\n"
-    assert written(text, "conll", "conll") == expected
+    for old, kept in (("label", "label"), ("labels", "gold")):
+        text = f"\n1 Token {old}\n1 a O\n2 b O\n"
+        expected = f"1 Token {kept} labels\n1 a O O\n2 b O B-X\n\n"
+        assert written(text, "conll", "conll") == expected
     with pytest.raises(InputError, match="jaxner convert"):
         records("doc word tag\n1 a O\n", "conll")
 

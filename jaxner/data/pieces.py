@@ -37,8 +37,7 @@ class PieceTokenizer:
 
     Raises:
         ImportError: The library is not installed.
-        InputError: It cannot read the content; no piece stands for what is unknown; or
-            windows have no room.
+        InputError: It cannot read the content, or windows have no room.
     """
 
     json: str
@@ -50,7 +49,6 @@ class PieceTokenizer:
             raise InputError(
                 f"Expected windows of more than {special} pieces, got {self.max_length}"
             )
-        self.split([""])  # fails unless a piece stands for what is unknown
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
@@ -203,7 +201,9 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
                     part["add_prefix_space"] = True
                 if part.get("type") == "Metaspace":
                     part |= {"add_prefix_space": True, "prepend_scheme": "always"}
-            return PieceTokenizer(json.dumps(content, ensure_ascii=False), max_length)
+            cut = PieceTokenizer(json.dumps(content, ensure_ascii=False), max_length)
+            cut.split([""])  # fails unless a piece stands for what is unknown
+            return cut
         path = listed
         if path.is_file():
             vocab = disk.read_text(path).removesuffix("\n").split("\n")

@@ -208,7 +208,8 @@ def init(model: Model, key: Array) -> Weights:
     except TypeError:  # a module of your own holds an array
         return _drawn(model, key)
     is_set = _EFFORT in os.environ.get("XLA_FLAGS", "")
-    if is_set or isinstance(key, Tracer):  # inside of another program
+    # Inside of another program, arrays are traced; there, options are not allowed.
+    if is_set or any(isinstance(x, Tracer) for x in (key, jnp.zeros(()))):
         return _drawn_at_once(model, key)
     return _drawn_soon(model, key)
 
