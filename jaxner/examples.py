@@ -50,7 +50,8 @@ def train(
             training split; or a mapping of splits to examples. Without dev, a tenth of
             train is dev.
         workdir: Folder of the run; "~" is your home, as in `data`.
-        dev, test: Examples of these splits, beside those of train.
+        dev: Examples of the dev split, beside those of train.
+        test: Examples of the test split.
         **options: Options of the config, such as `num_epochs=20` or
             `**{"data.vectors": "glove.txt"}`.
 
