@@ -160,13 +160,13 @@ def _programs(recipe: Recipe, place: Placement, is_shared: bool):
 
     def mapped(function, shape, *operands):
         function = functools.partial(function, recipe, shape)
-        *own, frozen, arrays = operands
+        *stacked, frozen, arrays = operands
         if len(operands[-3]) > 1:
-            axes = *(0 for _ in own), None if is_shared else 0, None
+            axes = *(0 for _ in stacked), None if is_shared else 0, None
             return jax.vmap(function, axes, **place.restarts)(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
-        own = jax.tree.map(lambda leaf: leaf[0], own)
-        return jax.tree.map(lambda leaf: leaf[None], function(*own, frozen, arrays))
+        single = jax.tree.map(lambda leaf: leaf[0], stacked)
+        return jax.tree.map(lambda leaf: leaf[None], function(*single, frozen, arrays))
 
     def program(function, out):
         options: Any = {"static_argnums": 0, "donate_argnums": 1, "out_shardings": out}

@@ -256,8 +256,8 @@ def train(
                     for i in active:
                         weights = {"params": place.restart(state.params, i)}
                         weights["frozen"] = place.everywhere(frozen[i])
-                        one = jnp.float32(1)  # as loaded ones have: they share programs
-                        taggers.append(Tagger(weights, model, data.vocabulary, one))
+                        cold = jnp.float32(1)  # as loaded: they share programs
+                        taggers.append(Tagger(weights, model, data.vocabulary, cold))
                     tokens = [example.tokens for example in data.dev.examples]
                     sides = [labels_of(params, data.dev) for params in taggers]
                     scores = [task.score(tokens, *side) for side in sides]
