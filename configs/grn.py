@@ -32,6 +32,7 @@ from jaxner import configuration, families
     elmo=False,
 )
 def get_config(config, arg):
+    """Sets the options."""
     families.chen(config)
     if arg.elmo:
         config.data.contextual = "elmo/{split}.hdf5"

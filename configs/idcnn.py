@@ -62,6 +62,7 @@ SETTINGS = families.table(
     dr=True,
 )
 def get_config(config, arg):
+    """Sets the options."""
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     if arg.document:
         variant = "document"
