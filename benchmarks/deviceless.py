@@ -1,15 +1,16 @@
-"""Compiles for an H100 and for TPU v5e pods, without either, and counts the kernels.
+r"""Compiles for an H100 and for TPU v5e pods, without either, and counts the kernels.
 
     python3.13 -m venv .deviceless
     .deviceless/bin/python -m pip install -e '.[deviceless]'
-    .deviceless/bin/python -m benchmarks.deviceless --json deviceless.jsonl --write
-    .deviceless/bin/python -m benchmarks.deviceless --orders
+    .deviceless/bin/python -m benchmarks.deviceless --json results/deviceless.jsonl
+    .deviceless/bin/python -m benchmarks.deviceless --json results/deviceless.jsonl \
+      --orders --write
 
 It needs CPython 3.12 or newer. Each row, a line of JSON, is a program of one system: a
 training step on a batch, or a call that tags it, with weights drawn at random. The
 sentences, of up to 26 tokens, come from the embedded corpus, and are split between the
-chips, at least one for each. Rows that the file has are not compiled again, but for
-those with an error; `--write` puts the table into docs/speed.md.
+chips, at least one for each. Rows of the file are compiled again only after an error:
+when a model changes, delete it. `--write` puts its tables into docs/speed.md.
 
 Small models are bound by the launches of kernels, so these are counted: a loop counts
 its body times its trips. "MB" is what lies on each device. "estimate, ms", on an H100
@@ -19,9 +20,9 @@ memory's bandwidth. "compiled, s" is processor time.
 `--targets here` also runs each program, on this machine's device, be it a CPU: "ms" is
 the time of a call, "launched" the kernels that the profiler saw in it, on a GPU.
 
-`--orders` sets the papers' ratios of speed, from `reproduce/figures.toml`, beside the
-ratios of kernels on an H100 or, here, of time, in batches of 128 sentences (training:
-10); a document has eight. The number of labels is that of the paper's corpus.
+`--orders` sets the papers' ratios of speed, from `reproduce/figures.toml`, beside those
+of kernels on an H100 or, here, of time, with as many types as the paper's corpus and
+batches of its size, or of 128 sentences; a document has eight.
 """
 
 from __future__ import annotations
@@ -88,20 +89,20 @@ PODS = {1: "1x1", 8: "2x4", 64: "8x8", 256: "16x16"}
 HERE = "here"
 CHIPS = {HERE: 1, "h100": 1, **{f"v5e-{n}": n for n in PODS}}
 TARGETS = [*CHIPS][1:]
-# In half of the time; XLA then leaves arrays in a TPU's main memory, without copies to
-# the memory on the chip.
-_TPU: Any = {"optimization_level": "O1"}
+# These save time. A TPU's arrays then stay in its main memory, without copies to the
+# memory on the chip; an H100's kernels are as many, but slower.
+_QUICK: Any = {"tpu": {"optimization_level": "O1"}}
+_QUICK["cuda"] = {"xla_backend_optimization_level": 0}
 BATCHES = {"train": (10, 32, 128), "tag": (1, 32, 128)}
 LONGEST = 26  # tokens of a sentence
 _LAUNCH, _BANDWIDTH = 2.5e-3, 3.35e9  # of an H100: ms, bytes a ms
 KEY = ("table", "system", "mode", "batch", "target", "jax")  # of a row
 PAGE = measure.ROOT / "docs" / "speed.md"
-BEGIN, END = "<!-- benchmarks.deviceless -->\n", "<!-- /benchmarks.deviceless -->\n"
-_UNITS = ("kernels", "MB", "collectives", "collective MB")
+_UNITS = ("kernels", "MB", "estimate, ms", "collectives", "collective MB")
 COLUMNS = {
-    "H100: train 32": ("train", 32, "h100", *_UNITS[:2]),
-    "tag 128": ("tag", 128, "h100", *_UNITS[:2]),
-    **{f"v5e-{n}": ("train", max(n, 128), f"v5e-{n}", *_UNITS[: n + 1]) for n in PODS},
+    "H100: train 32": ("train", 32, "h100", *_UNITS[:3]),
+    "tag 128": ("tag", 128, "h100", *_UNITS[:3]),
+    **{f"v5e-{n}": ("train", max(n, 128), f"v5e-{n}", *_UNITS[: n + 2]) for n in PODS},
 }
 """What the table shows: a program, and its units."""
 # Operations of a program that start no kernel; of an asynchronous one, the start does.
@@ -111,7 +112,6 @@ _COLLECTIVES = {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"}
 _COLLECTIVES |= {"collective-permute"}
 _OPERATION = re.compile(r"\s+(?:ROOT )?%?[\w.\-]+ = (.*?) ([a-z][\w\-]*)\(")
 _CALLED = re.compile(r"(?:body|calls|to_apply|\w+_computations?)=(\{.*?\}|[%\w.\-]+)")
-_BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s64": 8, "f64": 8}
 
 
 def count(text: str) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def count(text: str) -> dict[str, Any]:
             return int(known[1])
         # A TPU's program compares the number of the trip with a constant.
         condition = whole(re.findall(r"condition=%?([\w.\-]+)", line)[0])
-        return max(map(int, re.findall(r" constant\((\d+)\)", condition)), default=1)
+        return max(map(int, re.findall(r" constant\((\d+)\)", condition)))
 
     def whole(name: str) -> str:
         return "".join(x + "".join(map(whole, called(x))) for x in bodies[name])
@@ -169,8 +169,8 @@ def count(text: str) -> dict[str, Any]:
 def _size(shapes: str) -> int:
     """Returns the bytes of the arrays in the text of a type."""
     return sum(
-        _BYTES.get(kind, 4) * math.prod(map(int, filter(None, sizes.split(","))))
-        for kind, sizes in re.findall(r"([a-z]+\d*)\[([\d,]*)\]", shapes)
+        int(bits or 8) // 8 * math.prod(map(int, filter(None, sizes.split(","))))
+        for bits, sizes in re.findall(r"[a-z](\d*)\[([\d,]*)\]", shapes)  # pred: 8 bits
     )
 
 
@@ -178,12 +178,10 @@ def compile_for(function: Any, target: str, *args: Any) -> Any:
     """Returns a program for a target; argument 1, the batch, is split on its chips."""
     if target == HERE:
         return jax.jit(function).lower(*args).compile()
+    chosen: Any = ("tpu", f"v5e:{PODS[CHIPS[target]]}", {})
     if target == "h100":
-        platform, name, changes = "cuda", "gpu", None
-        options = {"topology": "1x1x1", "target_config": H100}
-    else:
-        platform, name, changes = "tpu", f"v5e:{PODS[CHIPS[target]]}", _TPU
-        options = {}
+        chosen = ("cuda", "gpu", {"topology": "1x1x1", "target_config": H100})
+    platform, name, options = chosen
     devices = topologies.get_topology_desc(name, platform, **options).devices
     chips = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
 
@@ -197,7 +195,7 @@ def compile_for(function: Any, target: str, *args: Any) -> Any:
         for i, arg in enumerate(args)
     ]
     traced = jax.jit(function).trace(*shapes)
-    return traced.lower(lowering_platforms=(platform,)).compile(changes)
+    return traced.lower(lowering_platforms=(platform,)).compile(_QUICK[platform])
 
 
 def measure_here(program: Any, args: Sequence[Any], calls: int = 50) -> dict[str, Any]:
@@ -290,17 +288,17 @@ def _figures(text, names, changes, *, mode, batch, target, **_: Any) -> dict[str
 def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
     """Yields what to compile: figures of a row, and arguments of `programs`."""
     if options.orders:
+        target = HERE if HERE in options.targets else "h100"
         for key, table in [*ORDERS.items()][: 1 if options.quick else None]:
-            target = HERE if HERE in options.targets else "h100"
-            about = {"table": key, "mode": table["mode"], "target": target}
-            about["batch"] = {"train": 10, "tag": 128}[table["mode"]]
-            rows = {name: x for name, x in table["values"].items() if "config" in x}
             names = [f"T{i}" for i in range(table["num_types"])]
-            for name, x in [*rows.items()][: 2 if options.quick else None]:
-                ratio = x["speed"] / next(iter(rows.values()))["speed"]
-                program = x["config"], names, x.get("options", {})
-                about |= {"published": ratio, "system": name, "jax": jax.__version__}
-                yield dict(about), program
+            systems = [*table["values"].items()]
+            for name, x in systems[: 2 if options.quick else None]:
+                about = {"table": key, "system": name, "mode": table["mode"]}
+                about |= {"batch": table.get("batch", 128), "target": target}
+                about |= {"published": x["speed"] / systems[0][1]["speed"]}
+                if "config" in x:
+                    program = x["config"], names, x.get("options", {})
+                    yield about | {"jax": jax.__version__}, program
         return
     triples = itertools.product(options.systems, options.targets, options.modes)
     for system, target, mode in triples:
@@ -311,21 +309,34 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
             yield about | {"jax": jax.__version__}, (SYSTEMS[system], CONLL_TYPES, {})
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Returns the main figures of each system as a table in Markdown."""
+def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Returns the page's tables, of programs and of the papers' orders, in Markdown."""
     found = {tuple(x[k] for k in KEY[1:-1]): x for x in rows if "table" not in x}
 
     def cell(system: str, mode: str, batch: int, target: str, *units: str) -> str:
         row = found.get((system, mode, batch, target), {})
         return ", ".join(measure.show(row[unit]) for unit in units if unit in row)
 
-    lines = [["system", *COLUMNS], ["---"] * (1 + len(COLUMNS))]
-    lines += [[x, *(cell(x, *column) for column in COLUMNS.values())] for x in SYSTEMS]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    programs = [["system", *COLUMNS]]
+    programs += [
+        [x, *(cell(x, *column) for column in COLUMNS.values())] for x in SYSTEMS
+    ]
+    orders = [["paper", "systems: published, by kernels"]]
+    for key, x in ORDERS.items():
+        cells = (
+            f"{row['system']}: {row['published']:#.3g}, {row['by kernels']:#.3g}"
+            for row in rows
+            if row.get("table") == key and "by kernels" in row
+        )
+        orders.append([f"{x['paper']}, {x['source']}", "; ".join(cells)])
+    texts = {"programs": programs, "orders": orders}
+    for lines in texts.values():
+        lines.insert(1, ["---"] * len(lines[0]))
+    return {k: "".join(f"| {' | '.join(x)} |\n" for x in v) for k, v in texts.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Compiles in other processes; prints and stores each row as a line of JSON."""
+    """Compiles in other processes; prints and stores each row; fails after errors."""
     made = measure.parser(__doc__)
     made.add_argument("--systems", nargs="+", choices=SYSTEMS)
     made.add_argument("--targets", nargs="+", choices=(HERE, *TARGETS), default=TARGETS)
@@ -346,8 +357,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for new in pool.map(row, todo):
             rows.append(new)
             if options.orders:  # relative to the table's first system
-                tables = (x for x in rows if x.get("table") == new["table"])
-                first = next((x for x in tables if x["published"] == 1), {})
+                same = (x for x in rows if x.get("table") == new["table"])
+                first = next((x for x in same if x["published"] == 1), {})
                 for unit in {"kernels", "ms"} & first.keys() & new.keys():
                     new[f"by {unit}"] = first[unit] / new[unit]
             print(json.dumps(new, ensure_ascii=False), flush=True)
@@ -355,8 +366,13 @@ def main(argv: Sequence[str] | None = None) -> None:
                 lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in rows)
                 disk.write_text(Path(options.json), "".join(lines))
     if options.write:
-        old, new = PAGE.read_text("utf-8"), f"{BEGIN}\n{table(rows)}\n{END}"
-        disk.write_text(PAGE, re.sub(f"(?s){BEGIN}.*{END}", new, old))
+        page = PAGE.read_text("utf-8")
+        for name, text in tables(rows).items():
+            ends = f"(?s)(<!-- {name} -->\n).*(<!-- /{name} -->)"
+            page = re.sub(ends, rf"\1\n{text}\n\2", page)
+        disk.write_text(PAGE, page)
+    if flaws := sum("error" in row for row in rows):
+        raise SystemExit(f"{flaws} rows have an error")
 
 
 if __name__ == "__main__":

@@ -179,31 +179,6 @@ class Worker(subprocess.Popen):
         return int(peak[1]) / 1024 if peak else None
 
 
-def race(
-    mode: str,
-    systems: Iterable[str],
-    options: Any,
-    texts: Sequence[Sequence[Any]],
-    rivals: Mapping[str, Callable[[], Any]] | None = None,
-    **task: Any,
-) -> tuple[dict[str, Timing], dict[str, float | None]]:
-    """Returns the timings of all, and peak memory of our systems, in workers.
-
-    `texts` has the sentences to train on and, if others than a few, those to tag.
-    """
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        write_corpus(folder, *texts)
-        task |= {"corpus": str(folder), "quick": options.quick}
-        ours = {}
-        for name in systems:
-            for suffix, tree in options.trees.items():
-                worker = Worker(tree, mode, config=SYSTEMS[name], **task)
-                ours[f"{name}{suffix}"] = stack.enter_context(worker)
-        timings = compare({**ours, **(rivals or {})}, options.rounds)
-        return timings, {name: worker.peak_mb() for name, worker in ours.items()}
-
-
 def beside_peers(
     mode: str, doc: str | None, batches: list[int], argv: Sequence[str] | None
 ) -> None:
@@ -229,8 +204,19 @@ def beside_peers(
     about = f"{options.dataset}, {len(sentences):,} sentences, {count:,} tokens"
     for batch in options.batch:
         theirs = peers.runs(rivals, batch, sentences if mode == "tag" else None)
-        task = mode, options.systems, options, texts
-        timings, memory = race(*task, theirs, batch=batch, changes=changes)
+        task: Any = {"batch": batch, "changes": changes, "quick": options.quick}
+        with contextlib.ExitStack() as stack:
+            task["corpus"] = stack.enter_context(tempfile.TemporaryDirectory())
+            write_corpus(Path(task["corpus"]), *texts)
+            ours = {
+                f"{name}{suffix}": stack.enter_context(
+                    Worker(tree, mode, config=SYSTEMS[name], **task)
+                )
+                for name in options.systems
+                for suffix, tree in options.trees.items()
+            }
+            timings = compare({**ours, **theirs}, options.rounds)
+            memory = {name: worker.peak_mb() for name, worker in ours.items()}
         table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
         for row in table:
             row["peak, MiB"] = memory.get(row["system"])

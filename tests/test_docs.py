@@ -105,7 +105,7 @@ def pages_with(language, *slow):
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_have_only_blocks_that_are_run(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    known = {"sh", "python", "diff", "text", "bibtex", "js"}  # js: see test_onnx
+    known = {"sh", "python", "diff", "text", "bibtex"}
     blocks = blocks_of(page)
     assert {block.language for block in blocks} <= known
     assert len(re.findall(r"^\s*```", text, re.MULTILINE)) == 2 * len(blocks)
@@ -196,8 +196,7 @@ def fake_data(folder):
         ]
         words.update(token for rows in text for token, _ in rows)
         documents = [1 + number // 4 for number in range(len(text))]
-        file = folder / "conll2003" / f"{split}.conll"
-        formats.write_columns(file, text, documents)
+        formats.write_columns(folder / "conll2003" / f"{split}.conll", text, documents)
     values = np.random.default_rng(0).normal(size=(len(words), 100)).round(3)
     rows = zip(sorted(words), values, strict=True)
     lines = [" ".join([word, *map(str, row)]) + "\n" for word, row in rows]

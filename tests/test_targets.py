@@ -68,8 +68,10 @@ def test_a_long_chain_stays_exact_in_float32():
         chain, mask = stack([random_chain(2000, seed=0)]), jnp.ones((1, 2000), bool)
         exact = answers(inference, chain, mask)
     chain = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), chain)
-    total, _, marginals, labels = answers(tree, chain, mask)
+    total, gradient, marginals, labels = answers(tree, chain, mask)
     np.testing.assert_allclose(total, exact[0], rtol=1e-6)
+    for ours, theirs in zip(gradient, exact[1], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(marginals, exact[2], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(labels, exact[3])
 

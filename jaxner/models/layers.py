@@ -482,8 +482,8 @@ def bilstm(
         cells = jax.tree.map(jnp.concatenate, (carry, kernel, state_mask))
         is_known = isinstance(mask.shape[0], int)  # only such a scan can be unrolled
         # A divisor leaves no tokens over; a loop with one turn is none.
-        divisors = (n for n in range(8, 33) if is_known and mask.shape[0] % n == 0)
-        unroll = max(divisors, default=8 if is_known else 1)
+        divisors = (n for n in range(8, 33) if mask.shape[0] % n == 0)
+        unroll = max(divisors, default=8) if is_known else 1
         scan = functools.partial(lstm_scan, unroll=unroll)
         run: Any = jax.vmap(scan, (0, 1, 0, 1, 0), (1, 0))
         outputs, end = run(cells[0], gates, cells[1], masks, cells[2])
