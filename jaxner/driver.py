@@ -29,6 +29,7 @@ from jaxner.types import Sentence
 _TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
 _CHARS = 1 << 17
 _FEW_WORDS = 1 << 8
+_LONG_TEXT = 1 << 10  # sentences for which compiling costs more than padding
 # Characters of short words, which most are, and of long words.
 _SHORT_WORD, _LONG_WORD = 12, 24
 _LONG_SHARE = 8  # a batch reads one in so many words apart
@@ -175,11 +176,12 @@ def _batches(
     near = None if mesh is None else devices.own_parts(mesh)
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
     platform = devices.platform_of(weights)
-    most, fills = _TOKENS.get(platform, 1 << 12) // passes, platform != "cpu"
+    most, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
+    fills = not is_cpu or len(sentences) >= _LONG_TEXT
     for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
         here = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
-        if words > _FEW_WORDS and not fills:
+        if is_cpu and words > _FEW_WORDS:
             # In large batches, half of the tokens are padding or repeated words.
             if sum(len(s.chars) for s in here) <= words // 2:
                 words //= 2
@@ -210,8 +212,8 @@ def plan(
     `sizes` are tokens, and characters of the longest word. `most` is the maximum number
     of positions in a batch of several sentences, on each of `parts` devices. A batch
     has as many rows as there are sentences of its size; or, if it `fills`, as there are
-    in all: on accelerators, where compiling and launching cost more than padding. Rows
-    are powers of 2, 4, …: with more `doublings` from one to the next, fewer programs.
+    in all: more padding, but fewer programs to compile and fewer calls. Rows are powers
+    of 2, 4, …: with more `doublings` from one to the next, fewer programs.
     """
     least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
     rounded = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]

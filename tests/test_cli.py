@@ -13,7 +13,8 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from jaxner import cache, cli, load
+from jaxner import cache, cli, load, tagging
+from jaxner.commands import evaluate
 from tests.tiny import output_of
 from tests.training.runs import write_vectors
 
@@ -210,9 +211,6 @@ def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
 
 
 def test_choices_that_commands_repeat_are_those_of_the_library():
-    from jaxner import tagging
-    from jaxner.commands import evaluate
-
     hint = typing.get_type_hints(evaluate.evaluate)["decoding"]
     assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
 

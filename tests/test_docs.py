@@ -29,8 +29,6 @@ MODULES = [
     *("benchmarks.measure", "reproduce.plan", "reproduce.queue", "reproduce.tables"),
     *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
 ]
-
-
 EXPERIMENTS = ("jaxner.analysis.", "jaxner.answers.temperature", "jaxner.examples")
 EXPERIMENTS += ("jaxner.training.probing",)
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}

@@ -88,7 +88,6 @@ def test_under_jit_and_vmap(params, sentences):
 
 
 def test_loading_twice_traces_once(params, finished):
-    """A second load is equal and compiles nothing again."""
     tag = jax.jit(lambda *inputs: jaxner.tag(*inputs))
     for tagger in (params, jaxner.load(finished)):
         tag(tagger, jaxner.encode(params, [["Rome", "wins"]]))
@@ -96,7 +95,6 @@ def test_loading_twice_traces_once(params, finished):
 
 
 def test_texts_are_not_taken_for_tokens(params):
-    """A list of two texts was tagged as one sentence of two tokens."""
     texts = ["Milan beat Ajax.", "Rain fell in Rome."]
     for door in (jaxner.tag, jaxner.marginals, jaxner.n_best, jaxner.encode):
         for tokens in (texts, [texts], [[texts[0]], ["Rome"]], ["Rome", "a\nb"]):
@@ -164,6 +162,12 @@ def test_an_accelerator_compiles_few_shapes():
 
     assert len(shapes(3250) | shapes(3453)) <= 8
     assert [*driver.plan([(5, 4)], 64, fills=True)] == [((8, 24), 1, [0])]
+
+
+def test_a_long_text_has_one_number_of_rows_for_each_length(params, sentences):
+    rows = driver.encoded(params, sentences * 100, None)
+    shapes = {x.words.shape for _, x in driver._batches(rows, params.weights, 1)}
+    assert len({length for _, length in shapes}) == len(shapes)
 
 
 def test_an_accelerator_tags_as_a_cpu(params, sentences, labels, monkeypatch):
