@@ -209,7 +209,7 @@ def test_a_run_is_trained_stopped_and_resumed(corpus, tmp_path):
     folder.mkdir(parents=True)
     small = {**tiny.SMALL, "data.dir": corpus, "num_epochs": 3}
     flags = [f"--config.{option}={value}" for option, value in small.items()]
-    status, _ = train(JOBS[0], flags, folder, 5.0)
+    status, _ = train(JOBS[0], flags, folder, 2.0)
     assert status in (143, -signal.SIGTERM)
     status, last = train(JOBS[0], flags, folder, float("inf"))
     assert status == 0, last
