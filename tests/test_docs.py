@@ -36,14 +36,12 @@ TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 
 
 def examples_of(name):
-    """The lines of a module that its docstrings' examples run."""
     file = Path(importlib.util.find_spec(name).origin)
     lines = file.read_text(encoding="utf-8").splitlines()
     return "\n".join(x for x in lines if x.strip().startswith((">>> ", "... ")))
 
 
 def is_slow(name):
-    """Whether a module's examples score splits, or compile UANet."""
     return "runs/uanet" in examples_of(name) or name.startswith(EXPERIMENTS)
 
 
@@ -103,7 +101,7 @@ def pages_with(language, *slow):
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_have_only_blocks_that_are_run(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    known = {"sh", "python", "diff", "text", "bibtex"}
+    known = {"sh", "python", "diff", "text", "bibtex", "js"}  # js: see test_onnx
     blocks = blocks_of(page)
     assert {block.language for block in blocks} <= known
     assert len(re.findall(r"^\s*```", text, re.MULTILINE)) == 2 * len(blocks)

@@ -199,3 +199,9 @@ def site(tmp_path_factory):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+def test_the_page_of_the_docs_shows_the_function_of_the_example():
+    page = (EXAMPLE.parents[1] / "docs" / "deploy.md").read_text("utf-8")
+    _, text = (EXAMPLE / "tagger.js").read_text("utf-8").split("const argmax")
+    assert f"```js\nconst argmax{text}```\n" in page
