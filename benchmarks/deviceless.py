@@ -311,10 +311,10 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
 
 def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Returns the page's tables, of programs and of the papers' orders, in Markdown."""
-    found = {tuple(x[k] for k in KEY[1:-1]): x for x in rows if "table" not in x}
+    by_key = {tuple(x[k] for k in KEY[1:-1]): x for x in rows if "table" not in x}
 
     def cell(system: str, mode: str, batch: int, target: str, *units: str) -> str:
-        row = found.get((system, mode, batch, target), {})
+        row = by_key.get((system, mode, batch, target), {})
         return ", ".join(measure.show(row[unit]) for unit in units if unit in row)
 
     programs = [["system", *COLUMNS]]

@@ -32,6 +32,7 @@ def test_strings_in_strings_out(params, sentences, labels):
     assert jaxner.tag(params, sentences[0]) == labels[0]
     assert jaxner.tag(params, tuple(sentences[0])) == labels[0]
     assert jaxner.tag(params, np.array(sentences[0])) == labels[0]
+    # A tagger of sentences needs no documents.
     assert jaxner.tag(params, sentences, documents=[0] * len(sentences)) == labels
 
 

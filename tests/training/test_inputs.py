@@ -113,13 +113,13 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
 def test_files_are_scored_and_old_types_are_kept_by_vectors(
     vector_run, vectors, short, evaluated, monkeypatch
 ):
-    file, own = short / "dev.conll", ("--contextual", vectors / "dev.npz")
-    scores = evaluated("--workdir", vector_run, "--data", file, *own)
+    file, vectors_of_dev = short / "dev.conll", ("--contextual", vectors / "dev.npz")
+    scores = evaluated("--workdir", vector_run, "--data", file, *vectors_of_dev)
     dev = Workdir(vector_run).read_json("result.json")["dev"]
     assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
     for wrong in (
         ("--data", file, "--contextual", vectors / "test.npz"),  # of another text
-        *(("--data", file), own),
+        *(("--data", file), vectors_of_dev),
     ):
         with pytest.raises(ValueError, match=r"vectors|contextual"):
             evaluated("--workdir", vector_run, *wrong)
@@ -161,13 +161,13 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3}
     options["vectors_on_device"] = "device" in kind
     corpus, encoded = corpus_of(config, **options)
-    own = corpus.batches.epoch(0, 0)  # what a loop of one's own gets
+    epoch = corpus.batches.epoch(0, 0)  # what a loop of one's own gets
     for size, block in itertools.chain(*(blocks for blocks, _ in corpus.epoch([0], 0))):
         block = jax.tree.map(lambda array: array[0], block)
         batch, _ = training_corpus.take(corpus.arrays, block, size)
         batch = jax.tree.map(np.asarray, batch)
         shape = jax.tree.map(np.shape, batch)
-        jax.tree.map(np.testing.assert_array_equal, next(own)[0].pieces, batch.pieces)
+        jax.tree.map(np.testing.assert_array_equal, next(epoch)[0].pieces, batch.pieces)
         assert shapes.setdefault(size, shape) == shape
         members = [encoded[i] for i in block.rows if i < len(encoded)]
         count += len(members)
