@@ -6,8 +6,8 @@ Flair     `SequenceTagger`: trained random word vectors of 100 dimensions, Flair
           character BiLSTM, BiLSTM-CRF of 200; a plain loop over `forward_loss`
 spaCy     a blank English pipeline with `ner` and its default HashEmbedCNN
 
-PyTorch and Flair train on batches of similar length, their fastest form, and have one
-thread or all, whichever is faster.
+PyTorch and Flair train on batches of similar length, their fastest form, on a GPU if
+there is one, else with one thread or all, whichever is faster.
 """
 
 from __future__ import annotations
@@ -27,18 +27,15 @@ Sentences = Sequence[tuple[Sequence[str], Sequence[str]]]
 def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
     """Returns a run with one thread of PyTorch's or all, whichever is faster."""
     torch: Any = importlib.import_module("torch")
+    if torch.cuda.is_available():
+        return run
 
     def seconds(threads: int) -> float:
         torch.set_num_threads(threads)
         return min(timeit.repeat(run, number=1, repeat=3))
 
     best = min({1, len(os.sched_getaffinity(0))}, key=seconds)
-
-    def threaded() -> Any:
-        torch.set_num_threads(best)
-        return run()
-
-    return threaded
+    return lambda: (torch.set_num_threads(best), run())
 
 
 class TorchPeer:
@@ -60,6 +57,7 @@ class TorchPeer:
             self.loss(self.examples[start : start + batch]).backward()
             clip(self.net.parameters(), 5.0)
             self.optimizer.step()
+        next(self.net.parameters()).sum().item()  # waits for a GPU
 
 
 class PyTorch(TorchPeer):
@@ -92,7 +90,8 @@ class PyTorch(TorchPeer):
             "emissions": nn.Linear(400, len(self.labels)),
             "crf": crf.CRF(len(self.labels), batch_first=True),
         }
-        self.net = nn.ModuleDict(parts)
+        self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
+        self.net = nn.ModuleDict(parts).to(self.device)
         rates = {"lr": 0.02, "momentum": 0.9}
         self.optimizer = self.torch.optim.SGD(self.net.parameters(), **rates)
         self.examples = sorted(map(self._encode, train), key=lambda s: len(s[0]))
@@ -120,7 +119,9 @@ class PyTorch(TorchPeer):
             for _, chars, _ in encoded
             for word in chars + [[]] * (length - len(chars))
         ]
-        chars = torch.tensor(rows)  # [B · T, C]
+        mask = torch.arange(length)[None] < lengths[:, None]
+        tensors = words, torch.tensor(rows), labels, mask  # rows: [B · T, C]
+        words, chars, labels, mask = (x.to(self.device) for x in tensors)
         filtered = net["filters"](net["chars"](chars).transpose(1, 2))
         filtered = filtered.masked_fill((chars == 0)[:, None], -1e4).amax(dim=2)
         features = [net["words"](words), filtered.reshape(count, length, 30)]
@@ -132,7 +133,6 @@ class PyTorch(TorchPeer):
             hidden, _ = unpack(outputs, batch_first=True, total_length=length)
         else:
             hidden, _ = net["lstm"](x)
-        mask = torch.arange(length)[None] < lengths[:, None]
         return net["emissions"](net["dropout"](hidden)), labels, mask
 
     def loss(self, chosen: Sequence[Any]) -> Any:
