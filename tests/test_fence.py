@@ -5,8 +5,9 @@ A change that breaks one of these tests breaks a promise to users: saved runs lo
 answer the same, the systems of the tables have the same weights and the same losses,
 and no public name, command or option is lost. Of systems that differ only in rates and
 in numbers of layers, blocks or units, one stands for all; five of a later day have
-weights alone. The fast tests take a few; whoever changes models, training or inference
-runs all: `pytest -m "slow or not slow"`.
+weights alone, and Seq2seq's losses are later, of SGD with momentum. The fast tests take
+a few; whoever changes models, training or inference runs all: `pytest -m "slow or not
+slow"`.
 """
 
 import json
