@@ -223,11 +223,11 @@ def beside_peers(
         report.table(f"{mode}, batch {batch or 'whole'}: {about}", table)
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
+def parser(doc: str | None, dataset: str = "sample") -> argparse.ArgumentParser:
     """Returns a parser with the options of all benchmarks."""
     kind = argparse.RawDescriptionHelpFormatter
     made = argparse.ArgumentParser(description=doc, formatter_class=kind)
-    made.add_argument("--dataset", default="sample", help="a known corpus")
+    made.add_argument("--dataset", default=dataset, help="a known corpus")
     made.add_argument("--limit", type=int, default=0, help="sentences; 0 for all")
     made.add_argument("--rounds", type=int, default=7)
     made.add_argument("--json", metavar="FILE", help="file for the tables")

@@ -25,7 +25,7 @@ Sentences = Sequence[tuple[Sequence[str], Sequence[str]]]
 
 
 def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns a run with one thread of PyTorch's or all, whichever is faster."""
+    """Returns a run with one thread or all, whichever is faster; without a GPU."""
     torch: Any = importlib.import_module("torch")
     if torch.cuda.is_available():
         return run
@@ -35,7 +35,7 @@ def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
         return min(timeit.repeat(run, number=1, repeat=3))
 
     best = min({1, len(os.sched_getaffinity(0))}, key=seconds)
-    return lambda: (torch.set_num_threads(best), run())
+    return lambda: torch.set_num_threads(best) or run()
 
 
 class TorchPeer:

@@ -8,8 +8,8 @@ A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003
 
 A BiLSTM reads the words, an LSTM the labels so far (in training, the gold labels). We
 only have the abstract (IJCAI 2018), so the formulas and all sizes are ours (see
-`jaxner.models.seq2seq`); other settings are those of UANet's first stage, momentum and
-clipped gradients included. Clipped without momentum, as it was once, it hardly learns.
+`jaxner.models.seq2seq`). The optimizer is that of UANet's draft; with clipped gradients
+and no momentum, as before, it learns far more slowly. The rest is NCRF++'s.
 
 After the colon: the data set, and
 

@@ -252,8 +252,9 @@ def test_pages_hold_the_tables_as_they_are_made():
         text = (ROOT / page).read_text("utf-8")
         assert tables.inserted(text, table) == text, tables.COMMAND
     known = json.loads((RESULTS.folder / "bootstrap.json").read_text())
-    report = (ROOT / "results" / "README.md").read_text("utf-8")
-    assert tables.report(KNOWN, lines, known, costs) == report, tables.COMMAND
+    report, new = (ROOT / "results" / "README.md").read_text("utf-8"), {**known}
+    assert tables.report(KNOWN, lines, new, costs) == report, tables.COMMAND
+    assert new == known
 
 
 def test_the_report_has_settings_failures_and_systems_of_equal_vectors():
@@ -291,19 +292,19 @@ def judged(better, worse, *compared, claims=1):
 
 def test_verdicts_by_runs():
     high, low = (91.0, 91.1, 91.2), (90.0, 90.1, 90.2)
-    assert judged(high, low) == ["+1.00", "3, 3", "< 0.001 (Welch)", "holds"]
-    assert judged(low, high)[3] == "does not hold"
-    assert judged(high, (90.0, 91.5, 92.0))[3] == "not yet decidable"
-    assert judged((90.0,), ()) == ["", "1, 0", "", "not yet decidable"]
+    assert judged(high, low) == ["+1.00", "3, 3", "< 0.001 (Welch)", "0.000", "holds"]
+    assert judged(low, high)[4] == "does not hold"
+    assert judged(high, (90.0, 91.5, 92.0))[4] == "undecided"
+    assert judged((90.0,), ()) == ["", "1, 0", "", "", "too few runs"]
     near = (90.75, 90.85, 90.95)
-    assert judged(high, near)[2:] == ["0.038 (Welch)", "holds"]
-    assert judged(high, near, claims=2)[3] == "not yet decidable"  # Holm's correction
+    assert judged(high, near)[2:] == ["0.038 (Welch)", "0.038", "holds"]
+    assert judged(high, near, claims=2)[3:] == ["0.075", "undecided"]
     # One or two runs decide nothing; the difference is always that of all runs.
     row = judged((91.0, 92.0), (90.0,), [91.0], [90.0], 0.01)
-    assert row == ["+1.50", "1, 1", "0.010 (bootstrap, one seed)", "not yet decidable"]
+    assert row == ["+1.50", "1, 1", "0.010 (bootstrap, one seed)", "", "too few runs"]
     assert judged((91.0, 92.0), (90.0,), [91.1], [90.0], 0.01)[1:3] == ["2, 1", ""]
     row = judged((91.0, 91.01), (90.0, 90.01), [91.0, 91.01], [90.0, 90.01], 0.0009)
-    assert row[2:] == ["< 0.001 (bootstrap)", "not yet decidable"]
+    assert row[2:] == ["< 0.001 (bootstrap)", "", "too few runs"]
 
 
 def test_the_bootstrap_needs_no_run_folder(tmp_path):
