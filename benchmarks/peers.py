@@ -25,7 +25,7 @@ Sentences = Sequence[tuple[Sequence[str], Sequence[str]]]
 
 
 def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns a run with one thread or all, whichever is faster; without a GPU."""
+    """Returns a run that has, without a GPU, the faster of one thread and all."""
     torch: Any = importlib.import_module("torch")
     if torch.cuda.is_available():
         return run

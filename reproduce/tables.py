@@ -1,8 +1,7 @@
 """Markdown tables of published figures and of our results, with verdicts on claims.
 
 Holm's correction: "A Simple Sequentially Rejective Multiple Test Procedure",
-Scandinavian Journal of Statistics, 1979. The bootstrap needs the counts of each test
-sentence, which the oldest lines lack: their p values are stored.
+Scandinavian Journal of Statistics, 1979.
 """
 
 from __future__ import annotations
@@ -210,10 +209,7 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
 def verdicts(
     claims: Sequence[Claim], published: Published, lines: Sequence[Line], known: Known
 ) -> list[list[str]]:
-    """Returns a row of each claim of a paper, with the orders that are decided.
-
-    `known` has p values of the bootstrap and figures of its runs, and gets new ones.
-    """
+    """Returns a row of each claim; `known` has p values and gets those of new runs."""
     compared = [_compare(claim, published, lines, known) for claim in claims]
     corrected: dict[float, float] = {}
     for i, p in enumerate(sorted(p for _, _, p in compared if p is not None)):
@@ -223,7 +219,7 @@ def verdicts(
         word = "holds" if gap > 0 else "does not hold"
         if p is None or corrected[p] >= LEVEL:
             word = "too few runs" if p is None else "undecided"
-        row += ["" if p is None else f"{corrected[p]:.3f}", word]
+        row += ["" if p is None else _show(corrected[p]), word]
     return [row for row, _, _ in compared]
 
 
@@ -248,7 +244,7 @@ def _compare(
             runs, p = _bootstrap(sides, runs, rule, known)
             test = "bootstrap, one seed" if min(map(len, runs)) == 1 else "bootstrap"
     if p is not None:
-        value = f"< 0.001 ({test})" if p < 0.001 else f"{p:.3f} ({test})"
+        value = f"{_show(p)} ({test})"
     sizes = f"{len(runs[0])}, {len(runs[1])}"
     row = [*(f"`{name}`" for name in names), claim["where"], difference, sizes, value]
     return row, gap, p if is_decidable else None
@@ -273,6 +269,10 @@ def _bootstrap(
     pairs = zip(stored["figures"], figures, strict=True)
     is_stale = any(set(old) - set(new) for old, new in pairs)
     return (figures, None) if is_stale else (stored["figures"], stored["p"])
+
+
+def _show(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _small(deviation: float) -> str:
