@@ -22,7 +22,8 @@ class InputError(ValueError):
     Attributes:
         message: What was expected and what came; a remedy where one exists.
         path: The file, if there is one.
-        line: Line of the file, from 1.
+        line: Line of the file, from 1; or number of another unit of the file.
+        unit: What `line` counts: lines, records of a JSON array, or documents.
 
     Example:
         >>> str(InputError("expected 4 columns, got 3", "train.conll", 7))
@@ -34,12 +35,16 @@ class InputError(ValueError):
         message: str,
         path: str | os.PathLike[str] | None = None,
         line: int | None = None,
+        unit: str = "line",
     ):
-        super().__init__(message, path, line)  # so that copies keep all fields
-        self.message, self.path, self.line = message, path, line
+        super().__init__(message, path, line, unit)  # so that copies keep all fields
+        self.message, self.path, self.line, self.unit = message, path, line, unit
 
     def __str__(self) -> str:
-        place = ":".join(str(x) for x in (self.path, self.line) if x is not None)
+        number = None if self.line is None or self.unit != "line" else self.line
+        place = ":".join(str(x) for x in (self.path, number) if x is not None)
+        if number != self.line:
+            place += f", {self.unit} {self.line}"
         return f"{place}: {self.message}" if place else self.message
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import warnings
+from pathlib import Path
 
 import jax
 import pytest
@@ -17,46 +18,69 @@ import jaxner
 from jaxner import __main__ as program
 from jaxner import stream, tagging
 from jaxner.data import corpora, formats
+from jaxner.data.formats import RAW
+from jaxner.data.sources import Source
 from jaxner.errors import InputError
 from jaxner.stream import Sink
 
 # --- Reading and writing records -----------------------------------------------------
 
 
-def records(text, format, max_line=200, **options):
-    data = text if isinstance(text, bytes) else text.encode()
-    options = formats.Options(**{"split_sentences": True, **options})
-    return list(stream.records(io.BytesIO(data), format, options, max_line=max_line))
+@pytest.fixture
+def source(file):
+    """A file to tag, whose lines have a limited length."""
+
+    def make(text, max_line=200, **options):
+        options = formats.Options(**{"split_sentences": True, **options})
+        return Source(file(text, "in"), options, has_labels=False, max_line=max_line)
+
+    return make
 
 
-def written(text, format, to, **options):
+@pytest.fixture
+def records(source):
+    """The records of a text, each with its sentences and errors."""
+
+    def read(text, format, **options):
+        texts = source(text, **options)
+        return [(record, *texts.parse(record)) for record in RAW[format](texts)]
+
+    return read
+
+
+@pytest.fixture
+def written(records):
     """The output if each token but the first of a sentence is an entity."""
-    sink, parts = Sink(format, to), []
-    for record in records(text, format, **options):
-        counts = [len(piece.tokens) for piece in record.pieces]
-        labels = [(["O", *["B-X"] * (count - 1)], None) for count in counts]
-        parts.append(sink.text(record, labels))
-    return "".join(parts)
+
+    def write(text, format, to, **options):
+        sink, parts = Sink(format, to), []
+        for record, sentences, _ in records(text, format, **options):
+            counts = [len(sentence.tokens) for sentence in sentences]
+            labels = [(["O", *["B-X"] * (count - 1)], None) for count in counts]
+            parts.append(sink.text(record, sentences, labels))
+        return "".join(parts)
+
+    return write
 
 
-def test_lines_of_text_are_cut_as_entities_cuts_them():
+def test_lines_of_text_are_cut_as_entities_cuts_them(records, written):
     lines = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
-    sources = [(r.line, r.source["text"]) for r in lines]
-    assert sources == [(1, "Rome wins. Ajax too."), (3, "  Yes")]
-    pieces = [(p.start, p.tokens) for p in lines[0].pieces]
+    sources = [(record.line, record.lines) for record, *_ in lines]
+    assert sources == [(1, ["Rome wins. Ajax too."]), (3, ["  Yes"])]
+    pieces = [(p.start, p.tokens) for p in lines[0][1]]
     assert pieces == [(0, ("Rome", "wins", ".")), (11, ("Ajax", "too", "."))]
     (wide,) = records("é\n".encode("utf-16"), "text", encoding="utf-16")
-    assert wide.pieces[0].tokens == ("é",)
+    assert wide[1][0].tokens == ("é",)
     (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
-    assert len(whole.pieces) == 1
+    assert len(whole[1]) == 1
     assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 
-def test_columns_are_kept_and_get_one_more():
+def test_columns_are_kept_and_get_one_more(records, written):
     text = "-DOCSTART- -X-\n\na NN\nb VB\n\n\nc\tNN\nd\tVB"
     expected = "-DOCSTART- -X-\n\na NN O\nb VB B-X\n\nc\tNN\tO\nd\tVB\tB-X\n\n"
     assert written(text, "conll", "conll") == expected
-    places = [(r.line, r.document) for r in records(text, "conll")]
+    places = [(r.line, r.document) for r, *_ in records(text, "conll")]
     assert places == [(1, 1), (3, 1), (7, 1)]
     objects = written(text, "conll", "jsonl").splitlines()
     right = {"document": 1, "tokens": ["a", "b"], "labels": ["O", "B-X"]}
@@ -64,16 +88,20 @@ def test_columns_are_kept_and_get_one_more():
     text = "# id = 1\n# by x\na NN\n# NN\n\n# end\n"
     expected = "# id = 1\n# by x\na NN O\n# NN B-X\n\n# end\n\n"
     assert written(text, "conll", "conll", comments="# ") == expected
-    assert records("1 a\n2 b\n", "conll", token_column=-1)[0].pieces[0].tokens[1] == "b"
+    ((_, (sentence,), _),) = records("1 a\n2 b\n", "conll", token_column=-1)
+    assert sentence.tokens == ("a", "b")
     for old, kept in (("label", "label"), ("labels", "gold")):
         text = f"\n1 Token {old}\n1 a O\n2 b O\n"
         expected = f"1 Token {kept} labels\n1 a O O\n2 b O B-X\n\n"
         assert written(text, "conll", "conll") == expected
-    with pytest.raises(InputError, match="jaxner convert"):
-        records("doc word tag\n1 a O\n", "conll")
+    # A header may name documents and sentences, too.
+    text = "doc sent word tag\n1 1 a O\n1 2 b O\n2 2 c O\n"
+    assert [r.document for r, *_ in records(text, "conll")] == [1, 1, 2]
+    expected = "doc sent word tag labels\n1 1 a O O\n\n1 2 b O O\n\n2 2 c O O\n\n"
+    assert written(text, "conll", "conll") == expected
 
 
-def test_objects_keep_their_other_fields():
+def test_objects_keep_their_other_fields(written):
     def converted(**record):
         return json.loads(written(json.dumps(record), "jsonl", "jsonl"))
 
@@ -82,10 +110,14 @@ def test_objects_keep_their_other_fields():
     assert converted(**words, labels=["O", "O"]) == expected
     text = {"text": "  A B", "id": "é"}
     spans = [{"start": 4, "end": 5, "label": "X", "text": "B"}]
-    assert converted(**text, spans=[[0, 9, "wrong"]]) == {**text, "spans": spans}
+    for name in ("spans", "label", "labels", "entities", "annotations"):
+        assert converted(**text, **{name: [[0, 9, "wrong"]]}) == {
+            **text,
+            "spans": spans,
+        }
 
 
-def test_documents_of_objects_as_columns():
+def test_documents_of_objects_as_columns(written):
     rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
     fields = [{"tokens": [t]} | ({"document": d} if d else {}) for d, t in rows]
     mark = "-DOCSTART-\n\n"
@@ -104,15 +136,16 @@ def test_documents_of_objects_as_columns():
         ('{"text": "a"}\n{"x": 1}\n{"text": "b"}', "jsonl", 2),
     ],
 )
-def test_bad_records_have_their_line_and_the_others_come(text, format, line):
+def test_bad_records_have_their_line_and_the_others_come(records, text, format, line):
     columns = {"token_column": 1} if format == "conll" else {}
     first, bad, last = records(text, format, max_line=64, **columns)
-    assert first.problem is last.problem is None
-    assert (bad.index, bad.line, bool(bad.problem)) == (1, line, True)
+    assert first[2] == last[2] == bad[1] == []
+    assert (bad[0].line, bool(bad[2])) == (line, True)
 
 
 # --- Runs ----------------------------------------------------------------------------
 
+SPLIT = formats.Options(split_sentences=True)
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
 TEXT = "\n".join(LINES)
 
@@ -136,8 +169,11 @@ def stub(monkeypatch):
 def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
     keywords = {"rejects": rejects, "overwrite": overwrite}
     with stream.Output(path, {"a": fact}, **keywords) as output:
-        options, sink = {"chunk": 16, "path": "in", **options}, Sink("text", "conll")
-        return stream.tag_file(stub, records(text, "text"), sink, output, **options)
+        inputs = Path(path).with_name("in")
+        inputs.write_text(text)
+        source = Source(inputs, SPLIT, has_labels=False, max_line=200)
+        options, sink = {"chunk": 16, **options}, Sink("text", "conll")
+        return stream.tag_file(stub, source, sink, output, **options)
 
 
 def texts(path):
@@ -171,17 +207,17 @@ def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
     done = go(stub, tmp_path / name)
     assert (done.records, done.sentences) == (60, 60)
     assert texts(tmp_path / name) == EXPECTED
-    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert {p.name for p in tmp_path.iterdir()} == {"in", name}
 
 
-def test_documents_stay_together(stub, tmp_path):
+def test_documents_stay_together(stub, source, tmp_path):
     vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], documents=True)
     object.__setattr__(stub, "vocabulary", vocabulary)
     document = "a b c\nd e f\n\n"
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
     with stream.Output(tmp_path / "a", {}) as output:
         sink = Sink("conll", "conll")
-        stream.tag_file(stub, records(text, "conll"), sink, output, chunk=4)
+        stream.tag_file(stub, source(text), sink, output, chunk=4)
     assert stub.asked == [[1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5

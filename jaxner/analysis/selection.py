@@ -23,6 +23,7 @@ from jaxner.answers.entities import arrays, entity_types
 from jaxner.answers.mentions import read_spans, types_of
 from jaxner.data import formats, schemes
 from jaxner.data.formats import Example
+from jaxner.data.spans import text_and_spans
 from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 
@@ -134,13 +135,13 @@ def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:
 
 
 def _line(choice: Choice) -> dict[str, Any]:
-    text, spans = formats.text_and_spans(choice.example)
+    text, spans = text_and_spans(choice.example)
     return {"text": text, "label": spans, "uncertainty": choice.uncertainty}
 
 
 def _task(choice: Choice) -> dict[str, Any]:
     """Returns a task of Label Studio; its labelling config names `label` and `text`."""
-    text, spans = formats.text_and_spans(choice.example)
+    text, spans = text_and_spans(choice.example)
     names = {"from_name": "label", "to_name": "text", "type": "labels"}
     result = []
     for (start, end, kind), chance in zip(spans, choice.probabilities, strict=True):

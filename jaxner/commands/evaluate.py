@@ -20,7 +20,7 @@ Decoding = Literal[
     "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
 ]
 _NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
-Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit"]
+Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit", "offsets"]
 
 
 def evaluate(

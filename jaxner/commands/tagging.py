@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from jaxner import disk, fields
 from jaxner.commands import Folder, Output
-from jaxner.data import formats, tokens
+from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -98,23 +98,23 @@ def tag(
     }
     show = _Progress()
     show.line(f"Tags {input}, {source} to {to}")
-    with (
-        formats.opened(str(input)) as file,
-        stream.Output(target, identity, rejects=bad, overwrite=overwrite) as out,
-    ):
+    sources.check_file(input)
+    text = sources.Source(input, formats.Options(**options), has_labels=False)
+    with stream.Output(target, identity, rejects=bad, overwrite=overwrite) as out:
         if out.done.records:
             show.line(f"Continuing after {counted(out.done.records, 'record')}")
         done = stream.tag_file(
             params,
-            stream.records(file, source, formats.Options(**options)),
+            text,
             sink,
             out,
-            path=str(input),
             constrained=constrained,
             least=least,
             shard=(index, count),
             log=show,
         )
+    for note in text.notes:
+        show.line(note, is_last=True)
     show.line(f"Done: {done.summary()}", is_last=True)
 
 
@@ -269,7 +269,7 @@ def select(
         reading: How to read the input.
         to: Tool; default: .json for label-studio, .jsonl for doccano, else brat.
     """
-    from jaxner import stream, tagger
+    from jaxner import tagger
     from jaxner.analysis import selection
 
     tool = to or selection.tool_of(output)
@@ -278,11 +278,12 @@ def select(
     source = from_ or formats.guess_raw(str(input))
     options = formats.Options(**{"split_sentences": True, **reading})
     sentences: list[formats.Example] = []
-    with formats.opened(str(input)) as file:
-        for record in stream.records(file, source, options):
-            if record.problem:
-                raise InputError(record.problem, input, record.line)
-            sentences += record.pieces
+    text = sources.Source(input, options, has_labels=False)
+    for record in formats.RAW[source](text):
+        examples, errors = text.parse(record)
+        if errors:
+            raise errors[0]
+        sentences += examples
     chosen = selection.select(tagger.load(str(workdir)), sentences, budget)
     selection.write(output, chosen, tool)
     count = counted(len(chosen), "sentence")

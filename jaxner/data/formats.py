@@ -1,206 +1,373 @@
-"""Labelled text: sentences, and the formats of files that hold them.
+"""The formats of labelled text: columns here, texts with spans in `spans`.
 
-A reader is a generator of sentences from a `File`, a writer one of lines; a format is
-an entry in `FORMATS`. Readers neither drop, cut nor repair tokens, labels or characters
-in silence: a bad line is an error with file and line.
+A reader is a generator of records from a `Source`, a writer one of lines; a format is
+an entry in `FORMATS`. Training, `check` and `convert` read by the same generators as
+`tag`. Readers neither drop, cut nor repair tokens, labels or characters in silence: a
+bad line is an error with file and line.
 """
 
 from __future__ import annotations
 
-import bisect
-import contextlib
 import dataclasses
 import functools
 import gzip
-import hashlib
 import io
 import itertools
-import json
 import operator
 import os
 import re
 import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, cast
 
 from jaxner import disk, fields
-from jaxner.data import schemes, tokens
-from jaxner.data.tokens import Tokenizer
-from jaxner.errors import InputError, optional
+from jaxner.data import schemes, spans
+from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, cell
+from jaxner.data.sources import Example as Example
+from jaxner.data.sources import Options as Options
+from jaxner.data.sources import opened as opened
+from jaxner.errors import InputError
 from jaxner.wording import counted
 
 Target = str | os.PathLike[str] | TextIO | io.TextIOBase
 """What is written to: a path, or an open text file."""
 
 DOCSTART = "-DOCSTART-"
-UNFIT = ("error", "drop", "widen")
-"""What to do with character spans that do not match tokens."""
-
 # Usual names of columns, in lower case; the first one in a header counts.
 TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
-_DOCUMENT = ("document", "document_id", "doc_id", "doc")
-DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
+DOCUMENT = ("document", "document_id", "doc_id", "doc")
+
+_DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, XPOS, MISC = 3, 4, 9
-_NER = re.compile(r"[\t|]NER=([^\t|]+)")
+_ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
+_NAME = re.compile(r"(?:^|\|)name=(O|[BIESLUM]-[^\t|]+)")  # of NorNE
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
+_RANGE = re.compile("([0-9]{1,9})-([0-9]{1,9})\t")
 _WORD, _POS, _ENTITIES = 3, 4, 10  # of CoNLL-2012
 _BRACKETS = re.compile(r"(?:\(([^()* ]+))?\*?(\))?")
-# brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
-_ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 
-@dataclasses.dataclass(frozen=True)
-class Example:
-    """One sentence, with tokens and labels as in the file.
+# Readers of formats with a token a line
 
-    Attributes:
-        document: Number of documents begun before it, as by `-DOCSTART-` lines.
-        lines: Number of each token's line, from 1.
-        text: The text before tokenisation, if the file contains it.
-        offsets: First character and last character plus one of each token in `text`.
-        path: The file of the sentence, if several files were read.
-        start: First character of `text` in the whole text.
+Row = tuple[int, list[str]]  # line, cells
+_at_tabs = operator.methodcaller("split", "\t")
+
+
+def cells_of(line: str) -> list[str]:
+    """Returns the cells of a line of columns, between tabs, or else runs of spaces."""
+    return line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
+
+
+class Layout(NamedTuple):
+    """How the lines of a format are read."""
+
+    mark: re.Pattern[str]  # of a line apart; if its group matches, a document begins
+    split: Callable[[str], list[str]]  # into cells; none: the line is left out
+    size: int  # least number of columns
+    most: int  # greatest number of columns
+    token: int  # column of tokens, unless the options name another; so for labels
+    label: int
+    comments: str = "\n"  # what a line to leave out before a sentence begins with
+    header: int = 0  # number of the line that names the columns
+    # Document and sentence of a line, or None; a new one starts a sentence.
+    group: Callable[[int, str], tuple[str, ...] | None] = lambda number, line: ("",)
+
+
+def _blocks(
+    lines: Iterable[str], layout: Layout, most: int
+) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
+    """Yields number of the first, lines, and group of each sentence.
+
+    A blank line ends a sentence; so does a line that matches `mark`, which is a block
+    of its own. A block has no more than `most` lines; the rest is left out.
     """
+    start, block, last = 0, [], None
+    for number, line in enumerate(itertools.chain(lines, [""]), 1):
+        is_mark, is_blank = layout.mark.match(line), not line.strip(" \t")
+        group = last if is_mark or is_blank else layout.group(number, line)
+        if block and (is_mark or is_blank or group != last is not None):
+            yield start, block, last or ("",)
+            block = []
+        last = group
+        if is_mark:
+            yield number, [line], ("",)
+        elif not is_blank and len(block) < most:
+            start = start if block else number
+            block.append(line)
 
-    tokens: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-    document: int = 0
-    lines: Sequence[int] = ()
-    text: str | None = None
-    offsets: tuple[tuple[int, int], ...] | None = None
-    path: str | None = None
-    start: int = 0
 
-    @property
-    def line(self) -> int:
-        """Number of the first token's line; 0 if the sentence is not of a file."""
-        return self.lines[0] if self.lines else 0
+def _sentences(
+    source: Source, lines: Iterable[str], layout: Layout
+) -> Iterator[Record]:
+    """Yields a record for each sentence; one without tokens for all other lines."""
+    options, size = source.options, layout.size
+    token, label = options.token_column, options.label_column
+    token = layout.token if token is None else token
+    label = layout.label if label is None else label
+    places = [x for x in (token, label) if -size <= x < size]
+    if source.has_labels and len({place % size for place in places}) < 2:
+        message = f"expected columns of tokens and labels ({token} and {label}) of "
+        message += f"{size}; set token_column and label_column"
+        raise InputError(message, source.path)
+    places = (token, label) if source.has_labels else (token,)
+    most = sys.maxsize if source.has_labels else MAX_TOKENS + 1
+    document, last, groups = 0, ("",), set()
+    comments, returns = [], []  # lines
+
+    def parse(start: int, block: Sequence[str]) -> Parsed:
+        rows: list[Row] = []
+        errors: list[InputError] = []
+        is_flawed = source.flaw("\n".join(block))
+        for number, line in enumerate(block, start):
+            is_header, cells = number == layout.header, layout.split(line)
+            count = len(cells)
+            if is_flawed and (flaw := source.flaw(line)):
+                errors.append(source.error(number, flaw, line))
+            elif not rows and (is_header or line.startswith(layout.comments)):
+                if count == size > 1 and not is_header:
+                    comments.append(number)
+            elif source.has_labels and cells and not size <= count <= layout.most:
+                wanted = f"expected {counted(size, 'column')}, got {count}"
+                errors.append(source.error(number, wanted, line))
+            elif not cells:
+                continue
+            elif "\r" in line or not all(
+                -count <= place < count and cells[place].strip(" ") for place in places
+            ):
+                flaw = f"no token in column {token}, a blank cell or a carriage return"
+                errors.append(source.error(number, flaw, line))
+            else:
+                rows.append((number, cells))
+        if not rows:
+            return errors
+        numbers, cells = zip(*rows, strict=True)
+        columns = (tuple(row[place] for row in cells) for place in places)
+        tokens, labels, *_ = *columns, ()
+        return [*errors, Example(tokens, labels, lines=numbers)]
+
+    for start, block, group in _blocks(lines, layout, most):
+        read, match = (
+            functools.partial(parse, start, block),
+            layout.mark.match(block[0]),
+        )
+        if match:
+            document += bool(match[1])
+            read = read if source.flaw(block[0]) else list
+            yield Record(start, block, read, document, bool(match[1]))
+            continue
+        is_first = group[0] != last[0]
+        document += is_first
+        if group in groups and group != last:
+            returns.append(start)
+        groups.add(group)
+        last = group
+        yield Record(start, block, read, document, is_first)
+    for numbers, text in (
+        (
+            comments,
+            f"beginning with {layout.comments!r} left out that might be a token",
+        ),
+        (
+            returns,
+            "of a sentence whose name occurred before: taken as another sentence",
+        ),
+    ):
+        if numbers:
+            count = counted(len(numbers), "line")
+            source.note(f"{count} {text}", numbers[0])
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """How to read a file; None is the default of its format.
+def columns(source: Source) -> Iterator[Record]:
+    """Reads columns, such as those of CoNLL-2003: a token a line.
 
-    Attributes:
-        tags: Whether labels are tags, not spans; some formats have columns for both.
-        token_column: Column of the tokens, from 0, or from the end if negative.
-        label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
-        comments: Prefix of comment lines before a sentence, for columns.
-        encoding: Encoding of the text.
-        tokenizer: Finds the tokens of a text without tokens.
-        split_sentences: Whether to split such a text into sentences.
-        unfit: What to do with spans that do not match tokens.
-        label_names: What numbers in place of labels stand for, for JSON lines: a list,
-            or names between commas.
+    The first token line sets the number of columns, and whether tabs or runs of spaces
+    part them. No other character does: a no-break space belongs to its token. A blank
+    line ends a sentence; a line whose first cell is `-DOCSTART-` starts a document. `#`
+    starts a token, unless `comments` says that it starts lines before a sentence.
+
+    If the first token line names columns for tokens and labels, it is a header. A new
+    value in its column of sentences or documents starts one, too; a blank cell there
+    means "as above". Without labels to read, a column for them is added to the header.
     """
+    lines, comments, begin = source.lines(), source.options.comments or "\n", []
+    skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{_DOCUMENT_LINE.pattern}")
+    for line in lines:
+        begin.append(line)
+        if not skips.match(line):
+            break
+    first = begin[-1] if begin and not skips.match(begin[-1]) else ""
+    split = _at_tabs if "\t" in first else cells_of
+    cells, number = split(first), len(begin)
+    size = len(cells) or 2
+    if first and source.has_labels and len(cells) == 1:
+        message = "expected a token and a label between tabs or spaces, got one column"
+        error = source.error(number, message, first)
+        yield Record(number, begin[-1:], [error].copy)
+        return
+    names = header(cells)
+    token, label, *groups = names or (0, -1)
+    if names and not source.has_labels:
+        named = ["gold" if x == LABEL[0] else x for x in cells]
+        begin[-1] = ("\t" if "\t" in first else " ").join([*named, LABEL[0]])
+    above = ["", ""]
 
-    tags: bool = False
-    token_column: fields.Column | None = None
-    label_column: fields.Column | None = None
-    comments: str | None = None
-    encoding: fields.Encoding = "utf-8"
-    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | Tokenizer | None = None
-    split_sentences: bool = False
-    unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
-    label_names: str | Sequence[str] = ()
+    def group(line_number: int, line: str) -> tuple[str, ...] | None:
+        row = [] if line_number == number else split(line)
+        for i, place in enumerate(groups):
+            name = row[place] if 0 <= place < len(row) else ""
+            above[i] = name if name.strip(" ") else above[i]
+        return tuple(above) if row else None
 
-    def __post_init__(self) -> None:
-        fields.check_fields(self)
-
-
-class CharSpan(NamedTuple):
-    """An entity in a text: first character, last character plus one, type, line."""
-
-    start: int
-    end: int
-    type: str
-    line: int
-
-
-# Files
-
-
-@contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"Expected a file, {path} is a folder")
-    if str(path) != "-" and not os.path.exists(path):
-        beside = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
-        beside = ", ".join(beside) or "nothing"
-        raise FileNotFoundError(f"No file {path}; beside it: {beside}")
-    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
-        is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
-        try:
-            yield gzip.GzipFile(fileobj=file) if is_zipped else file
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"damaged gzip file ({error})", path) from None
+    layout = Layout(_DOCUMENT_LINE, split, size, size, token, label, comments)
+    if names:
+        layout = layout._replace(header=number)
+    if max(groups, default=-1) >= 0:
+        layout = layout._replace(group=group)
+    yield from _sentences(source, itertools.chain(begin, lines), layout)
 
 
-@dataclasses.dataclass
-class File:
-    """A file that is read, or the files of a folder in turn."""
+def header(cells: Sequence[str]) -> tuple[int, int, int, int] | None:
+    """Returns the columns of tokens, labels, documents and sentences by their names.
 
-    path: Path
-    options: Options
-    examples: list[Example] = dataclasses.field(default_factory=list)
-    errors: list[InputError] = dataclasses.field(default_factory=list)
-    notes: list[str] = dataclasses.field(default_factory=list)  # what was left out
-    _digest: Any = dataclasses.field(default_factory=hashlib.sha256)
-
-    @property
-    def sha256(self) -> str:
-        """Checksum of the decompressed file, or of a folder's files in turn."""
-        return self._digest.hexdigest()
-
-    def fail(self, line: int | None, message: str, text: str | None = None) -> None:
-        """Collects an error about a line; shows the text."""
-        message += "" if text is None else f": {_shown(text)}"
-        self.errors.append(InputError(message, self.path, line))
-
-    def unfit(self, span: CharSpan, text: str, problem: str, whole: str = "") -> bool:
-        """Reports a span that differs from tokens; returns whether to widen it."""
-        message = f"the {span.type} {span.start}:{span.end} {problem}"
-        text = text[span.start : span.end]
-        if self.options.unfit == "error":
-            message += "; unfit=widen extends it to whole tokens, drop leaves it out"
-            self.fail(span.line, message, text)
-            return False
-        widens = bool(whole) and self.options.unfit == "widen"
-        done = f"widened to {whole!r}" if widens else "left out"
-        self.notes.append(f"{self.path}:{span.line}: {message}, {done}: {_shown(text)}")
-        return widens
-
-    def content(self, path: Path) -> bytes:
-        """Returns the decompressed bytes of a file."""
-        with opened(path) as file:
-            data = file.read()
-        self._digest.update(data)
-        return data
-
-    def text(self, path: Path) -> str:
-        """Returns the text of a file, without byte order mark."""
-        data = self.content(path)
-        try:
-            return data.decode(self.options.encoding).removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            message = f"byte 0x{data[error.start]:02x} is not {self.options.encoding}; "
-            line = data.count(b"\n", 0, error.start) + 1
-            message += "set encoding to that of the file"
-            raise InputError(message, path, line) from None
-
-    def lines(self) -> list[str]:
-        """Returns the lines of the file, which end at LF or CRLF and nowhere else."""
-        text = self.text(self.path).removesuffix("\r").replace("\r\n", "\n")
-        return text.split("\n")
+    Of the last two, one without a name is -1. None: the cells are no header.
+    """
+    names = [cell.strip().lower() for cell in cells]
+    token, label, document, sentence = (
+        next((names.index(name) for name in known if name in names), -1)
+        for known in (TOKEN, LABEL, DOCUMENT, SENTENCE)
+    )
+    return None if -1 in (token, label) else (token, label, document, sentence)
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(repr(text)) <= 80 else f"{text[:80]}...")
+def _relabelled(
+    record: Record, change: Callable[[Record, Example], Iterator[Example | InputError]]
+) -> Record:
+    """Returns a record whose sentence is changed when it is parsed."""
+
+    def parse() -> Parsed:
+        parsed = record.parse()
+        if parsed and isinstance(parsed[-1], Example):
+            return [*parsed[:-1], *change(record, parsed[-1])]
+        return parsed
+
+    return record._replace(parse=parse)
+
+
+def conllu(source: Source) -> Iterator[Record]:
+    """Reads CoNLL-U: syntactic words, which carry the annotation, in ten columns.
+
+    Labels are those of MISC, as in `NER=B-PER` (or `name=B-PER`), and O without one;
+    for tags, they are UPOS. The entity of a multiword token (ID `1-2`) is that of its
+    words; empty nodes (`1.1`) are skipped. `# newdoc` starts a document. `_` is a word
+    like any other, but no label.
+
+    Source: https://universaldependencies.org/format.html
+    """
+    label, entities = source.options.label_column, 0
+    if label is None:
+        label = UPOS if source.options.tags else MISC
+
+    def split(line: str) -> list[str]:
+        return [] if _NO_WORD.match(line) else _at_tabs(line)
+
+    def change(record: Record, example: Example) -> Iterator[Example | InputError]:
+        nonlocal entities
+        labels = list(example.labels)
+        if label == MISC:
+            labels = [_entity_of(misc) or "O" for misc in labels]
+            yield from _spread(source, record, example.lines, labels)
+            entities += labels.count("O") < len(labels)
+        if "_" in labels:
+            number = example.lines[labels.index("_")]
+            message = "expected a label, got _; UPOS is label_column 3"
+            yield InputError(message, source.path, number)
+        yield dataclasses.replace(example, labels=tuple(labels))
+
+    mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
+    layout, lines = Layout(mark, split, 10, 10, 1, label, "#"), source.lines()
+    for record in _sentences(source, lines, layout):
+        yield _relabelled(record, change)
+    if label == MISC and not entities:
+        text = "MISC has no NER=, so that all labels are O; UPOS are tags"
+        source.note(text)
+
+
+def _entity_of(misc: str) -> str:
+    match = _ENTITY.search(misc) or _NAME.search(misc)
+    return match[1] if match else ""
+
+
+def _spread(
+    source: Source, record: Record, numbers: Sequence[int], labels: list[str]
+) -> Iterator[InputError]:
+    """Gives the words of multiword tokens the entities of these."""
+    lines, last = dict(enumerate(record.lines, record.line)), 0
+    names = (lines[number].partition("\t")[0] for number in numbers)
+    positions = {name: i for i, name in enumerate(names)}
+    for number, line in lines.items():
+        match = _RANGE.match(line)
+        if not match or (entity := _entity_of(line.rpartition("\t")[2])) in ("", "O"):
+            continue
+        start, end = int(match[1]), int(match[2])
+        size = end - start + 1
+        words = [positions.get(str(start + i)) for i in range(min(size, len(labels)))]
+        prefix, kind = schemes.parse(entity)
+        written = {"S": "BIE", "U": "BIL", "B": "BII", "E": "IIE", "L": "IIL"}
+        prefixes = written.get(prefix, prefix * 3)
+        prefixes = prefixes[0] + prefixes[1] * (size - 2) + prefixes[2]
+        names = [f"{prefix}-{kind}" for prefix in prefixes] if size > 1 else [entity]
+        before = [labels[word] for word in words if word is not None]
+        if start <= last or len(before) < size or before not in (["O"] * size, names):
+            message = f"expected the words {start} to {end} without entities of their "
+            yield source.error(number, f"{message}own, got {before}", line)
+            return
+        last = end
+        for word, name in zip(words, names, strict=True):
+            labels[cast(int, word)] = name
+
+
+def conll2012(source: Source) -> Iterator[Record]:
+    """Reads CoNLL-2012, the format of OntoNotes 5: 12 columns or more.
+
+    Entities are in column 10, from 0, as `(GPE*`, `*`, `*)` or `(GPE)`. Source:
+    https://conll.cemantix.org/2012/data.html, "CoNLL format".
+    """
+    label = source.options.label_column
+    if label is None:
+        label = _POS if source.options.tags else _ENTITIES
+    mark = re.compile("(#begin)|#end")
+    layout = Layout(mark, cells_of, 12, sys.maxsize, _WORD, label)
+    change = functools.partial(_unbracketed, source)
+    for record in _sentences(source, source.lines(), layout):
+        yield _relabelled(record, change) if label == _ENTITIES else record
+
+
+def _unbracketed(
+    source: Source, record: Record, example: Example
+) -> Iterator[Example | InputError]:
+    kind, labels = "", []  # of the entity that is open
+    for number, mark in zip(example.lines, example.labels, strict=True):
+        match = _BRACKETS.fullmatch(mark)
+        begins, ends = match.groups("") if match else ("", "")
+        if not match or (begins and kind) or (ends and not begins + kind):
+            where = f"within {kind!r}" if kind else "outside of brackets"
+            message = f"expected (TYPE*, *, *) or (TYPE), {where}, got"
+            yield source.error(number, message, mark)
+        kind = begins or kind
+        labels.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
+        kind = "" if ends else kind
+    if kind:
+        message = f"the sentence ends within the entity {kind!r}"
+        yield InputError(message, source.path, example.lines[-1])
+    yield dataclasses.replace(example, labels=tuple(labels))
+
+
+# Writers
+
+Rows = Iterable[Sequence[str]]  # the cells of each token of a sentence
 
 
 def write_text(target: Target, text: str) -> None:
@@ -216,486 +383,29 @@ def write_text(target: Target, text: str) -> None:
         file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-# Formats with a token a line
-
-Row = tuple[int, list[str]]  # line, cells
-_at_tabs = operator.methodcaller("split", "\t")
-
-
-def blocks(
-    lines: Iterable[str], mark: re.Pattern[str], most: int = sys.maxsize
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the lines of each sentence, with the number of the first, from 1.
-
-    A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. A block has no more than `most` lines; the rest is left out.
-    """
-    start, block = 0, []
-    for number, line in enumerate(itertools.chain(lines, [""]), 1):
-        is_mark, is_blank = mark.match(line), not line.strip(" \t")
-        if block and (is_mark or is_blank):
-            yield start, block
-            block = []
-        if is_mark:
-            yield number, [line]
-        elif not is_blank and len(block) < most:
-            start = start if block else number
-            block.append(line)
-
-
-def cells_of(line: str) -> list[str]:
-    """Returns the cells of a line of columns, between tabs, or else runs of spaces."""
-    return line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
-
-
-class Layout(NamedTuple):
-    """How the lines of a format are read."""
-
-    mark: re.Pattern[str]  # of a line apart; if its group matches, a document begins
-    split: Callable[[str], list[str]]  # into cells; none: the line is left out
-    width: int  # number of columns; if negative, the least number
-    token: int  # column of tokens, unless the options name another; so for labels
-    label: int
-    comments: str = "\n"  # what a line to leave out before a sentence begins with
-    # The document and the sentence of a row; a new one starts a sentence.
-    group: Callable[[Row], tuple[str, ...]] = lambda _: ("",)
-
-
-def _sentences(file: File, lines: Iterable[str], layout: Layout) -> Iterator[Example]:
-    """Yields sentences; bad lines are errors."""
-    mark, split, width, token, label, comments, group = layout
-    options, size = file.options, abs(width)
-    token = token if options.token_column is None else options.token_column
-    label = label if options.label_column is None else options.label_column
-    places = [x for x in (token, label) if x is not None and -size <= x < size]
-    if len({place % size for place in places}) < 2:
-        message = f"expected columns of tokens and labels ({token} and {label}) of "
-        message += f"{size}; set token_column and label_column"
-        raise InputError(message, file.path)
-    document, last = 0, ""
-    for start, block in blocks(lines, mark):
-        if match := mark.match(block[0]):
-            document += bool(match[1])
-            continue
-        rows: list[Row] = []
-        for number, line in enumerate(block, start):
-            cells = split(line)
-            if not cells or (not rows and line.startswith(comments)):
-                continue
-            if len(cells) != width and not len(cells) >= -width > 0:
-                wanted = counted(size, "column")
-                file.fail(number, f"expected {wanted}, got {len(cells)}", line)
-            elif "\r" in line or "" in [cells[place].strip(" ") for place in places]:
-                file.fail(number, "a blank cell, or a carriage return", line)
-            else:
-                rows.append((number, cells))
-        for (name, *_), members in itertools.groupby(rows, group):
-            document, last = document + (name != last), name
-            numbers, cells = zip(*members, strict=True)
-            words, labels = (tuple(row[place] for row in cells) for place in places)
-            yield Example(words, labels, document, numbers)
-
-
-def columns(file: File) -> Iterator[Example]:
-    """Reads columns, such as those of CoNLL-2003: a token a line.
-
-    The first token line sets the number of columns, and whether tabs or runs of spaces
-    part them. No other character does: a no-break space belongs to its token. A blank
-    line ends a sentence; a line whose first cell is `-DOCSTART-` starts a document. `#`
-    starts a token, unless `comments` says that it starts lines before a sentence.
-
-    If the first token line names columns for tokens and labels, it is a header. A new
-    value in its column of sentences or documents starts one, too; a blank cell there
-    means "as above".
-    """
-    lines, comments = file.lines(), file.options.comments or "\n"
-    skips = without_token(file.options)
-    number = next((i for i, x in enumerate(lines) if not skips.match(x)), None)
-    if number is None:
-        return
-    split = _at_tabs if "\t" in lines[number] else cells_of
-    cells = split(lines[number])
-    if len(cells) == 1:
-        message = "expected a token and a label between tabs or spaces, got one column"
-        return file.fail(number + 1, message, lines[number])
-    if named := header(cells):
-        lines[number] = ""
-    token, label, *groups = named or (0, -1)
-    last = ["", ""]
-
-    def group(row: Row) -> tuple[str, ...]:
-        for i, place in enumerate(groups):
-            if place >= 0 and row[1][place].strip(" "):
-                last[i] = row[1][place]
-        return tuple(last)
-
-    layout = Layout(DOCUMENT_LINE, split, len(cells), token, label, comments, group)
-    yield from _sentences(file, lines, layout)
-
-
-def without_token(options: Options) -> re.Pattern[str]:
-    """Returns the pattern of lines of columns that hold no token."""
-    comments = re.escape(options.comments or "\n")
-    return re.compile(rf"[ \t]*$|{comments}|{DOCUMENT_LINE.pattern}")
-
-
-def header(cells: Sequence[str]) -> tuple[int, int, int, int] | None:
-    """Returns the columns of tokens, labels, documents and sentences by their names.
-
-    Of the last two, one without a name is -1. None: the cells are no header.
-    """
-    names = [cell.strip().lower() for cell in cells]
-    token, label, document, sentence = (
-        next((names.index(name) for name in known if name in names), -1)
-        for known in (TOKEN, LABEL, _DOCUMENT, SENTENCE)
-    )
-    return None if -1 in (token, label) else (token, label, document, sentence)
-
-
-def conllu(file: File) -> Iterator[Example]:
-    """Reads CoNLL-U: syntactic words, which carry the annotation, in ten columns.
-
-    Lines of multiword tokens (ID `1-2`) and of empty nodes (`1.1`) are skipped.
-    `# newdoc` starts a document. Labels are those of MISC if there are any, as in
-    `NER=B-PER`, else UPOS. `_` is a word like any other, but no label.
-
-    Source: https://universaldependencies.org/format.html
-    """
-    lines, label = file.lines(), file.options.label_column
-    has_entities = any(_NER.search(line) for line in lines if line[:1].isdigit())
-    if label is None:
-        label = MISC if has_entities and not file.options.tags else UPOS
-    if label == MISC and not has_entities:
-        return file.fail(1, "expected labels in MISC, as in NER=B-PER, got none")
-
-    def split(line: str) -> list[str]:
-        return [] if _NO_WORD.match(line) else _at_tabs(line)
-
-    mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
-    for example in _sentences(file, lines, Layout(mark, split, 10, 1, label, "#")):
-        labels = example.labels
-        if label == MISC:
-            entities = (_NER.search(f"|{misc}") for misc in labels)
-            labels = tuple(entity[1] if entity else "O" for entity in entities)
-        if "_" in labels:
-            number = example.lines[labels.index("_")]
-            file.fail(number, "expected a label, got _; UPOS is label_column 3")
-        yield dataclasses.replace(example, labels=labels)
-
-
-def conll2012(file: File) -> Iterator[Example]:
-    """Reads CoNLL-2012, the format of OntoNotes 5: 12 columns or more.
-
-    Entities are in column 10, from 0, as `(GPE*`, `*`, `*)` or `(GPE)`. Source:
-    https://conll.cemantix.org/2012/data.html, "CoNLL format".
-    """
-    label = file.options.label_column
-    if label is None:
-        label = _POS if file.options.tags else _ENTITIES
-    layout = Layout(re.compile("(#begin)|#end"), cells_of, -12, _WORD, label)
-    for example in _sentences(file, file.lines(), layout):
-        labels = example.labels
-        if label == _ENTITIES:
-            labels = tuple(_unbracketed(file, example))
-        yield dataclasses.replace(example, labels=labels)
-
-
-def _unbracketed(file: File, example: Example) -> Iterator[str]:
-    kind = ""  # of the entity that is open
-    for number, cell in zip(example.lines, example.labels, strict=True):
-        match = _BRACKETS.fullmatch(cell)
-        begins, ends = match.groups("") if match else ("", "")
-        if not match or (begins and kind) or (ends and not begins + kind):
-            where = f"within {kind!r}" if kind else "outside of brackets"
-            file.fail(number, f"expected (TYPE*, *, *) or (TYPE), {where}, got", cell)
-        kind = begins or kind
-        yield f"{'B' if begins else 'I'}-{kind}" if kind else "O"
-        kind = "" if ends else kind
-    if kind:
-        file.fail(example.lines[-1], f"the sentence ends within the entity {kind!r}")
-
-
-# Formats of texts and spans
-
-
-def pieces(text: str, options: Options) -> list[Example]:
-    """Returns the sentences of a raw text; without splitting, the text is one."""
-    split = options.split_sentences
-    sentences = tokens.read(text, options.tokenizer, split_sentences=split)
-    result = []
-    for sentence in sentences:
-        start, end = sentence[0].start, sentence[-1].end
-        if not split and len(sentences) == 1:
-            start, end = 0, len(text)
-        offsets = tuple((t.start - start, t.end - start) for t in sentence)
-        words = tuple(t.text for t in sentence)
-        where = {"text": text[start:end], "offsets": offsets, "start": start}
-        result.append(Example(words, **where))
-    return result
-
-
-def json_lines(file: File) -> Iterator[Example]:
-    """Reads JSON lines: a sentence or a text a line, with labels or spans.
-
-    - `{"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}`;
-    - `{"text": "Rome wins", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}`, where
-      a span may also be `[0, 4, "LOC"]`; offsets count characters, ends are exclusive;
-      `tokens` may say what the tokens of the text are; doccano's `label` is `spans`.
-
-    A new value of `document` starts a document. Labels (or `ner_tags`) may be numbers,
-    as in exports of Hugging Face's data sets, if `label_names` says what they stand
-    for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
-    """
-    names, document, last = file.options.label_names, 0, None
-    names = names.split(",") if isinstance(names, str) else names
-    for number, line in enumerate(file.lines(), 1):
-        if not line.strip(" \t\r"):
-            continue
-        try:
-            record = load_json(line)
-            if list(record) == ["label_names"]:
-                names = _strings(record["label_names"])
-                continue
-            name = record.get("document")
-            if name is not None and name != last:
-                document, last = document + 1, name
-            sentences = json_pieces(record, file.options)
-            kinds = record.get("labels", record.get("ner_tags"))
-            items = record.get("spans", record.get("label"))
-            if "tokens" in record and kinds is not None:
-                labels = _json_labels(kinds, len(sentences[0].tokens), names)
-                sentences = [dataclasses.replace(sentences[0], labels=labels)]
-            elif "text" in record and isinstance(items, list):
-                spans = [_json_span(item, number) for item in items]
-                sentences = _fitted(file, record["text"], spans, sentences)
-            else:
-                raise InputError("expected tokens and labels, or text and spans")
-        except InputError as error:
-            file.fail(number, error.message, line)
-        else:
-            for example in sentences:
-                lines = (number,) * len(example.tokens)
-                yield dataclasses.replace(example, document=document, lines=lines)
-
-
-def load_json(line: str) -> dict[str, Any]:
-    """Returns the JSON object of one line, without half characters."""
-    try:
-        record = json.loads(line)
-        if "\\ud" in line.lower():
-            json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise InputError("expected characters, got half of a surrogate pair") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"this is not JSON ({error})") from None
-    if not isinstance(record, dict):
-        raise InputError(f"expected a JSON object, got a {type(record).__name__}")
-    return record
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file."""
-    try:
-        return load_json(disk.read_text(path))
-    except InputError as error:
-        raise InputError(error.message, path) from None
-
-
-def json_pieces(record: Mapping[str, Any], options: Options) -> list[Example]:
-    """Returns the sentences of a record: one if it has tokens, else its text's."""
-    text, words = record.get("text"), record.get("tokens")
-    if isinstance(text, str) and words is None:
-        return pieces(text, options)
-    words = _strings(words)
-    if not words or not isinstance(text, str | None):
-        raise InputError("expected tokens and labels, or text and spans")
-    if text is None:
-        return [Example(words)]
-    offsets = tuple(token[1:] for token in tokens.located(text, words))
-    if "".join(text.split()) != "".join("".join(words).split()):
-        raise InputError("the text holds characters that are in no token")
-    return [Example(words, text=text, offsets=offsets)]
-
-
-def _strings(values: Any) -> tuple[str, ...]:
-    are_listed = isinstance(values, list)
-    for value in values if are_listed else [values]:
-        is_text = are_listed and isinstance(value, str) and value.strip(" ")
-        if not is_text or {*value} & {*"\t\r\n"}:
-            message = "expected a list of strings, not blank, without tabs and line "
-            message += "ends, got "
-            raise InputError(f"{message}{value!r}")
-    return tuple(values)
-
-
-def _json_labels(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the labels of a record; numbers are places in `names`."""
-    if isinstance(values, list) and all(type(value) is int for value in values):
-        if not all(0 <= value < len(names) for value in values):
-            message = f"expected numbers of {counted(len(names), 'label')}; set "
-            message += 'label_names or begin with {"label_names": ["O", "B-PER", …]}'
-            raise InputError(message)
-        values = [names[value] for value in values]
-    if len(labels := _strings(values)) != count:
-        raise InputError(f"expected {counted(count, 'label')}, one per token")
-    return labels
-
-
-def _json_span(item: Any, line: int) -> CharSpan:
-    if isinstance(item, Mapping):
-        item = [item.get(name) for name in ("start", "end", "label")]
-    match item:
-        case [int(start), int(end), str(kind)]:
-            return CharSpan(start, end, kind, line)
-    raise InputError(f"expected a span with start, end and label, got {item!r}")
-
-
-def brat(file: File) -> Iterator[Example]:
-    """Reads brat's standoff format: the text of `NAME.txt`, the spans of `NAME.ann`.
-
-    Only text-bound annotations (`T`) are entities; others are left out and counted.
-    Each line of the text is a sentence, or several if `split_sentences` is set.
-
-    Source: https://brat.nlplab.org/standoff.html
-    """
-    texts = file.path.with_suffix(".txt")
-    for path in (file.path, texts):
-        if not path.is_file():
-            raise InputError("expected this file beside its pair", path)
-    text = file.text(texts)
-    sentences = [
-        dataclasses.replace(piece, start=match.start() + piece.start)
-        for match in re.finditer("[^\n]+", text)
-        for piece in pieces(match[0], file.options)
-    ]
-    spans, left_out = [], 0
-    for number, line in enumerate(file.lines(), 1):
-        if not (match := _ANNOTATION.fullmatch(line)):
-            if line.startswith("T"):
-                file.fail(number, "expected ID, tab, type, offsets, tab, text", line)
-            left_out += bool(line.strip())
-            continue
-        kind, places, wanted = match.groups()
-        fragments = [tuple(map(int, part.split(" "))) for part in places.split(";")]
-        content = " ".join(text[start:end] for start, end in fragments)
-        span = CharSpan(fragments[0][0], fragments[-1][1], kind, number)
-        whole = text[span.start : span.end]
-        problem = f"has {len(fragments)} fragments"
-        if re.sub(r"[\r\n]", " ", content).strip() != wanted.strip():
-            message = f"expected {wanted!r} at characters {places} of the text, got"
-            file.fail(number, message, content)
-        elif len(fragments) == 1 or file.unfit(span, text, problem, whole):
-            spans.append(span)
-    if left_out:
-        count = counted(left_out, "annotation")
-        file.notes.append(f"{file.path}: left out {count} that are no entities")
-    for example in _fitted(file, text, spans, sentences):
-        lines = (text.count("\n", 0, example.start) + 1,) * len(example.tokens)
-        place = {"document": 1, "lines": lines, "path": str(texts)}
-        yield dataclasses.replace(example, **place)
-
-
-def docbin(file: File) -> Iterator[Example]:
-    """Reads the documents of spaCy's `DocBin`: sentences, if marked, and entities.
-
-    Tokens of white space are left out.
-    """
-    spacy = optional("spacy", "A .spacy file")
-    data = file.content(file.path)
-    try:
-        docs = [*spacy.tokens.DocBin().from_bytes(data).get_docs(spacy.Vocab())]
-    except Exception as error:  # of zlib, of msgpack, a missing key
-        message = f"expected a DocBin of spaCy, got {type(error).__name__}: {error}"
-        raise InputError(message, file.path) from None
-    for number, doc in enumerate(docs, 1):
-        for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
-            words = [token for token in part if not token.is_space]
-            types = [
-                f"{w.ent_iob_}-{w.ent_type_}" if w.ent_type_ else "O" for w in words
-            ]
-            if words:
-                yield Example(tuple(w.text for w in words), tuple(types), number)
-
-
-def _fitted(
-    file: File, text: str, spans: Iterable[CharSpan], sentences: Sequence[Example]
-) -> list[Example]:
-    """Returns a text's sentences with the BIO labels of its spans."""
-    begins, ends, owners = [], [], []  # of each token: characters, sentence
-    for owner, piece in enumerate(sentences):
-        for start, end in piece.offsets or ():
-            begins.append(piece.start + start)
-            ends.append(piece.start + end)
-            owners.append(owner)
-    labels = ["O"] * len(owners)
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span)):
-        first = bisect.bisect_right(ends, span.start)
-        last = bisect.bisect_left(begins, span.end) - 1
-        if not 0 <= span.start < span.end <= len(text):
-            message = f"expected a span within the {len(text)} characters of its text"
-            file.fail(span.line, f"{message}, got {span.start}:{span.end}")
-            continue
-        problem = whole = ""
-        if first > last or owners[first] != owners[last]:
-            problem = "has no tokens in one sentence"
-        elif {*labels[first : last + 1]} != {"O"}:
-            problem = "overlaps another span"
-        elif (begins[first], ends[last]) != (span.start, span.end):
-            whole = text[begins[first] : ends[last]]
-            problem = f"does not match the tokens of {whole!r}"
-        if not problem or file.unfit(span, text, problem, whole):
-            labels[first] = f"B-{span.type}"
-            labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
-    rest = iter(labels)
-    return [
-        dataclasses.replace(e, labels=tuple(itertools.islice(rest, len(e.tokens))))
-        for e in sentences
-    ]
-
-
-# Writers
-
-Rows = Iterable[Sequence[str]]  # the cells of each token of a sentence
-
-
 def _rows(example: Example) -> Iterator[tuple[str, str]]:
     return zip(example.tokens, example.labels, strict=True)
 
 
-def text_and_spans(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
-    """Returns a sentence's text, or its joined tokens, and its entities in it."""
-    text, offsets = example.text, example.offsets
-    if text is None or offsets is None:
-        text = " ".join(example.tokens)
-        offsets = [token[1:] for token in tokens.located(text, example.tokens)]
-    spans = schemes.to_spans(example.labels)
-    return text, [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in spans]
-
-
-def _cell(text: str, forbidden: str) -> str:
-    """Returns a text; raises InputError if it could not be read back."""
-    if not text.strip(" ") or not {*forbidden}.isdisjoint(text):
-        message = f"{text!r} could not be read back: it is blank, or holds one of "
-        raise InputError(f"{message}{forbidden!r}")
-    return text
-
-
 def _line(cells: Iterable[str], separator: str = "\t") -> str:
     forbidden = f"\r\n\t{separator}"
-    return separator.join([_cell(cell, forbidden) for cell in cells]) + "\n"
+    return separator.join([cell(text, forbidden) for text in cells]) + "\n"
 
 
 def _written(
-    sentences: Iterable[tuple[int, Rows]], mark: str, separator: str = "\t"
-) -> str:
-    """Returns sentences as text; `mark` begins each document, {} is its number."""
-    lines, document = [], 0
-    for number, rows in sentences:
-        lines += [mark.format(n) for n in range(document + 1, number + 1)]
-        lines += [_line(cells, separator) for cells in rows]
-        lines.append("\n")
-        document = number
-    return "".join(lines)
+    sentences: Iterable[tuple[Example, Rows]], mark: str, separator: str = "\t"
+) -> Iterator[str]:
+    """Yields sentences as text; `mark` begins each document, {} is its number."""
+    document = 0
+    for example, rows in sentences:
+        for number in range(document + 1, example.document + 1):
+            yield mark.format(number)
+        document = example.document
+        with example.naming():
+            lines = [_line(cells, separator) for cells in rows]
+            if any(map(_DOCUMENT_LINE.match, lines)):
+                raise InputError(f"the token {DOCSTART} could not be read back")
+        yield "".join([*lines, "\n"])
 
 
 def write_columns(
@@ -706,25 +416,33 @@ def write_columns(
     Rows have equally many cells, two or more. `documents`, the `Example.document` of
     each sentence, never decrease.
     """
-    write_text(target, _columns(sentences, documents))
-
-
-def _columns(sentences: Iterable[Rows], documents: Sequence[int] | None) -> str:
     sentences = [list(rows) for rows in sentences]
-    rows = [row for rows in sentences for row in rows]
-    if DOCSTART in (row[0] for row in rows):
-        raise InputError(f"The token {DOCSTART} could not be read back as columns")
-    separator = "\t" if any(" " in cell for row in rows for cell in row) else " "
-    mark = separator.join([DOCSTART, *["O"] * (len(rows[0]) - 1)]) if rows else ""
-    pairs = zip(documents or [0] * len(sentences), sentences, strict=True)
-    return _written(pairs, f"{mark}\n\n", separator)
+    numbers = itertools.repeat(0) if documents is None else documents
+    pairs = [
+        (Example(tuple(row[0] for row in rows), document=number), rows)
+        for number, rows in zip(numbers, sentences, strict=documents is not None)
+    ]
+    write_text(target, "".join(_columns(pairs)))
 
 
-def _to_columns(examples: Sequence[Example], tags: bool) -> str:
-    return _columns(map(_rows, examples), [example.document for example in examples])
+def _columns(
+    sentences: Sequence[tuple[Example, Sequence[Sequence[str]]]],
+) -> Iterator[str]:
+    rows = [row for _, rows in sentences for row in rows]
+    separator = "\t" if any(" " in text for row in rows for text in row) else " "
+    width = len(rows[0]) if rows else 0
+    if rows and header(rows[0]):  # the first token would be taken for names
+        names = [TOKEN[0], *(f"gold{i}" for i in range(2, width)), LABEL[0]]
+        yield _line(names, separator)
+    mark = separator.join([DOCSTART, *["O"] * (width - 1)])
+    yield from _written(sentences, f"{mark}\n\n", separator)
 
 
-def _to_conllu(examples: Sequence[Example], tags: bool) -> str:
+def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+    return _columns([(example, [*_rows(example)]) for example in examples])
+
+
+def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     def rows(example: Example) -> Iterator[list[str]]:
         for i, (token, label) in enumerate(_rows(example), 1):
             if (label == "_") if tags else ("|" in label):
@@ -732,90 +450,37 @@ def _to_conllu(examples: Sequence[Example], tags: bool) -> str:
             upos, misc = (label, "_") if tags else ("_", f"NER={label}")
             yield [str(i), token, "_", upos, *"_____", misc]
 
-    return _written(((e.document, rows(e)) for e in examples), "# newdoc\n")
+    return _written(((e, rows(e)) for e in examples), "# newdoc\n")
 
 
-def _to_conll2012(examples: Sequence[Example], tags: bool) -> str:
-    # Sentences before the first document become a document, too.
-    before = int(bool(examples) and not examples[0].document)
-
+def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     def rows(example: Example) -> Iterator[list[str]]:
         brackets = ["*"] * len(example.tokens)
         for start, last, kind in () if tags else schemes.to_spans(example.labels):
-            brackets[start] = f"({_cell(kind, '()* ')}*"
+            brackets[start] = f"({cell(kind, '()* ')}*"
             brackets[last - 1] = f"({kind})" if last - start == 1 else "*)"
-        name = f"document_{example.document + before}"
+        name = f"document_{example.document}"
         for i, (token, label) in enumerate(_rows(example)):
             cells = [name, "0", str(i), token, label if tags else "-"]
             yield [*cells, "*", *"----", brackets[i], "-"]
 
-    pairs = ((example.document + before, rows(example)) for example in examples)
+    # Sentences before the first document become a document, too.
+    if examples and not examples[0].document:
+        examples = [dataclasses.replace(e, document=e.document + 1) for e in examples]
     begin, end = "#begin document (document_{}); part 000\n", "#end document\n"
-    text = _written(pairs, end + begin, " ").removeprefix(end)
-    return text + end if examples else ""
+    text = "".join(_written(((e, rows(e)) for e in examples), end + begin, " "))
+    yield text.removeprefix(end) + (end if examples else "")
 
 
-def _to_table(examples: Sequence[Example], tags: bool) -> str:
+def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     has_documents = any(example.document for example in examples)
-    lines = ["document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"]
+    yield "document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"
     for example in examples:
         # A sentence before the first document has a blank cell.
         before = f"{example.document or ''}\t" if has_documents else ""
-        lines += [*(before + _line(row) for row in _rows(example)), "\n"]
-    return "".join(lines)
-
-
-def _to_json(examples: Sequence[Example], tags: bool, has_spans: bool = False) -> str:
-    lines = []
-    for example in examples:
-        record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
-        if has_spans:
-            text, spans = text_and_spans(example)
-            items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
-            record = {"text": text, "tokens": example.tokens, "spans": items}
-        record |= {"document": example.document} if example.document else {}
-        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-    return "".join(lines)
-
-
-def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
-    """Writes a pair of files per document, with one sentence per line."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
-    # Documents without sentences are pairs of empty files.
-    numbers = [example.document for example in examples] or [0]
-    pairs: dict[int, tuple[str, str]] = {}
-    pairs |= dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
-    for number, members in itertools.groupby(examples, lambda e: e.document):
-        text, spans = "", []
-        for example in members:
-            line, places = text_and_spans(example)
-            line = re.sub(r"[\r\n]", " ", line)
-            for start, end, kind in places:
-                where = f"{len(text) + start} {len(text) + end}\t{line[start:end]}"
-                spans.append(f"T{len(spans) + 1}\t{_cell(kind, '; ')} {where}\n")
-            text += f"{line}\n"
-        pairs[number] = text, "".join(spans)
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, contents in enumerate(pairs.values(), 1):
-        for ending, content in zip(("txt", "ann"), contents, strict=True):
-            write_text(folder / f"{number:05}.{ending}", content)
-
-
-def _write_docbin(path: Path, examples: Sequence[Example]) -> None:
-    """Writes a document of spaCy for each document, or else for each sentence."""
-    spacy = optional("spacy", "A .spacy file")
-    store, vocab, place = spacy.tokens.DocBin(), spacy.Vocab(), itertools.count()
-    key = lambda example: example.document or -next(place)  # noqa: E731
-    for _, group in itertools.groupby(examples, key):
-        words, starts, labels = [], [], []
-        for example in group:
-            words += example.tokens
-            starts += [True, *[False] * (len(example.tokens) - 1)]
-            labels += schemes.convert(example.labels, "BIO")
-        store.add(spacy.tokens.Doc(vocab, words, sent_starts=starts, ents=labels))
-    with disk.replacing(path) as file:
-        file.write(store.to_bytes())
+        with example.naming():
+            lines = [before + _line(row) for row in _rows(example)]
+        yield "".join([*lines, "\n"])
 
 
 # The formats
@@ -825,8 +490,8 @@ def _write_docbin(path: Path, examples: Sequence[Example]) -> None:
 class Format:
     """How a format is read and written."""
 
-    read: Callable[[File], Iterator[Example]]
-    write: Callable[[Sequence[Example], bool], str] | None
+    read: Callable[[Source], Iterator[Record]]
+    write: Callable[[Sequence[Example], bool], Iterable[str]] | None
     options: tuple[str, ...]  # of `Options`, those that only some formats have
     endings: tuple[str, ...]  # of the names of its files
     has_spans: bool = False  # and no tags
@@ -836,21 +501,31 @@ class Format:
 _PLACES = ("token_column", "label_column")
 _COLUMNS = (".conll", ".txt", ".bio", ".iob", ".iob2")
 _JSON = (".jsonl", ".ndjson", ".json")
-_to_spans = functools.partial(_to_json, has_spans=True)
 FORMATS: dict[str, Format] = {
     "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _COLUMNS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
     "conllu": Format(conllu, _to_conllu, _PLACES, (".conllu",)),
-    "jsonl": Format(json_lines, _to_json, ("label_names",), _JSON),
-    "jsonl-spans": Format(json_lines, _to_spans, ("label_names",), (), has_spans=True),
+    "jsonl": Format(
+        spans.json_lines,
+        lambda examples, tags: spans.to_json(examples),
+        ("label_names",),
+        _JSON,
+    ),
+    "jsonl-spans": Format(
+        spans.json_lines,
+        lambda examples, tags: spans.to_json(examples, has_spans=True),
+        ("label_names",),
+        (),
+        has_spans=True,
+    ),
     "tsv": Format(columns, _to_table, (*_PLACES, "comments"), (".tsv", ".tab")),
-    "brat": Format(brat, None, (), (".ann",), True, _write_brat),
-    "spacy": Format(docbin, None, (), (".spacy",), True, _write_docbin),
+    "brat": Format(spans.brat, None, (), (".ann",), True, spans.write_brat),
+    "spacy": Format(spans.docbin, None, (), (".spacy",), True, spans.write_docbin),
 }
 Name = Annotated[str, fields.OneOf(FORMATS)]
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
-RAW = ("text", "conll", "jsonl")
-"""The formats of files to tag."""
+RAW = {"text": spans.texts, "conll": columns, "jsonl": spans.json_lines}
+"""The formats of files to tag, and their readers."""
 OUTPUTS = ("conll", "jsonl")
 """The formats of tagged files."""
 
@@ -878,8 +553,8 @@ def guess_raw(path: str) -> str:
     if path == "-" or name.endswith((".txt", ".text")):
         return "text"
     format = "csv" if name.endswith(".csv") else guess(path)
-    if format in RAW:
-        return format
+    if format in (*RAW, "tsv"):
+        return format.replace("tsv", "conll")
     remedy = "save it with tabs" if format == "csv" else "jaxner convert IN OUT.conll"
     message = f"{path} looks like {format}: {remedy} first, or give --from, one of "
     raise InputError(message + ", ".join(RAW))
@@ -893,6 +568,20 @@ def guess_output(path: str, source: str) -> str:
         return format
     message = f"The name {os.path.basename(path)!r} shows no format to write: end it "
     raise InputError(f"{message}with .conll or .jsonl, or give --to")
+
+
+@dataclasses.dataclass
+class File:
+    """What was read from a file, or from the files of a folder in turn.
+
+    `sha256` is that of the decompressed bytes, `notes` what readers left out.
+    """
+
+    path: Path
+    examples: list[Example]
+    errors: list[InputError]
+    notes: list[str]
+    sha256: str
 
 
 def read(
@@ -916,32 +605,38 @@ def read(
     special = {name for form in FORMATS.values() for name in form.options}
     for name in sorted(options.keys() & special - {*kind.options}):
         raise InputError(f"{name} is set, but {format} has none", path)
-    file = File(path, Options(**options))
-    document, files = 0, members(path, format)
+    source, examples, errors = Source(path, Options(**options)), [], []
+    document, files, is_folder = 0, members(path, format), path.is_dir()
     if not files:
         message = "Expected a file, or a folder of .txt and .ann (brat) or of _conll "
         raise IsADirectoryError(f"{message}(CoNLL-2012), got the folder {path}")
-    for file.path in files:
+    for source.path in files:
         base = document
         try:
-            for example in kind.read(file):
-                if path.is_dir():
-                    document = base + max(example.document, 1)
-                    name = example.path or str(file.path)
-                    example = dataclasses.replace(example, document=document, path=name)
-                file.examples.append(example)
+            for record in kind.read(source):
+                parsed, flaws = source.parse(record)
+                errors += flaws
+                if is_folder:
+                    document = base + max(record.document, 1)
+                    place = {"document": document, "path": str(source.path)}
+                    place |= (
+                        {"path": parsed[0].path} if parsed and parsed[0].path else {}
+                    )
+                    parsed = [dataclasses.replace(e, **place) for e in parsed]
+                examples += parsed
         except InputError as error:
-            file.errors.append(error)
+            errors.append(error)
         document = max(document, base + 1)  # a file without sentences is a document
-    file.path = path
-    if not file.examples and not file.errors:
-        file.fail(None, "expected lines of tokens, got none; is it the right file?")
-    file.errors.sort(key=lambda error: (str(error.path), error.line or 0))
-    if file.errors and not collect:
-        raise file.errors[0]
-    if len(file.notes) > 5:
-        file.notes[5:] = [f"and {len(file.notes) - 5:,} more notes like these"]
-    return file
+    if not examples and not errors:
+        message = "expected lines of tokens, got none; is it the right file?"
+        errors.append(InputError(message, path))
+    errors.sort(key=lambda error: (str(error.path), error.line or 0))
+    if errors and not collect:
+        raise errors[0]
+    notes = source.notes
+    if len(notes) > 5:
+        notes[5:] = [f"and {len(notes) - 5:,} more notes like these"]
+    return File(path, examples, errors, notes, source.sha256)
 
 
 def members(path: Path, format: str) -> list[Path]:
@@ -980,4 +675,4 @@ def write(
     if kind.write_to:
         kind.write_to(Path(cast(Any, target)), examples)
     elif kind.write:
-        write_text(target, kind.write(examples, tags))
+        write_text(target, "".join(kind.write(examples, tags)))

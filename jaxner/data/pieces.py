@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxner import disk, errors
-from jaxner.data import formats
+from jaxner.data import spans
 from jaxner.errors import InputError
 from jaxner.types import Pieces
 
@@ -194,7 +194,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     path, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
     try:
         if path.is_file():
-            content = formats.read_json(path)
+            content = spans.read_json(path)
             whole = content.get("pre_tokenizer") or {}
             for part in (whole, *whole.get("pretokenizers", ())):
                 if part.get("type") == "ByteLevel":
@@ -227,7 +227,7 @@ def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str
 
 def _normalisation(folder: str | os.PathLike[str], vocab: Iterable[str]):
     path = Path(folder, "tokenizer_config.json")
-    options = formats.read_json(path) if path.is_file() else {}
+    options = spans.read_json(path) if path.is_file() else {}
 
     def choice(name: str, default: bool) -> bool:
         value = default if options.get(name) is None else options[name]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import fields
-from jaxner.data import formats, pieces
+from jaxner.data import pieces, spans
 from jaxner.errors import InputError, optional
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT
 from jaxner.models.model import map_named, named
@@ -204,7 +204,7 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
             "save_pretrained writes it, with config.json, model.safetensors and "
             "tokenizer.json or vocab.txt."
         )
-    config = formats.read_json(path)
+    config = spans.read_json(path)
     kind = config.get("model_type", "bert")
     if kind not in FAMILIES:  # maybe for an encoder of the user's own
         plain = {n: x for n, x in config.items() if isinstance(x, int | float | str)}
@@ -351,7 +351,7 @@ def _files(folder: Path) -> tuple[Path, list[Path]]:
     if whole.is_file():
         return whole, [whole]
     if index.is_file():
-        files = formats.read_json(index).get("weight_map")
+        files = spans.read_json(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise InputError("expected weight_map, from tensors to files", index)
         return index, [folder / name for name in sorted(set(files.values()))]

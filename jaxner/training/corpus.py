@@ -46,7 +46,7 @@ Log = Callable[[str], object]
 
 READING = (
     *("format", "token_column", "label_column", "comments", "encoding", "unfit"),
-    "label_names",
+    *("offsets", "label_names"),
 )
 """Options for reading files."""
 

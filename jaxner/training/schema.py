@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.batching import UNITS
-from jaxner.data.formats import FORMATS, UNFIT
+from jaxner.data.formats import FORMATS
+from jaxner.data.sources import OFFSETS, UNFIT
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
@@ -82,6 +83,7 @@ class Data:
         comments: How comment lines begin; None: there are none.
         encoding: Encoding of the text.
         unfit: What happens to spans that match no tokens.
+        offsets: What offsets of spans count; JavaScript's are in UTF-16.
         label_names: What numbers in place of labels stand for, as in `O,B-PER,I-PER`.
         scheme: Scheme of the model's labels; "tags" are labels without spans.
         lowercase: Whether to look up all words in lower case.
@@ -112,6 +114,7 @@ class Data:
     comments: str | None = None
     encoding: Encoding = "utf-8"
     unfit: Annotated[str, OneOf(UNFIT)] = "error"
+    offsets: Annotated[str, OneOf(OFFSETS)] = "characters"
     label_names: str | None = None
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
     lowercase: bool = False

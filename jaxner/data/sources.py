@@ -1,0 +1,313 @@
+"""Files of text: how they are opened, decoded and cut into records.
+
+A reader is a generator of `Record`s from a `Source`; it holds one record at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gzip
+import hashlib
+import io
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Annotated, Any, NamedTuple, cast
+
+from jaxner import fields
+from jaxner.data import tokens
+from jaxner.data.tokens import Tokenizer
+from jaxner.errors import InputError
+
+UNFIT = ("error", "drop", "widen")
+"""What to do with character spans that do not match tokens."""
+OFFSETS = ("characters", "utf-16")
+"""What offsets of spans count; JavaScript counts units of UTF-16."""
+MAX_LINE = 1 << 26
+"""Maximum length of a line in characters; a longer line is an error."""
+MAX_TOKENS = 1 << 17
+"""Maximum length of a sentence to tag, in tokens; a longer one is an error."""
+
+_UNREADABLE = re.compile("[\udc80-\udcff]")  # bytes that are not in the encoding
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """One sentence, with tokens and labels as in the file.
+
+    Attributes:
+        document: Number of documents begun before it, as by `-DOCSTART-` lines.
+        lines: Number of each token's line, from 1; or of its `unit`.
+        text: The text before tokenisation, if the file contains it.
+        offsets: First character and last character plus one of each token in `text`.
+        path: The file of the sentence, if several files were read.
+        start: First character of `text` in the whole text.
+        unit: What `lines` counts: lines, records of a JSON array, or documents.
+    """
+
+    tokens: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    document: int = 0
+    lines: Sequence[int] = ()
+    text: str | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
+    path: str | None = None
+    start: int = 0
+    unit: str = "line"
+
+    @property
+    def line(self) -> int:
+        """Number of the first token's line; 0 if the sentence is not of a file."""
+        return self.lines[0] if self.lines else 0
+
+    @contextlib.contextmanager
+    def naming(self) -> Iterator[None]:
+        """Names the sentence in errors about what cannot be written of it."""
+        try:
+            yield
+        except InputError as error:
+            place = f"{self.unit} {self.line}" if self.line else shown(str(self.tokens))
+            raise InputError(f"{place}: {error.message}", self.path) from None
+
+    def error(self, message: str, position: int, path: Any) -> InputError:
+        """Returns an error about a token; `path` is that of a file that is alone."""
+        return InputError(message, self.path or path, self.lines[position], self.unit)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to read a file; None is the default of its format.
+
+    Attributes:
+        tags: Whether labels are tags, not spans; some formats have columns for both.
+        token_column: Column of the tokens, from 0, or from the end if negative.
+        label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
+        comments: Prefix of comment lines before a sentence, for columns.
+        encoding: Encoding of the text.
+        tokenizer: Finds the tokens of a text without tokens.
+        split_sentences: Whether to split such a text into sentences.
+        unfit: What to do with spans that do not match tokens.
+        offsets: What offsets of spans count.
+        label_names: What numbers in place of labels stand for, for JSON lines: a list,
+            or names between commas.
+    """
+
+    tags: bool = False
+    token_column: fields.Column | None = None
+    label_column: fields.Column | None = None
+    comments: str | None = None
+    encoding: fields.Encoding = "utf-8"
+    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | Tokenizer | None = None
+    split_sentences: bool = False
+    unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
+    offsets: Annotated[str, fields.OneOf(OFFSETS)] = "characters"
+    label_names: str | Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        fields.check_fields(self)
+
+
+class Note(NamedTuple):
+    """What a reader left out or changed, and the line."""
+
+    message: str
+    line: int | None = None
+
+
+Parsed = Sequence[Example | InputError | Note]
+"""Sentences, errors and notes of a record; what has no place gets the record's."""
+
+
+class Record(NamedTuple):
+    """What a reader takes from a file at once: a sentence, a text, an object.
+
+    Attributes:
+        line: Number of its first line, from 1; or of its unit, as in `Example`.
+        lines: Its lines as they stand, without their ends; none in a binary file.
+        parse: Returns what it holds, or raises an InputError; what costs time is here.
+        document: Number of documents begun before it, with its own.
+        is_first: Whether it begins a document.
+        content: Its JSON object, or its text as one; None if there is none.
+        unit: What `line` counts, as in `Example`.
+    """
+
+    line: int
+    lines: Sequence[str]
+    parse: Callable[[], Parsed]
+    document: int = 0
+    is_first: bool = False
+    content: dict[str, Any] | None = None
+    unit: str = "line"
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
+    check_file(path)
+    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
+        is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
+        try:
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=file) if is_zipped else file)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"damaged gzip file ({error})", path) from None
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Raises an error if there is no file, which is not opened; `-` is one."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"Expected a file, {path} is a folder")
+    if str(path) != "-" and not os.path.exists(path):
+        beside = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
+        beside = ", ".join(beside) or "nothing"
+        raise FileNotFoundError(f"No file {path}; beside it: {beside}")
+
+
+class Source:
+    """A file, or the files of a folder in turn, as a reader sees them.
+
+    Attributes:
+        path: The file that is read.
+        options: How it is read.
+        has_labels: Whether its labels are read, too.
+        notes: What readers left out or changed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        options: Options,
+        has_labels: bool = True,
+        max_line: int = MAX_LINE,
+    ):
+        self.path, self.options, self.has_labels = Path(path), options, has_labels
+        self.notes: list[str] = []
+        self._max_line, self._digest = max_line, hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of all decompressed bytes that were read."""
+        return self._digest.hexdigest()
+
+    def parse(self, record: Record) -> tuple[list[Example], list[InputError]]:
+        """Returns the sentences of a record, and its errors; keeps its notes."""
+        examples, errors = [], []
+        try:
+            parsed = record.parse()
+        except InputError as error:
+            message = ": ".join([error.message, *map(shown, record.lines[:1])])
+            parsed = [InputError(message, error.path, error.line)]
+        for item in parsed:
+            if isinstance(item, Note):
+                self.note(item.message, item.line or record.line, record.unit)
+            elif isinstance(item, InputError):
+                place = item.path or self.path, item.line or record.line, record.unit
+                errors.append(InputError(item.message, *place))
+            elif len(item.tokens) > MAX_TOKENS and not self.has_labels:
+                message = f"a sentence of more than {MAX_TOKENS:,} tokens"
+                errors.append(InputError(message, self.path, record.line, record.unit))
+            else:
+                place: dict[str, Any] = {"document": record.document}
+                if not item.lines:
+                    lines = (record.line,) * len(item.tokens)
+                    place |= {"lines": lines, "unit": record.unit}
+                examples.append(dataclasses.replace(item, **place))
+        return examples, errors
+
+    def error(self, line: int, message: str, text: str) -> InputError:
+        """Returns an error about a line, which shows the text."""
+        return InputError(f"{message}: {shown(text)}", self.path, line)
+
+    def note(self, message: str, line: int | None = None, unit: str = "line") -> None:
+        """Keeps what a reader left out or changed."""
+        self.notes.append(str(InputError(message, self.path, line, unit)))
+
+    def bytes(self, path: Path) -> bytes:
+        """Returns the decompressed bytes of a file."""
+        with opened(path) as file:
+            data = file.read()
+        self._digest.update(data)
+        return data
+
+    def text(self, path: Path) -> str:
+        """Returns the text of a file, without byte order mark."""
+        data = self.bytes(path)
+        try:
+            return data.decode(self.options.encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise InputError(self._undecodable(data[error.start]), path, line) from None
+
+    def lines(self) -> Iterator[str]:
+        """Yields the lines of the file, which end at LF or CRLF and nowhere else.
+
+        Of a line that is too long, only the beginning is yielded: see `flaw`.
+        """
+        most, number = self._max_line, 0
+        with opened(self.path) as file:
+            reader = io.BufferedReader(_Digested(file, self._digest), 1 << 16)
+            text = io.TextIOWrapper(
+                reader, self.options.encoding, "surrogateescape", newline="\n"
+            )
+            try:
+                line = text.readline(most + 1).removeprefix("\ufeff")
+                while line:
+                    number, rest = number + 1, line
+                    while len(rest) > most and rest[-1] != "\n":
+                        rest = text.readline(most + 1)
+                    yield line.removesuffix("\n").removesuffix("\r")
+                    line = text.readline(most + 1)
+            except UnicodeDecodeError as error:  # not a single byte, as in UTF-16
+                message = self._undecodable(error.object[error.start])
+                raise InputError(message, self.path, number + 1) from None
+
+    def flaw(self, line: str) -> str:
+        """Returns why a line cannot be read; empty if it can."""
+        if len(line) > self._max_line:
+            return f"a line of more than {self._max_line:,} characters"
+        if match := _UNREADABLE.search(line):
+            return self._undecodable(ord(match[0]) - 0xDC00)
+        return ""
+
+    def _undecodable(self, byte: int) -> str:
+        message = f"byte 0x{byte:02x} is not {self.options.encoding}; "
+        return f"{message}set encoding to that of the file"
+
+
+class _Digested(io.RawIOBase):
+    """A file whose bytes are added to a checksum as they are read."""
+
+    def __init__(self, file: IO[bytes], digest: Any):
+        self._file, self._digest = file, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))  # pyright: ignore[reportAttributeAccessIssue]
+        self._digest.update(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def shown(text: str) -> str:
+    """Returns a text in quotes, cut if it is long."""
+    return repr(text if len(repr(text)) <= 80 else f"{text[:80]}...")
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def cell(text: str, forbidden: str) -> str:
+    """Returns a text; raises InputError if it could not be read back."""
+    if (
+        not text.strip(" \t\r\n")
+        or not {*forbidden}.isdisjoint(text)
+        or _HALVES.search(text)
+    ):
+        message = f"{text!r} could not be read back: it is blank, or holds half a "
+        raise InputError(f"{message}character or one of {forbidden!r}")
+    return text

@@ -1,0 +1,586 @@
+"""Formats of texts with spans of characters: JSON lines, brat, spaCy's DocBin."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxner import disk
+from jaxner.data import schemes, tokens
+from jaxner.data.sources import (
+    Example,
+    Note,
+    Options,
+    Parsed,
+    Record,
+    Source,
+    cell,
+    shown,
+)
+from jaxner.errors import InputError, optional
+from jaxner.wording import counted
+
+_WIDE = re.compile("[\U00010000-\U0010ffff]")  # two units in UTF-16
+# brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
+_ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
+
+
+_BLANK = " \t\r\n"
+Fragments = list[tuple[int, int]]
+
+
+class CharSpan(NamedTuple):
+    """An entity in a text."""
+
+    start: int  # its first character
+    end: int  # its last character plus one
+    type: str
+    text: str | None = None  # if the file repeats it
+    line: int = 0  # 0: that of the text
+
+
+def pieces(text: str, options: Options) -> list[Example]:
+    """Returns the sentences of a raw text; without splitting, the text is one."""
+    split = options.split_sentences
+    sentences = tokens.read(text, options.tokenizer, split_sentences=split)
+    result = []
+    for sentence in sentences:
+        start, end = sentence[0].start, sentence[-1].end
+        if not split and len(sentences) == 1:
+            start, end = 0, len(text)
+        offsets = tuple((t.start - start, t.end - start) for t in sentence)
+        words = tuple(t.text for t in sentence)
+        where = {"text": text[start:end], "offsets": offsets, "start": start}
+        result.append(Example(words, **where))
+    return result
+
+
+def texts(source: Source) -> Iterator[Record]:
+    """Reads raw text: each line that is not blank is a record."""
+
+    def parse(line: str) -> Parsed:
+        if flaw := source.flaw(line):
+            raise InputError(flaw)
+        return [*pieces(line, source.options)]
+
+    for number, line in enumerate(source.lines(), 1):
+        if line.strip():
+            read = functools.partial(parse, line)
+            yield Record(number, [line], read, content={"text": line})
+
+
+def fitted(
+    options: Options, text: str, spans: Iterable[CharSpan], sentences: Iterable[Example]
+) -> Parsed:
+    """Returns a text's sentences with the BIO labels of its spans; errors, and notes.
+
+    `options.unfit` says what happens to a span that does not match tokens.
+    """
+    sentences = [*sentences]
+    begins, ends, owners = [], [], []  # of each token: characters, sentence
+    for owner, piece in enumerate(sentences):
+        for start, end in piece.offsets or ():
+            begins.append(piece.start + start)
+            ends.append(piece.start + end)
+            owners.append(owner)
+    labels: list[str] = ["O"] * len(owners)
+    parsed: list[Example | InputError | Note] = []
+
+    def flaw(span: CharSpan) -> tuple[str, int, int]:
+        """Returns what is wrong with a span, and its first and last token."""
+        first = bisect.bisect_right(ends, span.start)
+        last = bisect.bisect_left(begins, span.end) - 1
+        content, size = text[max(span.start, 0) : max(span.end, 0)], len(text)
+        if not 0 <= span.start < span.end <= size:
+            return f"exceeds its text of {counted(size, 'character')}", 1, 0
+        if span.text is not None and span.text.split() != content.split():
+            return f"should be {shown(span.text)}", 1, 0
+        if first > last or owners[first] != owners[last]:
+            return "has no tokens in one sentence", 1, 0
+        # No span is longer than one before it, so that it cannot lie around that.
+        if {labels[first], labels[last]} != {"O"}:
+            return "overlaps another span", 1, 0
+        if (begins[first], ends[last]) != (span.start, span.end):
+            whole = shown(text[begins[first] : ends[last]])
+            return f"does not match the tokens of {whole}", first, last
+        return "", first, last
+
+    units = _units(text)
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
+        narrow = span
+        if units and options.offsets == "utf-16":
+            span = _moved(span, units)
+        problem, first, last = flaw(span)
+        if problem:
+            message = f"the {span.type} {narrow.start}:{narrow.end} {problem}"
+            can_widen, done = first <= last, {"drop": "left out", "widen": "widened"}
+            content = shown(text[max(span.start, 0) : max(span.end, 0)])
+            if options.unfit == "drop" or (options.unfit == "widen" and can_widen):
+                message += f", {done[options.unfit]}: {content}"
+                parsed.append(Note(message, span.line))
+            else:
+                if span is narrow and units and not flaw(_moved(span, units))[0]:
+                    message += "; it fits if offsets=utf-16, as in JavaScript"
+                elif can_widen:
+                    message += "; unfit=widen extends it to whole tokens"
+                parsed.append(InputError(f"{message}: {content}", None, span.line))
+            if options.unfit != "widen" or not can_widen:
+                continue
+        labels[first] = f"B-{span.type}"
+        labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
+    rest = iter(labels)
+    for piece in sentences:
+        names = tuple(itertools.islice(rest, len(piece.tokens)))
+        parsed.append(dataclasses.replace(piece, labels=names))
+    return parsed
+
+
+def _units(text: str) -> list[int]:
+    """Returns the character at each offset in UTF-16; none if each has one unit.
+
+    Within a character, it is -1.
+    """
+    if not _WIDE.search(text):
+        return []
+    units = ([i, -1] if _WIDE.match(c) else [i] for i, c in enumerate(text))
+    return [*itertools.chain.from_iterable(units), len(text)]
+
+
+def _moved(span: CharSpan, units: Sequence[int]) -> CharSpan:
+    """Returns a span in characters for one in units of UTF-16."""
+    start, end = (units[x] if 0 <= x < len(units) else -1 for x in span[:2])
+    return span._replace(start=start, end=end)
+
+
+# JSON
+
+# Keys of spans, by the tools that write them: jaxner and Prodigy; doccano with
+# relations, and without; others.
+_SPANS = ("spans", "entities", "label", "labels", "annotations")
+ANNOTATION = (*_SPANS, "ner_tags", "relations", "predictions", "answer")
+"""Keys of a JSON object that hold its annotation."""
+
+
+def json_lines(source: Source) -> Iterator[Record]:
+    """Reads JSON objects, one a line or all in an array: sentences, or texts.
+
+    - `{"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}`;
+    - `{"text": "Rome wins", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}`, where
+      a span may also be `[0, 4, "LOC"]`; offsets count characters, ends are exclusive;
+      `tokens` may say what the tokens of the text are;
+    - what doccano, Prodigy and Label Studio export. Records that were rejected,
+      ignored, cancelled or never annotated are left out and counted.
+
+    A new value of `document` starts a document. Labels (or `ner_tags`) may be numbers,
+    as in exports of Hugging Face's data sets, if `label_names` says what they stand
+    for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
+    """
+    options, document, last = source.options, 0, None
+    names = options.label_names
+    names = names.split(",") if isinstance(names, str) else names
+    unannotated, wide = [], []  # lines
+
+    def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Parsed:
+        text, sentences = text_of(content), _pieces_of(content, options)
+        if not source.has_labels:
+            return [*sentences]
+        if isinstance(kinds := _labels_of(content), list):
+            labels = _decoded(kinds, len(sentences[0].tokens), names)
+            return [dataclasses.replace(sentences[0], labels=labels)]
+        items = next((x for x in map(content.get, _SPANS) if isinstance(x, list)), None)
+        if items is None or text is None:
+            raise InputError("expected tokens and labels, or text and spans")
+        spans = [span for item in _results(items) if (span := _span(item))]
+        match = _WIDE.search(text) if options.offsets == "characters" else None
+        if match and any(not s.text and s.end > match.start() for s in spans):
+            wide.append(line)
+        return fitted(options, text, spans, sentences)
+
+    for line, unit, raw, content in _objects(source):
+        if isinstance(content, InputError):
+            yield Record(line, [raw], [content].copy, document, unit=unit)
+        elif list(content) == ["label_names"]:
+            names = _strings(content["label_names"])
+        elif source.has_labels and not _is_annotated(content):
+            unannotated.append(line)
+        else:
+            name = content.get("document")
+            is_first = name is not None and name != last
+            document, last = document + is_first, name if is_first else last
+            read = functools.partial(parse, content, names, line)
+            yield Record(line, [raw], read, document, is_first, content, unit)
+    if unannotated:
+        count = counted(len(unannotated), "record")
+        text = f"left out {count} that no annotator accepted"
+        source.note(text, unannotated[0])
+    if wide:
+        text = (
+            f"{counted(len(wide), 'text')} with characters that UTF-16 counts twice, "
+        )
+        text += "such as emoji: offsets count characters; if not, set offsets=utf-16"
+        source.note(text, wide[0])
+
+
+def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
+    """Yields number and unit, text, and object or error of each JSON object."""
+    lines = enumerate(source.lines(), 1)
+    for number, line in lines:
+        if not line.strip(" \t\r"):
+            continue
+        try:
+            if flaw := source.flaw(line):
+                raise InputError(flaw)
+            if line.lstrip(" \t")[0] != "[":
+                yield number, "line", line, load_json(line)
+                continue
+            flat = "\n".join([line, *(line for _, line in lines)])
+            if flaw := source.flaw(flat):
+                raise InputError(flaw)
+            for place, content in enumerate(_loaded(flat, list), 1):
+                text = json.dumps(content, ensure_ascii=False)
+                yield place, "record", text, content
+        except InputError as error:
+            yield number, "line", line, source.error(number, error.message, line)
+
+
+def load_json(line: str) -> dict[str, Any]:
+    """Returns the JSON object of one line, without half characters."""
+    return _loaded(line, dict)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file."""
+    try:
+        return load_json(disk.read_text(path))
+    except InputError as error:
+        raise InputError(error.message, path) from None
+
+
+def _loaded(text: str, kind: type) -> Any:
+    """Returns a JSON object, or an array of objects."""
+    try:
+        value = json.loads(text)
+        if "\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("expected characters, got half of a surrogate pair") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"this is not JSON ({error})") from None
+    if not isinstance(value, kind):
+        raise InputError(f"expected a JSON object, got a {type(value).__name__}")
+    for item in value if kind is list else ():
+        if not isinstance(item, dict):
+            message = "expected a JSON array of objects, in which there is a "
+            raise InputError(f"{message}{type(item).__name__}")
+    return value
+
+
+def text_of(content: Mapping[str, Any]) -> Any:
+    """Returns the text of an object; doccano and Label Studio may call it `data`."""
+    data = content.get("data")
+    data = data.get("text") if isinstance(data, Mapping) else data
+    return content.get("text", data)
+
+
+def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
+    """Returns the sentences of an object: one if it has tokens, else its text's."""
+    text, words = text_of(content), content.get("tokens")
+    if isinstance(text, str) and words is None:
+        return pieces(text, options)
+    if isinstance(words, list) and all(isinstance(word, Mapping) for word in words):
+        words = [word.get("text") for word in words]  # of Prodigy
+        words = [x for x in words if not isinstance(x, str) or x.strip(" \t\r\n")]
+    words = _strings(words)
+    if not words or not isinstance(text, str | None):
+        raise InputError("expected tokens and labels, or text and spans")
+    if text is None:
+        return [Example(words)]
+    offsets = tuple(token[1:] for token in tokens.located(text, words))
+    if "".join(text.split()) != "".join("".join(words).split()):
+        raise InputError("the text holds characters that are in no token")
+    return [Example(words, text=text, offsets=offsets)]
+
+
+def _strings(values: Any) -> tuple[str, ...]:
+    are_listed = isinstance(values, list)
+    for value in values if are_listed else [values]:
+        is_text = are_listed and isinstance(value, str) and value.strip(" ")
+        if not is_text or {*value} & {*"\t\r\n"}:
+            message = "expected a list of strings, not blank, without tabs and line "
+            message += "ends, got "
+            raise InputError(f"{message}{value!r}")
+    return tuple(values)
+
+
+def _labels_of(content: Mapping[str, Any]) -> Any:
+    """Returns the labels of an object's tokens, if it has both."""
+    return content.get("tokens") and content.get("labels", content.get("ner_tags"))
+
+
+def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the labels of tokens; numbers are places in `names`."""
+    if all(type(value) is int for value in values):
+        if not all(0 <= value < len(names) for value in values):
+            message = f"expected numbers of {counted(len(names), 'label')}; set "
+            message += 'label_names or begin with {"label_names": ["O", "B-PER", …]}'
+            raise InputError(message)
+        values = [names[value] for value in values]
+    if len(labels := _strings(values)) != count:
+        raise InputError(f"expected {counted(count, 'label')}, one per token")
+    return labels
+
+
+def _mappings(values: Any) -> list[Mapping[str, Any]]:
+    return [x for x in values or () if isinstance(x, Mapping)]
+
+
+def _is_annotated(content: Mapping[str, Any]) -> bool:
+    """Returns whether an annotator accepted what an object says."""
+    if content.get("answer") in ("reject", "ignore"):  # Prodigy
+        return False
+    if not isinstance(content.get("data"), Mapping):
+        return True
+    tasks = _mappings(content.get("annotations"))  # Label Studio
+    return any(not task.get("was_cancelled") for task in tasks)
+
+
+def _results(items: list[Any]) -> list[Any]:
+    """Returns spans; those of the one annotation of a task of Label Studio."""
+    tasks = [task for task in _mappings(items) if isinstance(task.get("result"), list)]
+    if not tasks:
+        return items
+    tasks = [task for task in tasks if not task.get("was_cancelled")]
+    if len(tasks) > 1:
+        raise InputError(f"expected one annotation of a text, got {len(tasks)}")
+    return tasks[0]["result"]
+
+
+def _span(item: Any) -> CharSpan | None:
+    """Returns a span; None for another part of an annotation of Label Studio."""
+    text = None
+    if isinstance(item, Mapping):
+        if not str(item.get("type", "labels")).endswith("labels"):
+            return None
+        item = item.get("value", item)
+    if isinstance(item, Mapping):
+        kinds, text = item.get("labels"), item.get("text")
+        kind = kinds[0] if isinstance(kinds, list) and len(kinds) == 1 else None
+        start, end = (item.get(x, item.get(f"{x}_offset")) for x in ("start", "end"))
+        item = [start, end, item.get("label", kind)]
+    match item:
+        case [int(start), int(end), str(kind)] if isinstance(text, str | None):
+            return CharSpan(start, end, kind, text)
+    raise InputError(f"expected a span with start, end and label, got {item!r}")
+
+
+# brat and spaCy
+
+
+def brat(source: Source) -> Iterator[Record]:
+    """Reads brat's standoff format: the text of `NAME.txt`, the spans of `NAME.ann`.
+
+    Only text-bound annotations (`T`) are entities; others are left out and counted.
+    Each line of the text is a sentence, or several if `split_sentences` is set. If the
+    texts of the annotations fit only so, offsets count CRLF as one character, or units
+    of UTF-16; a note says this.
+
+    Source: https://brat.nlplab.org/standoff.html
+    """
+    for path in (source.path, source.path.with_suffix(".txt")):
+        if not path.is_file():
+            raise InputError("expected this file beside its pair", path)
+    yield Record(1, (), functools.partial(_brat, source), 1, True)
+
+
+def _brat(source: Source) -> Parsed:
+    path = source.path.with_suffix(".txt")
+    text, options = source.text(path), source.options
+    parsed: list[InputError | Note] = []
+    annotations: list[tuple[int, str, Fragments, str]] = []  # line, type, place, text
+    left_out = 0
+    for number, line in enumerate(source.lines(), 1):
+        if match := _ANNOTATION.fullmatch(line):
+            parts = [part.split(" ") for part in match[2].split(";")]
+            fragments = [(int(start), int(end)) for start, end in parts]
+            annotations.append((number, match[1], fragments, match[3]))
+        elif flaw := source.flaw(line) or line.startswith("T"):
+            expected = "expected ID, tab, type, offsets, tab, text"
+            message = f"{flaw if isinstance(flaw, str) else expected}: {shown(line)}"
+            parsed.append(InputError(message, None, number))
+        else:
+            left_out += bool(line.strip())
+
+    def content(text: str, units: Sequence[int], fragments: Fragments) -> str:
+        spans = [CharSpan(*fragment, "") for fragment in fragments]
+        spans = [_moved(span, units) for span in spans] if units else spans
+        joined = " ".join(text[max(a, 0) : max(b, 0)] for a, b, *_ in spans)
+        return re.sub(r"[\r\n]", " ", joined).strip()
+
+    def misfits(text: str, offsets: str) -> Iterator[InputError]:
+        units = _units(text) if offsets == "utf-16" else []
+        for number, _, fragments, wanted in annotations:
+            if (actual := content(text, units, fragments)) != wanted.strip():
+                message = f"expected {shown(wanted)} at characters {fragments} of the "
+                yield InputError(f"{message}text, got {shown(actual)}", None, number)
+
+    flat = text.replace("\r\n", "\n")
+    ways = [(text, options.offsets), (flat, options.offsets)]
+    ways += [(text, "utf-16"), (flat, "utf-16")] if _WIDE.search(text) else []
+    fits = (way for way in ways if next(misfits(*way), None) is None)
+    if (way := next(fits, None)) is None:
+        return [*parsed, *misfits(*ways[0])]
+    if way != ways[0]:
+        counts = ["CRLF as one character"] * (way[0] != text)
+        counts += ["units of UTF-16"] * (way[1] != options.offsets)
+        parsed.append(Note(f"the offsets count {' and '.join(counts)}"))
+    if left_out:
+        count = counted(left_out, "annotation")
+        parsed.append(Note(f"left out {count} that are no entities"))
+    spans = []
+    for number, kind, fragments, _ in annotations:
+        start, end = fragments[0][0], fragments[-1][1]
+        if len(fragments) == 1:
+            spans.append(CharSpan(start, end, kind, None, number))
+            continue
+        message = f"the {kind} {start}:{end} has {len(fragments)} fragments"
+        if options.unfit == "error":
+            message += "; unfit=widen takes all between the first and the last"
+            parsed.append(InputError(message, None, number))
+            continue
+        done = "widened" if options.unfit == "widen" else "left out"
+        parsed.append(Note(f"{message}, {done}", number))
+        if options.unfit == "widen":
+            spans.append(CharSpan(start, end, kind, None, number))
+    sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])
+    for number, line in enumerate(way[0].split("\n"), 1):
+        for piece in pieces(line, options):
+            place = {"start": start + piece.start, "path": str(path)}
+            lines = (number,) * len(piece.tokens)
+            sentences.append(dataclasses.replace(piece, lines=lines, **place))
+        start += len(line) + 1
+    return [*parsed, *fitted(options, way[0], spans, sentences)]
+
+
+def docbin(source: Source) -> Iterator[Record]:
+    """Reads the documents of spaCy's `DocBin`: sentences, if marked, and entities.
+
+    Tokens of spaces, tabs and line ends alone are left out. Tokens without annotation,
+    which spaCy calls missing, are outside of entities; a note counts them.
+    """
+    spacy = optional("spacy", "A .spacy file")
+    data = source.bytes(source.path)
+    try:
+        docs = [*spacy.tokens.DocBin().from_bytes(data).get_docs(spacy.Vocab())]
+    except Exception as error:  # of zlib, of msgpack, a missing key
+        message = f"expected a DocBin of spaCy, got {type(error).__name__}: {error}"
+        raise InputError(message, source.path) from None
+    missing: dict[int, int] = {}  # tokens without annotation, by document
+
+    def parse(number: int, doc: Any) -> Parsed:
+        sentences, spans = [], []
+        for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
+            if words := [word for word in part if word.text.strip(_BLANK)]:
+                start, end = words[0].idx, words[-1].idx + len(words[-1])
+                places = ((w.idx - start, w.idx - start + len(w)) for w in words)
+                texts = tuple(word.text for word in words)
+                where = {"text": doc.text[start:end], "offsets": tuple(places)}
+                sentences.append(Example(texts, start=start, **where))
+                if count := sum(not word.ent_iob for word in words):
+                    missing[number] = missing.get(number, 0) + count
+        for entity in doc.ents:
+            if words := [word for word in entity if word.text.strip(_BLANK)]:
+                end = words[-1].idx + len(words[-1])
+                spans.append(CharSpan(words[0].idx, end, entity.label_))
+        return fitted(source.options, doc.text, spans, sentences)
+
+    for number, doc in enumerate(docs, 1):
+        read = functools.partial(parse, number, doc)
+        yield Record(number, (), read, number, True, unit="document")
+    if missing:
+        count = counted(sum(missing.values()), "token")
+        text = f"{count} without annotation are taken as outside of entities"
+        source.note(text, min(missing), "document")
+
+
+# Writers
+
+
+def text_and_spans(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
+    """Returns a sentence's text, or its joined tokens, and its entities in it."""
+    text, offsets = example.text, example.offsets
+    if text is None or offsets is None:
+        text = " ".join(example.tokens)
+        offsets = [token[1:] for token in tokens.located(text, example.tokens)]
+    spans = schemes.to_spans(example.labels)
+    return text, [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in spans]
+
+
+def to_json(examples: Iterable[Example], has_spans: bool = False) -> Iterator[str]:
+    """Yields JSON lines: tokens and labels, or the text, its tokens and spans."""
+    for example in examples:
+        with example.naming():
+            words = [cell(token, "\t\r\n") for token in example.tokens]
+            record: dict[str, Any] = {"tokens": words, "labels": example.labels}
+            if has_spans:
+                text, spans = text_and_spans(example)
+                items = [
+                    {"start": a, "end": b, "label": kind, "text": text[a:b]}
+                    for a, b, kind in spans
+                ]
+                record = {"text": text, "tokens": words, "spans": items}
+            record |= {"document": example.document} if example.document else {}
+            yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def write_brat(folder: Path, examples: Sequence[Example]) -> None:
+    """Writes a pair of files per document, with one sentence per line."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
+    # Documents without sentences are pairs of empty files.
+    numbers = [example.document for example in examples] or [0]
+    pairs: dict[int, tuple[str, str]] = {}
+    pairs |= dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
+    for number, members in itertools.groupby(examples, lambda e: e.document):
+        lines, spans, size = [], [], 0
+        for example in members:
+            with example.naming():
+                text, places = text_and_spans(example)
+                line = re.sub(r"[\r\n]", " ", text) + "\n"
+                for start, end, kind in places:
+                    where = f"{size + start} {size + end}\t{line[start:end]}"
+                    spans.append(f"T{len(spans) + 1}\t{cell(kind, '; ')} {where}\n")
+                lines.append(line)
+                size += len(line)
+        pairs[number] = "".join(lines), "".join(spans)
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, contents in enumerate(pairs.values(), 1):
+        for ending, content in zip(("txt", "ann"), contents, strict=True):
+            disk.write_text(folder / f"{number:05}.{ending}", content)
+
+
+def write_docbin(path: Path, examples: Sequence[Example]) -> None:
+    """Writes a document of spaCy for each document, or else for each sentence."""
+    spacy = optional("spacy", "A .spacy file")
+    store, vocab, place = spacy.tokens.DocBin(), spacy.Vocab(), itertools.count()
+    key = lambda example: example.document or -next(place)  # noqa: E731
+    for _, group in itertools.groupby(examples, key):
+        words, starts, labels, spaces = [], [], [], []
+        for example in group:
+            with example.naming():
+                words += [cell(token, "") for token in example.tokens]
+            starts += [True, *[False] * (len(example.tokens) - 1)]
+            labels += schemes.convert(example.labels, "BIO")
+            places = itertools.pairwise(example.offsets or ())
+            spaces += [after[0] > before[1] for before, after in places]
+            spaces += [True] * (len(words) - len(spaces))
+        options = {"spaces": spaces, "sent_starts": starts, "ents": labels}
+        store.add(spacy.tokens.Doc(vocab, words, **options))
+    with disk.replacing(path) as file:
+        file.write(store.to_bytes())
