@@ -41,11 +41,15 @@ class InputError(ValueError):
         self.message, self.path, self.line, self.unit = message, path, line, unit
 
     def __str__(self) -> str:
-        number = None if self.line is None or self.unit != "line" else self.line
-        place = ":".join(str(x) for x in (self.path, number) if x is not None)
-        if number != self.line:
-            place += f", {self.unit} {self.line}"
+        place = place_of(self.path, self.line, self.unit)
         return f"{place}: {self.message}" if place else self.message
+
+
+def place_of(path: Any, line: int | None, unit: str = "line") -> str:
+    """Returns a place as text, such as `a.conll:7` or `a.spacy, document 7`."""
+    if unit == "line" or line is None:
+        return ":".join(str(x) for x in (path, line) if x is not None)
+    return ", ".join(str(x) for x in (path, f"{unit} {line}") if x is not None)
 
 
 class DamagedFileError(InputError):

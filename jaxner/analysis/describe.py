@@ -256,6 +256,7 @@ class Suspect(NamedTuple):
     labels: tuple[str, ...]
     predicted: tuple[str, ...]
     file: str = ""
+    unit: str = "line"
 
 
 def suspects(params: Tagger, split: Split) -> list[Suspect]:
@@ -279,7 +280,9 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
                 start, end = where[0], where[-1] + 1
                 least = min(float(chances[i, known[labels[i]]]) for i in where)
                 both = tuple(labels[start:end]), tuple(best[start:end])
-                line, file = example.lines[start], str(split.path)
+                line, file = example.lines[start], str(example.path or split.path)
                 place = example.tokens, start, end
-                improbable.append(Suspect(least, line, *place, *both, file))
+                improbable.append(
+                    Suspect(least, line, *place, *both, file, example.unit)
+                )
     return sorted(improbable)

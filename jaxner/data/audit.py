@@ -18,7 +18,7 @@ from typing import Any
 from jaxner.data import corpora, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
-from jaxner.errors import InputError, optional
+from jaxner.errors import InputError, optional, place_of
 from jaxner.wording import counted
 
 LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -34,7 +34,8 @@ _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\u
 class Finding:
     """An error or a probable mistake; `level` is one of `LEVELS`.
 
-    `line` is that of the first case, from 1; None if it has none.
+    `line` is that of the first case, from 1, or its number in another `unit` of the
+    file, as in `Example`; None if it has none.
     """
 
     level: str
@@ -42,9 +43,10 @@ class Finding:
     message: str
     file: str
     line: int | None = None
+    unit: str = "line"
 
     def __str__(self) -> str:
-        return str(InputError(self.message, self.file, self.line))
+        return str(InputError(self.message, self.file, self.line, self.unit))
 
 
 def findings(
@@ -87,8 +89,8 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
         return None, [_of("format", str(error), path, level="error")]
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     result = [
-        _of("format", error.message, error.path or path, error.line, "error")
-        for error in errors
+        Finding("error", "format", e.message, str(e.path or path), e.line, e.unit)
+        for e in errors
     ]
     if not read.examples:
         return None, result
@@ -166,8 +168,8 @@ def _at(
     split: Split, place: Place, check: str, message: str, level: str = "warning"
 ) -> Finding:
     example, position = place
-    file = example.path or split.path
-    return _of(check, message, file, example.lines[position], level)
+    file, line = str(example.path or split.path), example.lines[position]
+    return Finding(level, check, message, file, line, example.unit)
 
 
 def _oddities(token: str) -> Iterator[tuple[str, str]]:
@@ -196,7 +198,7 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
                 kinds[kind].append((example, position))
     for (kind, flaw), cases in kinds.items():
         shown = ", ".join(
-            f"{example.tokens[position][:30]!r} in line {example.lines[position]}"
+            f"{example.tokens[position][:30]!r} in {example.place(position)}"
             for example, position in cases[:_SHOWN]
         )
         message = f"{counted(len(cases), 'token')} {flaw}: {shown}"
@@ -256,9 +258,9 @@ def _repeated(split: Split) -> Iterator[Finding]:
     again = [group for group in groups.values() if len(group) > 1]
     differ = [group for group in again if len({e.labels for e in group}) > 1]
     for group in differ[:_SHOWN]:
-        lines = ", ".join(str(e.line) for e in group[:_SHOWN])
+        places = ", ".join(e.place(0) for e in group[:_SHOWN])
         text = " ".join(group[0].tokens)[:60]
-        message = f"the same sentence has different labels in lines {lines}: {text!r}"
+        message = f"the same sentence has different labels in {places}: {text!r}"
         yield _at(split, (group[0], 0), "contradictions", message)
     if again:
         count = counted(sum(len(group) - 1 for group in again), "sentence")
@@ -303,7 +305,8 @@ def show(
         console.print(f"{count} that the tagger labels otherwise, best first:")
     for s in suspects[:limit]:
         before, after = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
-        line = Text(f"{s.file}:{s.line}: p = {s.probability:.2g}  {' '.join(before)} ")
+        line = Text(f"{place_of(s.file, s.line, s.unit)}: p = {s.probability:.2g}  ")
+        line.append(" ".join(before) + " ")
         line.append(" ".join(s.tokens[s.start : s.end]), style="bold underline")
         line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
         line.append(f" → {' '.join(s.predicted)}", style="green")
@@ -339,4 +342,6 @@ def page(values: Mapping[str, Any]) -> str:
     jinja2 = optional("jinja2", "--html")
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True)
-    return environment.get_template("audit.html.jinja").render(**values)
+    return environment.get_template("audit.html.jinja").render(
+        place_of=place_of, **values
+    )

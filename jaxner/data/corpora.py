@@ -147,7 +147,7 @@ def read(
         detected = schemes.detect(example.labels for example in examples)
         broken = {
             known: [
-                example.lines[position]
+                example.place(position)
                 for example in examples
                 for position in schemes.violations(example.labels, known)
             ]
@@ -158,9 +158,8 @@ def read(
             notes.append(f"labels are {best}, not {scheme} as published")
         scheme, lines = best, broken[best]
     if lines:
-        shown = ", ".join(map(str, lines[:5]))
-        count = counted(len(lines), "label")
-        notes.insert(0, f"{count} against {scheme}, first in line {shown}")
+        count, places = counted(len(lines), "label"), ", ".join(lines[:5])
+        notes.insert(0, f"{count} against {scheme}, first in {places}")
     name = path.name if name is None else name
     facts = scheme or "", file.sha256, len(lines), tuple(notes)
     return Split(name, split, path, examples, *facts)
@@ -185,7 +184,7 @@ def _label_errors(
     hint = "; are token_column and label_column right? Are these tags, without spans "
     hint += "(scheme tags)?"
     return [
-        InputError(wrong[label] + hint, example.path or path, line)
+        InputError(wrong[label] + hint, example.path or path, line, example.unit)
         for example in examples
         for label, line in zip(example.labels, example.lines, strict=True)
         if label in wrong

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import gzip
-import io
 import itertools
 import operator
 import os
@@ -19,19 +17,17 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TextIO, cast
+from typing import Annotated, Any, NamedTuple, cast
 
-from jaxner import disk, fields
+from jaxner import fields
 from jaxner.data import schemes, spans
-from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, cell
+from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, Target, cell
 from jaxner.data.sources import Example as Example
 from jaxner.data.sources import Options as Options
 from jaxner.data.sources import opened as opened
+from jaxner.data.sources import write_text as write_text
 from jaxner.errors import InputError
 from jaxner.wording import counted
-
-Target = str | os.PathLike[str] | TextIO | io.TextIOBase
-"""What is written to: a path, or an open text file."""
 
 DOCSTART = "-DOCSTART-"
 # Usual names of columns, in lower case; the first one in a header counts.
@@ -149,11 +145,8 @@ def _sentences(
         return [*errors, Example(tokens, labels, lines=numbers)]
 
     for start, block, group in _blocks(lines, layout, most):
-        read, match = (
-            functools.partial(parse, start, block),
-            layout.mark.match(block[0]),
-        )
-        if match:
+        read = functools.partial(parse, start, block)
+        if match := layout.mark.match(block[0]):
             document += bool(match[1])
             read = read if source.flaw(block[0]) else list
             yield Record(start, block, read, document, bool(match[1]))
@@ -165,19 +158,14 @@ def _sentences(
         groups.add(group)
         last = group
         yield Record(start, block, read, document, is_first)
-    for numbers, text in (
-        (
-            comments,
-            f"beginning with {layout.comments!r} left out that might be a token",
-        ),
-        (
-            returns,
-            "of a sentence whose name occurred before: taken as another sentence",
-        ),
-    ):
-        if numbers:
-            count = counted(len(numbers), "line")
-            source.note(f"{count} {text}", numbers[0])
+    if comments:
+        text = (
+            f"as comments, {counted(len(comments), 'line')} with the cells of a token"
+        )
+        source.note(f"left out, {text}", comments[0])
+    if returns:
+        text = f"{counted(len(returns), 'sentence')} with the name of an earlier one"
+        source.note(f"{text}; are the lines of a sentence apart?", returns[0])
 
 
 def columns(source: Source) -> Iterator[Record]:
@@ -370,26 +358,16 @@ def _unbracketed(
 Rows = Iterable[Sequence[str]]  # the cells of each token of a sentence
 
 
-def write_text(target: Target, text: str) -> None:
-    """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed."""
-    if not isinstance(target, str | os.PathLike):
-        target.write(text)
-        return
-    # Readers skip the first byte order mark; one within a token needs another before.
-    data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
-    path = Path(target)
-    with disk.replacing(path) as file:
-        # Without a timestamp, equal content gives equal bytes.
-        file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-
-
 def _rows(example: Example) -> Iterator[tuple[str, str]]:
     return zip(example.tokens, example.labels, strict=True)
 
 
-def _line(cells: Iterable[str], separator: str = "\t") -> str:
+def _line(cells: Iterable[str], separator: str = "\t", before: str = "") -> str:
     forbidden = f"\r\n\t{separator}"
-    return separator.join([cell(text, forbidden) for text in cells]) + "\n"
+    line = before + separator.join([cell(text, forbidden) for text in cells])
+    if _DOCUMENT_LINE.match(line):
+        raise InputError(f"the token {DOCSTART} could not be read back")
+    return f"{line}\n"
 
 
 def _written(
@@ -403,8 +381,6 @@ def _written(
         document = example.document
         with example.naming():
             lines = [_line(cells, separator) for cells in rows]
-            if any(map(_DOCUMENT_LINE.match, lines)):
-                raise InputError(f"the token {DOCSTART} could not be read back")
         yield "".join([*lines, "\n"])
 
 
@@ -479,7 +455,7 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
         # A sentence before the first document has a blank cell.
         before = f"{example.document or ''}\t" if has_documents else ""
         with example.naming():
-            lines = [before + _line(row) for row in _rows(example)]
+            lines = [_line(row, before=before) for row in _rows(example)]
         yield "".join([*lines, "\n"])
 
 

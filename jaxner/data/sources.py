@@ -16,13 +16,15 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple, cast
+from typing import IO, Annotated, Any, NamedTuple, TextIO, cast
 
-from jaxner import fields
+from jaxner import disk, fields
 from jaxner.data import tokens
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 
+Target = str | os.PathLike[str] | TextIO | io.TextIOBase
+"""What is written to: a path, or an open text file."""
 UNFIT = ("error", "drop", "widen")
 """What to do with character spans that do not match tokens."""
 OFFSETS = ("characters", "utf-16")
@@ -70,12 +72,12 @@ class Example:
         try:
             yield
         except InputError as error:
-            place = f"{self.unit} {self.line}" if self.line else shown(str(self.tokens))
+            place = self.place(0) if self.lines else shown(" ".join(self.tokens))
             raise InputError(f"{place}: {error.message}", self.path) from None
 
-    def error(self, message: str, position: int, path: Any) -> InputError:
-        """Returns an error about a token; `path` is that of a file that is alone."""
-        return InputError(message, self.path or path, self.lines[position], self.unit)
+    def place(self, position: int) -> str:
+        """Returns where a token is in its file, such as "line 7"."""
+        return f"{self.unit} {self.lines[position]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +186,7 @@ class Source:
         max_line: int = MAX_LINE,
     ):
         self.path, self.options, self.has_labels = Path(path), options, has_labels
+        self._top = self.path
         self.notes: list[str] = []
         self._max_line, self._digest = max_line, hashlib.sha256()
 
@@ -204,8 +207,8 @@ class Source:
             if isinstance(item, Note):
                 self.note(item.message, item.line or record.line, record.unit)
             elif isinstance(item, InputError):
-                place = item.path or self.path, item.line or record.line, record.unit
-                errors.append(InputError(item.message, *place))
+                path, line = item.path or self.path, item.line or record.line
+                errors.append(InputError(item.message, path, line, record.unit))
             elif len(item.tokens) > MAX_TOKENS and not self.has_labels:
                 message = f"a sentence of more than {MAX_TOKENS:,} tokens"
                 errors.append(InputError(message, self.path, record.line, record.unit))
@@ -222,8 +225,10 @@ class Source:
         return InputError(f"{message}: {shown(text)}", self.path, line)
 
     def note(self, message: str, line: int | None = None, unit: str = "line") -> None:
-        """Keeps what a reader left out or changed."""
-        self.notes.append(str(InputError(message, self.path, line, unit)))
+        """Keeps what a reader left out or changed; names a file of a folder."""
+        file = None if self.path == self._top else self.path
+        place = "" if line is None else f"{unit} {line}: "
+        self.notes.append(str(InputError(place + message, file)))
 
     def bytes(self, path: Path) -> bytes:
         """Returns the decompressed bytes of a file."""
@@ -295,19 +300,32 @@ class _Digested(io.RawIOBase):
 
 def shown(text: str) -> str:
     """Returns a text in quotes, cut if it is long."""
-    return repr(text if len(repr(text)) <= 80 else f"{text[:80]}...")
+    is_short = len(text) <= 80 and len(repr(text)) <= 80
+    return repr(text if is_short else f"{text[:80]}...")
 
+
+# What writers share
 
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def cell(text: str, forbidden: str) -> str:
     """Returns a text; raises InputError if it could not be read back."""
-    if (
-        not text.strip(" \t\r\n")
-        or not {*forbidden}.isdisjoint(text)
-        or _HALVES.search(text)
-    ):
+    is_blank = not text.strip(" \t\r\n")
+    if is_blank or _HALVES.search(text) or not {*forbidden}.isdisjoint(text):
         message = f"{text!r} could not be read back: it is blank, or holds half a "
         raise InputError(f"{message}character or one of {forbidden!r}")
     return text
+
+
+def write_text(target: Target, text: str) -> None:
+    """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed."""
+    if not isinstance(target, str | os.PathLike):
+        target.write(text)
+        return
+    # Readers skip the first byte order mark; one within a token needs another before.
+    data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
+    path = Path(target)
+    with disk.replacing(path) as file:
+        # Without a timestamp, equal content gives equal bytes.
+        file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

@@ -23,6 +23,7 @@ from jaxner.data.sources import (
     Source,
     cell,
     shown,
+    write_text,
 )
 from jaxner.errors import InputError, optional
 from jaxner.wording import counted
@@ -97,10 +98,9 @@ def fitted(
         """Returns what is wrong with a span, and its first and last token."""
         first = bisect.bisect_right(ends, span.start)
         last = bisect.bisect_left(begins, span.end) - 1
-        content, size = text[max(span.start, 0) : max(span.end, 0)], len(text)
-        if not 0 <= span.start < span.end <= size:
-            return f"exceeds its text of {counted(size, 'character')}", 1, 0
-        if span.text is not None and span.text.split() != content.split():
+        if not 0 <= span.start < span.end <= len(text):
+            return f"exceeds its text of {counted(len(text), 'character')}", 1, 0
+        if span.text and span.text.split() != text[span.start : span.end].split():
             return f"should be {shown(span.text)}", 1, 0
         if first > last or owners[first] != owners[last]:
             return "has no tokens in one sentence", 1, 0
@@ -108,7 +108,7 @@ def fitted(
         if {labels[first], labels[last]} != {"O"}:
             return "overlaps another span", 1, 0
         if (begins[first], ends[last]) != (span.start, span.end):
-            whole = shown(text[begins[first] : ends[last]])
+            whole = _cut(text, begins[first], ends[last])
             return f"does not match the tokens of {whole}", first, last
         return "", first, last
 
@@ -121,7 +121,7 @@ def fitted(
         if problem:
             message = f"the {span.type} {narrow.start}:{narrow.end} {problem}"
             can_widen, done = first <= last, {"drop": "left out", "widen": "widened"}
-            content = shown(text[max(span.start, 0) : max(span.end, 0)])
+            content = _cut(text, span.start, span.end)
             if options.unfit == "drop" or (options.unfit == "widen" and can_widen):
                 message += f", {done[options.unfit]}: {content}"
                 parsed.append(Note(message, span.line))
@@ -140,6 +140,11 @@ def fitted(
         names = tuple(itertools.islice(rest, len(piece.tokens)))
         parsed.append(dataclasses.replace(piece, labels=names))
     return parsed
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    start, end = max(start, 0), max(end, 0)
+    return shown(text[start : min(end, start + 99)])
 
 
 def _units(text: str) -> list[int]:
@@ -505,7 +510,7 @@ def docbin(source: Source) -> Iterator[Record]:
         yield Record(number, (), read, number, True, unit="document")
     if missing:
         count = counted(sum(missing.values()), "token")
-        text = f"{count} without annotation are taken as outside of entities"
+        text = f"outside of entities for lack of annotation: {count}"
         source.note(text, min(missing), "document")
 
 
@@ -562,7 +567,7 @@ def write_brat(folder: Path, examples: Sequence[Example]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, contents in enumerate(pairs.values(), 1):
         for ending, content in zip(("txt", "ann"), contents, strict=True):
-            disk.write_text(folder / f"{number:05}.{ending}", content)
+            write_text(folder / f"{number:05}.{ending}", content)
 
 
 def write_docbin(path: Path, examples: Sequence[Example]) -> None:
