@@ -159,10 +159,8 @@ def _sentences(
         last = group
         yield Record(start, block, read, document, is_first)
     if comments:
-        text = (
-            f"as comments, {counted(len(comments), 'line')} with the cells of a token"
-        )
-        source.note(f"left out, {text}", comments[0])
+        count = counted(len(comments), "comment")
+        source.note(f"left out {count} with as many cells as a token", comments[0])
     if returns:
         text = f"{counted(len(returns), 'sentence')} with the name of an earlier one"
         source.note(f"{text}; are the lines of a sentence apart?", returns[0])
@@ -449,7 +447,10 @@ def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
 
 
 def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
-    has_documents = any(example.document for example in examples)
+    # A first cell also keeps a token from beginning a document.
+    words = (token for example in examples for token in example.tokens)
+    has_documents = any(word.startswith(DOCSTART) for word in words)
+    has_documents |= any(example.document for example in examples)
     yield "document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"
     for example in examples:
         # A sentence before the first document has a blank cell.

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -129,6 +130,184 @@ Sentence: 2\tYes\tUH\tO
 """
 
 COMMENTS = "# one\n#nlp O\n# O\n\n#x B\n"
+
+
+# As annotation tools export them: twice Ada Preston, in a text or by tokens.
+TEXT, WORDS = "Ada Preston left", ["Ada", "Preston", "left"]
+PLACES = ((0, 3), (4, 11), (12, 16))
+PRODIGY = [
+    {"text": word, "start": start, "end": end, "id": i}
+    for i, (word, (start, end)) in enumerate(zip(WORDS, PLACES, strict=True))
+]
+ENTITY = {"start": 0, "end": 11, "text": "Ada Preston", "labels": ["PER"]}
+RESULT = [
+    {"type": "labels", "id": "a", "value": ENTITY},
+    {"type": "relation", "from_id": "a", "to_id": "a"},
+]
+TASK = {"data": {"text": TEXT}, "id": 3}
+TOOLS = [
+    {"text": TEXT, "label": [[0, 11, "PER"]], "Comments": []},
+    {"data": TEXT, "label": [[0, 11, "PER"]]},
+    {"text": TEXT, "labels": [[0, 11, "PER"]]},
+    {
+        "text": TEXT,
+        "entities": [{"id": 1, "label": "PER", "start_offset": 0, "end_offset": 11}],
+        "relations": [],
+    },
+    {
+        "text": TEXT,
+        "tokens": [*PRODIGY, {"text": "\n", "start": 16, "end": 17, "id": 3}],
+        "spans": [{"start": 0, "end": 11, "token_start": 0, "label": "PER"}],
+        "answer": "accept",
+    },
+    {
+        **TASK,
+        "annotations": [{"result": RESULT}, {"was_cancelled": True, "result": []}],
+    },
+    {"text": TEXT, "label": [ENTITY], "annotator": 1},
+]
+# What no annotator accepted.
+UNDONE = [
+    {"text": TEXT, "spans": [[0, 3, "PER"]], "answer": "reject"},
+    {"text": TEXT, "spans": [], "answer": "ignore"},
+    {**TASK, "annotations": []},
+    {**TASK, "annotations": [{"was_cancelled": True, "result": RESULT}]},
+    {**TASK, "predictions": [{"result": RESULT}]},
+]
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_annotation_tools(file, is_array):
+    records = [*TOOLS, *UNDONE]
+    text = (
+        json.dumps(records, indent=1)
+        if is_array
+        else "".join(line(**record) for record in records)
+    )
+    read_back = read(file(text, "a.json"))
+    sentences = [(e.tokens, e.labels) for e in read_back.examples]
+    assert sentences == [(tuple(WORDS), ("B-PER", "I-PER", "O"))] * len(TOOLS)
+    assert [e.line for e in read_back.examples] == [*range(1, len(TOOLS) + 1)]
+    assert {e.unit for e in read_back.examples} == {"record" if is_array else "line"}
+    (note,) = read_back.notes
+    assert "5 records" in note
+
+
+def test_offsets_in_utf16(file):
+    """They are converted on demand; what shows that they are meant is said."""
+    wide, span = "\U0001f600\U0001f600 A B won", [5, 6, "ORG"]
+    path = file(line(text=wide, label=[span]), "a.jsonl")
+    counted = {}
+    for unit in ("characters", "utf-16"):
+        back = read(path, offsets=unit)
+        words = zip(back.examples[0].tokens, back.examples[0].labels, strict=True)
+        counted[unit] = [word for word, label in words if label != "O"], len(back.notes)
+    assert counted == {"characters": (["B"], 1), "utf-16": (["A"], 0)}
+    for spans in ([[9, 12, "X"]], [{"start": 5, "end": 6, "label": "X", "text": "A"}]):
+        path = file(line(text=wide, spans=spans), "a.jsonl")
+        with pytest.raises(InputError, match="offsets=utf-16"):
+            read(path)
+        assert read(path, offsets="utf-16").notes == []
+    path = file(line(text=wide, spans=[[1, 2, "X"]]), "a.jsonl")  # within an emoji
+    with pytest.raises(InputError):
+        read(path, offsets="utf-16")
+    # What repeats the text of its spans needs no note: brat's files, and our own.
+    file(wide, "a.txt")
+    back = read(file("T1\tX 5 6\tA\n", "a.ann"))
+    assert back.examples[0].labels == ("O", "O", "B-X", "O", "O")
+    assert "UTF-16" in back.notes[0]
+    write(path.with_name("b"), back.examples, "jsonl-spans")
+    assert read(path.with_name("b"), "jsonl").notes == []
+
+
+def test_brat_with_line_ends_of_windows(file):
+    for start in (14, 15):  # CRLF as one character, or two
+        file("Ann Lee fell.\r\nRome won.\r\n", "a.txt")
+        annotations = f"T1\tPER 0 7\tAnn Lee\nT2\tLOC {start} {start + 4}\tRome\n"
+        back = read(file(annotations, "a.ann"))
+        assert [e.labels[0] for e in back.examples] == ["B-PER", "B-LOC"]
+        assert [e.line for e in back.examples] == [1, 2]
+        assert len(back.notes) == 15 - start
+
+
+def test_entities_of_multiword_tokens(file):
+    def labels(*lines):
+        return read(file("".join(lines), "a.conllu")).examples[0].labels
+
+    for whole, parts in {
+        "S-PER": ("B-PER", "E-PER"),
+        "B-PER": ("B-PER", "I-PER"),
+        "E-PER": ("I-PER", "E-PER"),
+        "I-PER": ("I-PER", "I-PER"),
+        "U-PER": ("B-PER", "L-PER"),
+    }.items():
+        token, words = u("1-2", misc=f"ner={whole}"), (u(1), u(2))
+        assert labels(token, *words, u(3, misc="name=B-X")) == (*parts, "B-X")
+        words = [u(i, misc=f"NER={part}") for i, part in enumerate(parts, 1)]
+        assert labels(token, *words) == parts
+    for wrong in (
+        u("1-2", misc="NER=S-X") + u(1, misc="NER=S-Y") + u(2),
+        u("1-3", misc="NER=S-X") + u(1) + u(2),
+        u("1-2", misc="NER=X") + u(1) + u(2),
+    ):
+        with pytest.raises(InputError, match="conllu:1"):
+            labels(wrong)
+
+
+def doc_bin(path, *docs):
+    spacy = pytest.importorskip("spacy")
+    store, vocab = spacy.tokens.DocBin(), spacy.Vocab()
+    for words, options in docs:
+        doc = spacy.tokens.Doc(vocab, words, **options)
+        store.add(doc)
+    store.to_disk(path)
+    return path
+
+
+def test_documents_of_spacy(tmp_path):
+    """No white space, no sentence that cuts an entity, no missing annotation."""
+    words = ["Ann", " ", "Lee", "fell", ".", "\n\n", "\xa0", "Bob"]
+    ents = ["B-PER", "I-PER", "I-PER", "O", "O", "", "", "B-PER"]
+    starts = [True, *[False] * 5, True, False]
+    options = {"ents": ents, "sent_starts": starts}
+    back = read(
+        doc_bin(tmp_path / "a.spacy", (["x"], {"ents": ["O"]}), (words, options))
+    )
+    assert [(e.tokens, e.labels, e.place(0)) for e in back.examples] == [
+        (("x",), ("O",), "document 1"),
+        (("Ann", "Lee", "fell", "."), ("B-PER", "I-PER", "O", "O"), "document 2"),
+        (("\xa0", "Bob"), ("O", "B-PER"), "document 2"),
+    ]
+    (note,) = back.notes
+    assert note.startswith("document 2: ")
+    assert "1 token" in note
+    words, ents = ["Go", "!", "Live"], ["B-X", "I-X", "I-X"]
+    crossing = {"ents": ents, "sent_starts": [True, False, True]}
+    path = doc_bin(tmp_path / "b.spacy", (words, crossing))
+    with pytest.raises(InputError, match=r"b\.spacy, document 1: ") as caught:
+        read(path)
+    assert (caught.value.line, caught.value.unit) == (1, "document")
+    assert read(path, unfit="drop").examples[0].labels == ("O", "O")
+
+
+def test_sentences_of_tables(file):
+    """Documents and sentences are named; a name that comes back is said."""
+    table = "doc_id\tsentence\ttoken\tlabel\n{}"
+    rows = [(doc, sent, "x", "O") for doc, sent in ("a0", "a0", "a1", "b1", "b0", "a0")]
+    text = table.format("".join("\t".join(row) + "\n" for row in rows))
+    back = read(file(text, "a.tsv"))
+    assert [(e.document, len(e.tokens)) for e in back.examples] == [
+        *((1, 2), (1, 1), (2, 1), (2, 1), (3, 1))
+    ]
+    (note,) = back.notes
+    assert note.startswith("line 7: 1 sentence")
+
+
+def test_comments_that_look_like_tokens_are_counted(file):
+    text = "# id = 1\n#NYC B-LOC\nis O\n\n# O\nbig O\n"
+    back = read(file(text), comments="#")
+    assert [e.tokens for e in back.examples] == [("is",), ("big",)]
+    assert back.notes == ["line 2: left out 2 comments with as many cells as a token"]
 
 
 def u(number, form="a", tag="X", misc="_"):
@@ -365,38 +544,70 @@ def test_both_files_of_a_pair_have_to_be_there(file):
 
 # Writing
 
-# What every format can hold: no blanks, brackets, stars, bars nor semicolons.
-plain = st.sampled_from("\xa0\u2028\ufeff#-é組'\"{") | st.characters(
-    exclude_characters=" \t\r\n()*|;_", exclude_categories=["Cs", "Cc"]
+# What a reader can yield; docs/data.md has what a format cannot hold.
+wild = st.text(letters | st.just(" "), min_size=1, max_size=4).filter(
+    lambda s: s.strip(" ")
 )
-plain_cells = st.text(plain, min_size=1, max_size=4).filter(
-    lambda s: s[0] not in "-\ufeff#"
-)
-TYPES = ("PER", "Person-Name", "B-x", "é")
-LABELS = ("O", *(f"{prefix}-{kind}" for prefix in "BI" for kind in TYPES))
+tokens = st.sampled_from(["word", "token", DOCSTART, "-DOCSTART- x", "#begin"]) | wild
+kinds = st.sampled_from(["PER", "Person-Name", "B-x", "é", "A", "A-", "S", "_"]) | wild
 
 
-def spans_of(length):
+@st.composite
+def spans_of(draw, length):
     """The labels of random spans."""
-    labels = st.lists(st.sampled_from(LABELS), min_size=length, max_size=length)
-    return labels.map(lambda row: schemes.convert(row, "BIO"))
+    labels, position = ["O"] * length, 0
+    while position < length:
+        size = draw(st.integers(1, length - position))
+        if draw(st.booleans()):
+            names = schemes.to_labels([(0, size, draw(kinds))], size, "BIO")
+            labels[position : position + size] = names
+        position += size
+    return labels
 
 
-@settings(max_examples=25, deadline=None)
-@given(corpora(plain_cells, spans_of, st.integers(0, 1), 1), st.data())
-def test_formats_convert_into_each_other(tmp_path_factory, examples, data):
-    folder = tmp_path_factory.mktemp("chain")
-    wanted = content_of(examples)
-    for i, format in enumerate(data.draw(st.permutations(list(FORMATS)))):
-        write(folder / str(i), examples, format)
-        back = read(folder / str(i), format, tokenizer="whitespace")
-        examples = back.examples
-        assert not back.notes or format == "conllu"  # without entities
-        if not FORMATS[format].has_spans:
-            write(folder / "tags", examples, format, tags=True)
-            back = read(folder / "tags", format, tags=True).examples
-            assert content_of(back) == wanted
-    assert content_of(examples) == wanted
+def holds(format, example):
+    """Whether the page says that a format can hold a sentence."""
+    if format == "conll":
+        return not any(re.match(rf"{DOCSTART}( |$)", token) for token in example.tokens)
+    types = {label[2:] for label in example.labels} - {""}
+    forbidden = {"conllu": "|", "conll2012": " ()*", "brat": " ;"}.get(format, "")
+    words = example.tokens if format == "conll2012" else ()
+    return not any({*x} & {*forbidden} for x in types) and " " not in "".join(words)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(sorted(FORMATS)))
+def test_what_a_reader_yields_comes_back_or_is_refused(tmp_path_factory, data, format):
+    has_all = format in (
+        "conll2012",
+        "brat",
+        "spacy",
+    )  # every sentence is in a document
+    steps = st.integers(0, 2 if format in ("conll", "conllu") else 1)
+    examples = data.draw(corpora(tokens, spans_of, steps, int(has_all)))
+    path = tmp_path_factory.mktemp("wild") / "a"
+    if not all(holds(format, example) for example in examples):
+        with pytest.raises(InputError):
+            write(path, examples, format)
+        assert not path.exists()
+        return
+    write(path, examples, format)
+    how = {"tokenizer": "whitespace"} if format == "brat" else {}
+    back = read(path, format, **how)
+    if format == "brat" and any(" " in t for e in examples for t in e.tokens):
+        texts = [
+            [" ".join(e.tokens).split() for e in x] for x in (back.examples, examples)
+        ]
+        assert texts[0] == texts[1]  # brat has no tokens, only a text
+        return
+    assert content_of(back.examples) == content_of(examples)
+    assert not back.notes or format == "conllu"  # which says that there is no entity
+    if not FORMATS[format].has_spans:
+        path = path.with_name("tags")
+        write(path, examples, format, tags=True)
+        assert content_of(read(path, format, tags=True).examples) == content_of(
+            examples
+        )
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
