@@ -1,5 +1,6 @@
 """Large files: records in order, none lost or written twice, errors with their line."""
 
+import contextlib
 import functools
 import gzip
 import io
@@ -227,6 +228,32 @@ def test_documents_stay_together(stub, source, tmp_path):
     go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
     ((first, second, third),) = stub.asked
     assert first == second != third
+
+
+@pytest.mark.parametrize("format", ["text", "jsonl"])
+def test_only_records_to_tag_are_parsed(stub, source, tmp_path, format):
+    """Neither those of other shards nor those that are done."""
+    calls = []
+
+    def split(text):
+        calls.append(text)
+        return text.split()
+
+    def stop(done):
+        if done.records > 20:
+            raise KeyboardInterrupt
+
+    lines = [json.dumps({"text": x}) for x in LINES] if format == "jsonl" else LINES
+    options = {"sink": Sink(format, "conll"), "chunk": 16, "shard": (1, 3)}
+    for log in (stop, lambda done: None):
+        texts = source("\n".join(lines), tokenizer=split, split_sentences=False)
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            stream.Output(tmp_path / "out", {}) as output,
+        ):
+            stream.tag_file(stub, texts, output=output, log=log, **options)
+    assert {*calls} == {*LINES[1::3]}
+    assert len(calls) < 1.5 * len(LINES[1::3])  # the part that was read ahead, twice
 
 
 def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path):

@@ -277,7 +277,7 @@ def conllu(source: Source) -> Iterator[Record]:
     for record in _sentences(source, lines, layout):
         yield _relabelled(record, change)
     if label == MISC and not entities:
-        text = "MISC has no NER=, so that all labels are O; UPOS are tags"
+        text = "MISC has no NER=: all labels are O; UPOS has tags"
         source.note(text)
 
 

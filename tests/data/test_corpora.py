@@ -66,7 +66,7 @@ def test_tags_are_read_as_they_are(data, file):
     mine = corpora.load(None, "test", directory=folder, scheme=schemes.TAGS)
     assert mine.examples == loaded.examples
     spans = corpora.load(None, "test", directory=folder)
-    assert (spans.types(), "UPOS are tags" in spans.notes[0]) == ((), True)
+    assert (spans.types(), "UPOS has tags" in spans.notes[0]) == ((), True)
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "valid.iob", "dev.txt.gz"])

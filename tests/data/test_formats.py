@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, FORMATS, Example, read, write
 from jaxner.errors import InputError
+from tests.growth import growth
 
 # Characters that str.split() and str.splitlines() take for separators are favoured.
 ODD = "\xa0\x85\u2028\u2029\x0b\x0c\x1c\x1f\u3000\ufeff#-é组"
@@ -638,3 +639,57 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():
         for path in ("a.csv", "a.conllu"):
             with pytest.raises(InputError):
                 guess(path)
+
+
+# Cost
+
+
+def nested(count):
+    """Spans of a text, each within the one before."""
+    text = "a " * count
+    spans = [[i, 2 * count - 1, "X"] for i in range(0, count, 2)]
+    return line(text=text, spans=spans)
+
+
+def fragments(count):
+    lines = (f"T{i}\tX {4 * i} {4 * i + 3}\tabc\n" for i in range(count))
+    return "".join(lines), "abc\n" * count
+
+
+COSTLY = {
+    "rows": ("a.conll", lambda n: "a O\n" * n, {}),
+    "sentences": ("a.conll", lambda n: "a O\n\n" * n, {}),
+    "wrong rows": ("a.conll", lambda n: "a O\n" + "a\n" * n, {}),
+    "groups": ("a.tsv", lambda n: "sent\tword\ttag\n" + "1\ta\tO\n2\ta\tO\n" * n, {}),
+    "ranges": ("a.conllu", lambda n: u(f"1-{n}") * n + u(1), {}),
+    "entities": ("a_conll", lambda n: c12(0, "(X)") * n, {}),
+    "text": ("a.jsonl", lambda n: line(text="a b " * n, spans=[]), {}),
+    "nested": ("a.jsonl", nested, {"unfit": "drop"}),
+    "overlaps": ("a.jsonl", nested, {}),
+    "emoji": (
+        "a.jsonl",
+        lambda n: line(text="\U0001f600 " * n, spans=[[0, 1, "X"]]),
+        {},
+    ),
+    "objects": ("a.json", lambda n: "[" + "{}," * n + "{}]", {}),
+    "brat": ("a.ann", fragments, {}),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_cost_grows_with_the_file(tmp_path, name):
+    """Ten times the file takes at most fifteen times as long."""
+    file_name, make, options = COSTLY[name]
+
+    def write_file(count):
+        path, content = tmp_path / str(count) / file_name, make(count)
+        path.parent.mkdir()
+        content, text = content if isinstance(content, tuple) else (content, "")
+        path.with_suffix(".txt").write_text(text)
+        path.write_text(content)
+        return path
+
+    def read_file(path):
+        return read(path, collect=True, **options)
+
+    assert growth(read_file, write_file, 600) < 15
