@@ -32,7 +32,6 @@ _WIDE = re.compile("[\U00010000-\U0010ffff]")  # two units in UTF-16
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
 _ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
-
 _BLANK = " \t\r\n"
 Fragments = list[tuple[int, int]]
 
@@ -112,26 +111,19 @@ def fitted(
             return f"does not match the tokens of {whole}", first, last
         return "", first, last
 
-    units = _units(text)
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
-        narrow = span
-        if units and options.offsets == "utf-16":
-            span = _moved(span, units)
+    units, counts = _units(text), options.offsets
+    for narrow in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
+        span = _moved(narrow, units) if units and counts == "utf-16" else narrow
         problem, first, last = flaw(span)
         if problem:
-            message = f"the {span.type} {narrow.start}:{narrow.end} {problem}"
-            can_widen, done = first <= last, {"drop": "left out", "widen": "widened"}
             content = _cut(text, span.start, span.end)
-            if options.unfit == "drop" or (options.unfit == "widen" and can_widen):
-                message += f", {done[options.unfit]}: {content}"
-                parsed.append(Note(message, span.line))
-            else:
-                if span is narrow and units and not flaw(_moved(span, units))[0]:
-                    message += "; it fits if offsets=utf-16, as in JavaScript"
-                elif can_widen:
-                    message += "; unfit=widen extends it to whole tokens"
-                parsed.append(InputError(f"{message}: {content}", None, span.line))
-            if options.unfit != "widen" or not can_widen:
+            problem = (
+                f"the {span.type} {narrow.start}:{narrow.end} {problem}: {content}"
+            )
+            if span is narrow and units and not flaw(_moved(span, units))[0]:
+                problem += "; it fits if offsets=utf-16, as in JavaScript"
+            parsed.append(_unfit(options, problem, span.line, first <= last))
+            if options.unfit != "widen" or first > last:
                 continue
         labels[first] = f"B-{span.type}"
         labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
@@ -140,6 +132,18 @@ def fitted(
         names = tuple(itertools.islice(rest, len(piece.tokens)))
         parsed.append(dataclasses.replace(piece, labels=names))
     return parsed
+
+
+def _unfit(
+    options: Options, problem: str, line: int, can_widen: bool
+) -> InputError | Note:
+    """Returns the error about a span that fits no tokens, or what is done instead."""
+    if options.unfit == "drop":
+        return Note(f"{problem}: left out", line)
+    if options.unfit == "widen" and can_widen:
+        return Note(f"{problem}: widened", line)
+    remedy = "; unfit=widen extends it to whole tokens" if can_widen else ""
+    return InputError(problem + remedy, None, line)
 
 
 def _cut(text: str, start: int, end: int) -> str:
@@ -190,47 +194,56 @@ def json_lines(source: Source) -> Iterator[Record]:
     options, document, last = source.options, 0, None
     names = options.label_names
     names = names.split(",") if isinstance(names, str) else names
-    unannotated, wide = [], []  # lines
+    undone, others, wide = [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Parsed:
         text, sentences = text_of(content), _pieces_of(content, options)
         if not source.has_labels:
             return [*sentences]
-        if isinstance(kinds := _labels_of(content), list):
+        kinds = content.get("labels", content.get("ner_tags"))
+        if content.get("tokens") and isinstance(kinds, list):
             labels = _decoded(kinds, len(sentences[0].tokens), names)
             return [dataclasses.replace(sentences[0], labels=labels)]
-        items = next((x for x in map(content.get, _SPANS) if isinstance(x, list)), None)
-        if items is None or text is None:
-            raise InputError("expected tokens and labels, or text and spans")
-        spans = [span for item in _results(items) if (span := _span(item))]
+        lists = [x for x in map(content.get, _SPANS) if isinstance(x, list)]
+        items = next(filter(None, lists), [])
+        if text is None or not lists or sum(map(bool, lists)) > 1:
+            raise InputError(
+                "expected tokens and labels, or text and one list of spans"
+            )
+        results = [*map(_span, _results(items))]
+        spans = [span for span in results if span]
+        others.extend([line] * (len(results) - len(spans)))
         match = _WIDE.search(text) if options.offsets == "characters" else None
         if match and any(not s.text and s.end > match.start() for s in spans):
             wide.append(line)
         return fitted(options, text, spans, sentences)
 
+    unit = "line"
     for line, unit, raw, content in _objects(source):
+        if isinstance(content, dict) and list(content) == ["label_names"]:
+            try:
+                names = _strings(content["label_names"])
+                continue
+            except InputError as error:
+                content = error
         if isinstance(content, InputError):
             yield Record(line, [raw], [content].copy, document, unit=unit)
-        elif list(content) == ["label_names"]:
-            names = _strings(content["label_names"])
         elif source.has_labels and not _is_annotated(content):
-            unannotated.append(line)
+            undone.append(line)
         else:
             name = content.get("document")
             is_first = name is not None and name != last
             document, last = document + is_first, name if is_first else last
             read = functools.partial(parse, content, names, line)
             yield Record(line, [raw], read, document, is_first, content, unit)
-    if unannotated:
-        count = counted(len(unannotated), "record")
-        text = f"left out {count} that no annotator accepted"
-        source.note(text, unannotated[0])
-    if wide:
-        text = (
-            f"{counted(len(wide), 'text')} with characters that UTF-16 counts twice, "
-        )
-        text += "such as emoji: offsets count characters; if not, set offsets=utf-16"
-        source.note(text, wide[0])
+    two = "{} with characters of two units in UTF-16, such as emoji: offsets count "
+    for lines, noun, text in (
+        (undone, "record", "left out {} that no annotator accepted"),
+        (others, "annotation", "left out {} that are no entities"),
+        (wide, "text", f"{two}characters; offsets=utf-16 counts units"),
+    ):
+        if lines:
+            source.note(text.format(counted(len(lines), noun)), lines[0], unit)
 
 
 def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
@@ -324,11 +337,6 @@ def _strings(values: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _labels_of(content: Mapping[str, Any]) -> Any:
-    """Returns the labels of an object's tokens, if it has both."""
-    return content.get("tokens") and content.get("labels", content.get("ner_tags"))
-
-
 def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
     """Returns the labels of tokens; numbers are places in `names`."""
     if all(type(value) is int for value in values):
@@ -411,14 +419,14 @@ def _brat(source: Source) -> Parsed:
     annotations: list[tuple[int, str, Fragments, str]] = []  # line, type, place, text
     left_out = 0
     for number, line in enumerate(source.lines(), 1):
-        if match := _ANNOTATION.fullmatch(line):
+        match, flaw = _ANNOTATION.fullmatch(line), source.flaw(line)
+        if flaw or (line.startswith("T") and not match):
+            message = flaw or "expected ID, tab, type, offsets, tab, text"
+            parsed.append(source.error(number, message, line))
+        elif match:
             parts = [part.split(" ") for part in match[2].split(";")]
             fragments = [(int(start), int(end)) for start, end in parts]
             annotations.append((number, match[1], fragments, match[3]))
-        elif flaw := source.flaw(line) or line.startswith("T"):
-            expected = "expected ID, tab, type, offsets, tab, text"
-            message = f"{flaw if isinstance(flaw, str) else expected}: {shown(line)}"
-            parsed.append(InputError(message, None, number))
         else:
             left_out += bool(line.strip())
 
@@ -454,13 +462,8 @@ def _brat(source: Source) -> Parsed:
         if len(fragments) == 1:
             spans.append(CharSpan(start, end, kind, None, number))
             continue
-        message = f"the {kind} {start}:{end} has {len(fragments)} fragments"
-        if options.unfit == "error":
-            message += "; unfit=widen takes all between the first and the last"
-            parsed.append(InputError(message, None, number))
-            continue
-        done = "widened" if options.unfit == "widen" else "left out"
-        parsed.append(Note(f"{message}, {done}", number))
+        problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
+        parsed.append(_unfit(options, problem, number, can_widen=True))
         if options.unfit == "widen":
             spans.append(CharSpan(start, end, kind, None, number))
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])

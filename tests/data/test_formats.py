@@ -190,8 +190,9 @@ def test_annotation_tools(file, is_array):
     assert sentences == [(tuple(WORDS), ("B-PER", "I-PER", "O"))] * len(TOOLS)
     assert [e.line for e in read_back.examples] == [*range(1, len(TOOLS) + 1)]
     assert {e.unit for e in read_back.examples} == {"record" if is_array else "line"}
-    (note,) = read_back.notes
-    assert "5 records" in note
+    undone, others = read_back.notes
+    assert "5 records" in undone
+    assert "1 annotation that" in others
 
 
 def test_offsets_in_utf16(file):
@@ -505,6 +506,10 @@ BAD = [
             *([[2, 6, "X"]], [[0, 7, "X"], [2, 7, "Y"]], [[0, 1, "X"], [0, 1, "X"]]),
         )
     ),
+    ("a.jsonl", line(text="a b", spans=[[0, 1, "X"]], label=[[2, 3, "X"]]), {}, [1]),
+    ("a.jsonl", line(**TASK, annotations=[{"result": RESULT}] * 2), {}, [1]),
+    ("a.jsonl", line(label_names=[3]) + NUMBERED, {}, [1, 2]),
+    ("a.json", "[{},\n3]", {}, [1]),
 ]
 
 
