@@ -1,9 +1,11 @@
 """Taggers in pipelines of spaCy and Presidio, and in notebooks."""
 
+import functools
 import itertools
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,14 +172,15 @@ def test_presidio_gets_exact_probabilities(params):
     presidio = pytest.importorskip("presidio_analyzer")
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    from jaxner.doors.presidio import Recognizer
+    from jaxner.doors.presidio import TYPES, Recognizer
 
     recognizer = Recognizer(params, types={"LOC": "PLACE"}, n_best=5)
+    german = Recognizer(params, language="de")
     assert {"PLACE", "PERSON"} <= {*recognizer.supported_entities}
-    engine = SpacyNlpEngine()
-    engine.nlp = {"en": spacy.blank("en")}
-    registry = presidio.RecognizerRegistry([recognizer], supported_languages=["en"])
-    analyzer = presidio.AnalyzerEngine(registry, engine, supported_languages=["en"])
+    engine, languages = SpacyNlpEngine(), ["en", "de"]
+    engine.nlp = {language: spacy.blank(language) for language in languages}
+    registry = presidio.RecognizerRegistry([recognizer, german], None, languages)
+    analyzer = presidio.AnalyzerEngine(registry, engine, supported_languages=languages)
     mentions = jaxner.entities(params, TEXTS[0], n_best=5)
     people = [e for e in mentions if e.type == "PER"]
     wanted = {(e.start_char, e.end_char): e.probability for e in people}
@@ -186,6 +189,19 @@ def test_presidio_gets_exact_probabilities(params):
     results = analyzer.analyze(TEXTS[0], "en", entities=["PERSON"])
     assert results
     assert all(wanted[r.start, r.end] == r.score for r in results)
+    best = max(results, key=lambda r: r.score)
+    call = functools.partial(analyzer.analyze, TEXTS[0], "en", entities=["PERSON"])
+    assert {r.score for r in call(score_threshold=best.score)} == {best.score}
+    allowed = call(allow_list=[TEXTS[0][best.start : best.end]])
+    assert {(r.start, r.end) for r in results} > {(r.start, r.end) for r in allowed}
+    recognizer.context = ["clinic"]
+    assert max(r.score for r in call(context=["clinic"])) > best.score
+    kinds = {TYPES.get(e.type, e.type) for e in jaxner.entities(params, TEXTS[0])}
+    assert {r.entity_type for r in analyzer.analyze(TEXTS[0], "de")} == kinds
+    wrong: Any = ({"types": {"PERSON": "X"}}, {"n_bests": 3}, {"min_probability": 3})
+    for options in wrong:
+        with pytest.raises((InputError, TypeError)):
+            Recognizer(params, **options)
 
 
 def test_show_draws_entities_in_notebooks_and_terminals(params):
