@@ -92,12 +92,12 @@ class Component:
             key, count = jax.random.key(0), self._num_samples
             sure = jaxner.uncertainty(self.tagger, split, key, count, documents=numbers)
         # Neither in an entity nor blocked.
-        free = [[token.ent_iob in (0, 2) for token in doc] for doc in docs]
+        free = [np.isin(doc.to_array("ENT_IOB"), (0, 2)) for doc in docs]
         spans: list[list[Span]] = [[] for _ in docs]
         for (i, part), entities, passes in zip(parts, mentions, sure, strict=False):
             for entity in entities:
                 first, end = part[entity.start], part[entity.end - 1] + 1
-                if not all(free[i][first:end]):
+                if not free[i][first:end].all():
                     continue
                 span = Span(docs[i], first, end, label=entity.type)
                 span._.probability = entity.probability
@@ -105,7 +105,7 @@ class Component:
                     place = entity.start, entity.end
                     span._.uncertainty = least_certain(passes._asdict(), *place)
                 spans[i].append(span)
-                free[i][first:end] = [False] * (end - first)
+                free[i][first:end] = False
         for doc, entities, is_outside in zip(docs, spans, free, strict=True):
             outside = [doc[i : i + 1] for i in np.flatnonzero(is_outside).tolist()]
             doc.set_ents(entities, outside=outside, default="unmodified")
@@ -158,7 +158,7 @@ def _sentences(doc: Doc) -> Iterator[list[int]]:
         parts = [[token.i for token in sentence] for sentence in doc.sents]
     else:
         starts = [part[0].start for part in tokens.read(doc.text) if part]
-        numbers = np.searchsorted(starts, [token.idx for token in doc], side="right")
+        numbers = np.searchsorted(starts, doc.to_array("IDX"), side="right")
         groups = itertools.groupby(range(len(doc)), key=numbers.__getitem__)
         parts = [list(group) for _, group in groups]
     for part in parts:
