@@ -36,7 +36,7 @@ _LONG_SHARE = 8  # a batch reads one in so many words apart
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
-SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
+_SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
 
 
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
@@ -46,10 +46,11 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     for sentence in sentences:
         for token in sentence:
             # The first test is fast, and true of hardly any token.
-            if not token.isalnum() and SEVERAL_WORDS.search(token):
+            if not token.isalnum() and _SEVERAL_WORDS.search(token):
                 raise InputError(
-                    f"Expected tokens, got {token[:40]!r} with white space inside: for "
-                    "texts, call jaxner.entities; or split them into tokens."
+                    f"Expected tokens, got {token[:40]!r} with white space inside: "
+                    "split it into tokens; or, for texts, call jaxner.entities with "
+                    "raw=True."
                 )
     return sentences, is_one
 

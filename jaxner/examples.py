@@ -2,9 +2,10 @@
 
 Examples are pairs of tokens and labels, mappings with the columns `tokens` and `labels`
 (or `ner_tags`), a data set of Hugging Face's `datasets`, or a data frame with a row for
-each sentence, or for each token and a column `sentence`. They are written into the
-folder of the run, as JSON lines, and so the command can resume it. In a table, a blank
-sentence is that of the row above, and names of columns may have any case.
+each sentence, or for each token and a column `sentence`. A column `document` (`doc_id`)
+says where documents begin. They are written into the folder of the run, as JSON lines,
+and so the command can resume it. In a table, a blank sentence or document is that of
+the row above, and names of columns may have any case.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from jaxner.evaluation.scoring import Scores, Task
 from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
 from jaxner.training import corpus, environment, schema
+from jaxner.wording import counted
 
 _SHARE = 0.1  # of train, which is dev if there is none
 _BLANK = ("", "None", "nan", "NaT", "<NA>")  # cells of a table, as text
@@ -161,16 +164,22 @@ def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:
 
 
 def json_lines(data: Any) -> Iterator[str]:
-    """Yields examples as JSON lines; see `formats.json_lines`."""
-    names = _class_names(data)
-    if names:
-        yield json.dumps({"label_names": names}, ensure_ascii=False)
-    for number, row in enumerate(_rows(data), 1):
+    """Yields examples as JSON lines; see `formats.json_lines`.
+
+    Warns:
+        UserWarning: In a table of tokens, a sentence comes back after another.
+    """
+    names, rows = _rows(data)
+    for number, (document, row) in enumerate(rows, 1):
         try:
-            tokens, labels = map(list, row)
-            record = {"tokens": tokens, "labels": labels}
+            tokens, labels = map(_listed, row)
+            record = {"tokens": tokens, "labels": [_named(x, names) for x in labels]}
+            record |= {"document": document} if document else {}
             # Numbers of NumPy become Python's.
             line = json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
+            line.encode()  # a ValueError for half of a character
+        except InputError as error:
+            raise InputError(f"Example {number}: {error.message}") from None
         except (AttributeError, TypeError, ValueError):
             message = f"expected a pair of tokens and labels, got {row!r}"
             raise InputError(f"Example {number}: {message}") from None
@@ -179,45 +188,105 @@ def json_lines(data: Any) -> Iterator[str]:
         yield line
 
 
-def _rows(data: Any) -> Iterator[tuple[Any, Any]]:
-    """Yields tokens and labels of each sentence."""
-    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a data frame
+def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
+    """Returns names of classes; and the document of each sentence, and its pair."""
+    features = getattr(data, "features", None) or {}
+    if hasattr(data, "to_dicts"):  # a data frame of Polars
+        data = data.to_dicts()
+    elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # of pandas
         data = data.to_dict("records")
-    if not isinstance(data, Iterable) or isinstance(data, str):
+    if not _is_list(data):
         raise InputError(f"Expected examples, got a {type(data).__name__}")
     rows = [*data]
     first = rows[0] if rows else None
     if not isinstance(first, Mapping):
-        yield from rows
-        return
-    token, label = _column(first, formats.TOKEN), _column(first, formats.LABEL)
-    if not isinstance(first[token], str):
-        yield from ((row[token], row[label]) for row in rows)
-        return
-    sentence = _column(first, formats.SENTENCE)
-    names = itertools.accumulate(
-        (row[sentence] for row in rows),
-        lambda above, name: above if str(name).strip() in _BLANK else name,
-    )
-    for _, members in itertools.groupby(rows, key=lambda _: next(names)):
-        pairs = [(row[token], row[label]) for row in members]
-        yield [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        return (), (("", row) for row in rows)
+    token = _column(first, formats.TOKEN)
+    # The class of a sentence is no column of labels.
+    has_lists = _is_list(first[token])
+    label = _column(first, formats.LABEL, has_lists)
+    sentence = None if has_lists else _column(first, formats.SENTENCE)
+    document = None
+    with contextlib.suppress(InputError):
+        document = _column(first, formats._DOCUMENT, False)
+    columns = [x for x in (token, label, sentence, document) if x is not None]
+    for number, row in enumerate(rows, 1):
+        if not (isinstance(row, Mapping) and row.keys() >= {*columns}):
+            wanted = ", ".join(map(str, columns))
+            raise InputError(
+                f"Row {number}: expected the columns {wanted}, got {row!r}"
+            )
+    pairs = [(row[token], row[label]) for row in rows]
+    documents = _filled(rows, document)
+    feature: Any = features.get(label)
+    while isinstance(feature, list) or hasattr(feature, "feature"):
+        feature = feature[0] if isinstance(feature, list) else feature.feature
+    names = getattr(feature, "names", None) or ()
+    if has_lists:
+        return names, zip(documents, pairs, strict=True)
+    keys = [*zip(documents, _filled(rows, sentence), strict=True)]
+    return names, _by_sentence(keys, pairs)
 
 
-def _class_names(data: Any) -> list[str] | None:
-    """Returns the names of labels in a data set of Hugging Face's library."""
-    for name, feature in (getattr(data, "features", None) or {}).items():
-        names = getattr(getattr(feature, "feature", feature), "names", None)
-        if name in formats.LABEL and names:
-            return list(names)
-    return None
+def _by_sentence(
+    keys: Sequence[tuple[str, str]], pairs: Sequence[tuple[Any, Any]]
+) -> Iterator[tuple[str, Any]]:
+    """Yields the document, and the tokens and labels, of neighbours with one key."""
+    seen, apart = set(), []
+    for key, places in itertools.groupby(range(len(keys)), key=keys.__getitem__):
+        places = [*places]
+        if key in seen:
+            apart.append(f"{key[1]!r} comes back in row {places[0] + 1}")
+        seen.add(key)
+        yield key[0], tuple(zip(*(pairs[i] for i in places), strict=True))
+    if apart:
+        warnings.warn(
+            f"Sentence {apart[0]} after others ({counted(len(apart), 'case')} of this) "
+            "and is read as a new one. If rows of one sentence are apart, sort them by "
+            "sentence, without changing their order; if numbers restart, add a column "
+            "document.",
+            stacklevel=2,
+        )
 
 
-def _column(row: Mapping[str, Any], names: Iterable[str]) -> str:
-    known = {str(column).strip().lower(): column for column in row}
-    for name in names:
-        if name in known:
-            return known[name]
+def _filled(rows: Sequence[Any], column: str | None) -> list[str]:
+    """Returns the cells of a column as text, a blank one as that above."""
+    cells, above = [], ""
+    for row in rows:
+        text = "" if column is None else str(row[column]).strip()
+        above = above if text in _BLANK else text
+        cells.append(above)
+    return cells
+
+
+def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None) -> str:
+    """Returns the first of some columns, perhaps of those with lists or without."""
+    columns = {str(column).strip().lower(): column for column in row}
+    for name in filter(columns.__contains__, names):
+        if has_lists is None or _is_list(row[columns[name]]) == has_lists:
+            return columns[name]
+    wanted = {True: " of lists", False: " without lists"}.get(has_lists, "")
     raise InputError(
-        f"Expected a column {', '.join(names)}; got {', '.join(map(str, row))}"
+        f"Expected a column{wanted} {', '.join(names)}; got {', '.join(map(str, row))}"
     )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _listed(values: Any) -> list[Any]:
+    if not _is_list(values):  # letters are no tokens
+        raise TypeError
+    return [*values]
+
+
+def _named(label: Any, names: Sequence[str]) -> Any:
+    """Returns the name of a label; one that is no number of a class as it is."""
+    label = label.item() if hasattr(label, "item") else label
+    if type(label) is not int or not names:
+        return label
+    if not 0 <= label < len(names):
+        message = f"expected numbers of {counted(len(names), 'label')}, from 0"
+        raise InputError(f"{message}, got {label}")
+    return names[label]

@@ -1,12 +1,20 @@
 """Taggers in pipelines of spaCy and Presidio, and in notebooks."""
 
+import functools
+import gc
 import itertools
+import sys
+import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import jaxner
+from jaxner.answers import mentions
 from jaxner.data import corpora, formats, schemes
 from jaxner.errors import InputError
+from tests import tiny
 
 spacy = pytest.importorskip("spacy")
 EXAMPLES = corpora.load("sample", "dev").examples
@@ -64,24 +72,125 @@ def test_entities_and_sentences_of_other_components_stay(nlp):
     assert all(span.start >= first.end for span in rest)
 
 
+@pytest.mark.parametrize("text", [*TEXTS[:3], "It rained.", "a\n\n b"])
+def test_tokens_without_an_entity_are_outside(nlp, text):
+    doc = nlp(text)
+    assert doc.has_annotation("ENT_IOB")
+    inside = {token.i for span in doc.ents for token in span}
+    assert all((token.ent_iob == 2) == (token.i not in inside) for token in doc)
+    assert not any(span[i].is_space for span in doc.ents for i in (0, -1))
+
+
+@pytest.mark.parametrize("kind", ["blocked", "missing", "outside"])
+def test_only_blocked_tokens_stay_out_of_entities(nlp, kind):
+    first, *rest = nlp(TEXTS[0]).ents
+    doc = nlp.make_doc(TEXTS[0])
+    part = [doc[first.end - 1 : first.end]]
+    doc.set_ents([], **{kind: part}, default="missing")
+    kept = rest if kind == "blocked" else [first, *rest]
+    assert [*map(str, nlp(doc).ents)] == [*map(str, kept)]
+    if kind == "blocked":  # for components after this one, too
+        assert (doc[first.end - 1].ent_iob, doc[first.end - 1].ent_type) == (3, 0)
+
+
+def test_sentences_and_merged_tokens_are_those_of_the_document(nlp, params):
+    words = ["Milan", "beat", "\u2003", "New York", "in", "Milan", "."]
+    doc = spacy.tokens.Doc(spacy.Vocab(), words=words)
+    for token in doc:
+        token.is_sent_start = token.i in (0, 5)
+    parts = [formats.Example((*words[:2], *words[3:5])), formats.Example((*words[5:],))]
+    split = corpora.Split("", "", Path(), parts, "BIO", "")
+    first, second = jaxner.entities(params, split)
+    expected = [(e.start + (e.start > 1), e.end + (e.end > 2)) for e in first]
+    expected += [(e.start + 5, e.end + 5) for e in second]
+    doc = nlp.get_pipe("jaxner")(doc)
+    assert [(span.start, span.end) for span in doc.ents] == expected
+
+
+def test_pipelines_are_scored_drawn_and_merged_as_with_spacys_own(nlp):
+    (doc, number), (_, zero) = nlp.pipe([(TEXTS[0], 1), ("", 0)], as_tuples=True)
+    assert (number, zero) == (1, 0)
+    gold = {"entities": [(e.start_char, e.end_char, e.label_) for e in doc.ents[1:]]}
+    example = spacy.training.Example.from_dict(nlp.make_doc(TEXTS[0]), gold)
+    scores = nlp.evaluate([example])
+    assert scores["ents_r"] == 1 > scores["ents_p"] > 0
+    assert {*scores["ents_per_type"]} == {e.label_ for e in doc.ents}
+    assert spacy.displacy.render(doc, style="ent").count("<mark") == len(doc.ents)
+    copy = spacy.tokens.Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    with copy.retokenize() as retokenizer:
+        for span in copy.ents:
+            retokenizer.merge(span)
+    assert spans(copy) == spans(doc)
+    assert all(len(span) == 1 for span in copy.ents)
+
+
 def test_a_pipeline_is_saved_with_its_tagger(nlp, tmp_path):
-    nlp.to_disk(tmp_path / "pipeline")
-    loaded = spacy.load(tmp_path / "pipeline")
-    assert spans(loaded(TEXTS[0])) == spans(nlp(TEXTS[0]))
+    nlp.to_disk(tmp_path)
+    nlp.to_disk(tmp_path)  # in place of the first
+    config = spacy.util.load_config(tmp_path / "config.cfg")
+    config["components"]["jaxner"]["workdir"] = "nowhere"
+    empty = spacy.util.load_model_from_config(config, auto_fill=True)
+    for loaded in (spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())):
+        assert spans(loaded(TEXTS[0])) == spans(nlp(TEXTS[0]))
+    (tmp_path / "jaxner" / "model.json").unlink()  # a folder of another's
+    with pytest.raises(FileExistsError):
+        nlp.to_disk(tmp_path)
+
+
+def test_processes_forked_after_jax_ran_are_refused(finished):
+    """They would hang for ever; those forked before it ran do not."""
+    script = """if True:
+        import multiprocessing, sys, spacy
+        multiprocessing.set_start_method("fork")
+        nlp, texts = spacy.blank("en"), ["Rome fell."] * 4
+        nlp.add_pipe("jaxner", config={"workdir": sys.argv[1]})
+        fresh = [*nlp.pipe(texts, n_process=2, batch_size=2)]
+        assert nlp(texts[0]).to_json() == fresh[3].to_json()
+        try:
+            [*nlp.pipe(texts, n_process=2, batch_size=2)]
+        except ValueError as error:
+            print("spawn" in str(error))
+    """
+    command = (sys.executable, "-c", script, finished)
+    assert tiny.output_of(*command, timeout=200) == "True\n"
+
+
+def test_long_documents_take_linear_time(finished, monkeypatch):
+    """All but the model, which has its own tests."""
+    entity = mentions.Entity("Milan", 0, 1, 0, 5, "LOC", 0.5)
+    monkeypatch.setattr(
+        jaxner, "entities", lambda _, split, **options: [[entity]] * len(split.examples)
+    )
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("jaxner", config={"workdir": str(finished)})
+
+    def measure(count):
+        doc = nlp.make_doc("Milan won. " * count)
+        gc.disable()  # whose pauses are of the process, not of the document
+        start = time.perf_counter()
+        pipe(doc)
+        seconds = time.perf_counter() - start
+        gc.enable()
+        assert len(doc.ents) == count
+        return seconds
+
+    short, long = (min(measure(n) for _ in range(3)) for n in (2000, 20000))
+    assert long < 15 * short
 
 
 def test_presidio_gets_exact_probabilities(params):
     presidio = pytest.importorskip("presidio_analyzer")
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    from jaxner.doors.presidio import Recognizer
+    from jaxner.doors.presidio import TYPES, Recognizer
 
     recognizer = Recognizer(params, types={"LOC": "PLACE"}, n_best=5)
+    german = Recognizer(params, language="de")
     assert {"PLACE", "PERSON"} <= {*recognizer.supported_entities}
-    engine = SpacyNlpEngine()
-    engine.nlp = {"en": spacy.blank("en")}
-    registry = presidio.RecognizerRegistry([recognizer], supported_languages=["en"])
-    analyzer = presidio.AnalyzerEngine(registry, engine, supported_languages=["en"])
+    engine, languages = SpacyNlpEngine(), ["en", "de"]
+    engine.nlp = {language: spacy.blank(language) for language in languages}
+    registry = presidio.RecognizerRegistry([recognizer, german], None, languages)
+    analyzer = presidio.AnalyzerEngine(registry, engine, supported_languages=languages)
     mentions = jaxner.entities(params, TEXTS[0], n_best=5)
     people = [e for e in mentions if e.type == "PER"]
     wanted = {(e.start_char, e.end_char): e.probability for e in people}
@@ -90,6 +199,19 @@ def test_presidio_gets_exact_probabilities(params):
     results = analyzer.analyze(TEXTS[0], "en", entities=["PERSON"])
     assert results
     assert all(wanted[r.start, r.end] == r.score for r in results)
+    best = max(results, key=lambda r: r.score)
+    call = functools.partial(analyzer.analyze, TEXTS[0], "en", entities=["PERSON"])
+    assert {r.score for r in call(score_threshold=best.score)} == {best.score}
+    allowed = call(allow_list=[TEXTS[0][best.start : best.end]])
+    assert {(r.start, r.end) for r in results} > {(r.start, r.end) for r in allowed}
+    recognizer.context = ["clinic"]
+    assert max(r.score for r in call(context=["clinic"])) > best.score
+    kinds = {TYPES.get(e.type, e.type) for e in jaxner.entities(params, TEXTS[0])}
+    assert {r.entity_type for r in analyzer.analyze(TEXTS[0], "de")} == kinds
+    wrong: Any = ({"types": {"PERSON": "X"}}, {"n_bests": 3}, {"min_probability": 3})
+    for options in wrong:
+        with pytest.raises((InputError, TypeError)):
+            Recognizer(params, **options)
 
 
 def test_show_draws_entities_in_notebooks_and_terminals(params):

@@ -1,12 +1,14 @@
 """Training and scoring from Python: the same rows in every form, and both doors."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jaxner
 from jaxner import examples
+from jaxner.data import formats
 from jaxner.errors import InputError
 from tests import tiny
 
@@ -14,12 +16,18 @@ ROWS = [(["Ann", "saw", "New York"], ["B-PER", "O", "B-LOC"]), (["No"], ["O"])]
 NAMES = ["O", "B-PER", "B-LOC"]
 
 
+class Classes(list):
+    """Rows as of a data set whose labels are numbers of two classes."""
+
+    @property
+    def features(self):
+        return {"tags": SimpleNamespace(names=NAMES[:2])}
+
+
 def read(data):
-    """The sentences of the JSON lines, with names for numbers."""
-    records = list(map(json.loads, examples.json_lines(data)))
-    names = records.pop(0)["label_names"] if "label_names" in records[0] else NAMES
-    named = {**dict(enumerate(names)), **{name: name for name in NAMES}}
-    return [(r["tokens"], [named[x] for x in r["labels"]]) for r in records]
+    """The sentences of the JSON lines."""
+    records = map(json.loads, examples.json_lines(data))
+    return [(r["tokens"], r["labels"]) for r in records]
 
 
 def test_all_forms_have_the_same_sentences():
@@ -32,7 +40,7 @@ def test_all_forms_have_the_same_sentences():
     blank = pandas.DataFrame(flat, columns=["Sentence #", "Word", "Tag"])
     blank.loc[blank.duplicated("Sentence #"), "Sentence #"] = None
     for data in (
-        *(ROWS, blank),
+        *(ROWS, iter(ROWS), zip(*columns.values(), strict=True), blank),
         [dict(zip(("tokens", "labels"), row, strict=True)) for row in ROWS],
         datasets.Dataset.from_dict(
             columns | {"ner_tags": numbers}, features=datasets.Features(kinds)
@@ -42,16 +50,76 @@ def test_all_forms_have_the_same_sentences():
         pandas.DataFrame(flat, columns=["sentence", "word", "label"]),
     ):
         assert read(data) == ROWS
-    assert read([{"tokens": ["No"], "labels": np.array([0])}]) == [(["No"], ["O"])]
+    arrays = [{"tokens": np.array(["No"]), "labels": np.array([0])}]
+    assert read(arrays) == [(["No"], [0])]
+
+
+@pytest.mark.parametrize("is_scalar", [True, False])
+@pytest.mark.parametrize("other", ["labels", "label", "tags"])
+def test_names_are_of_the_column_of_the_labels(other, is_scalar):
+    """Another column before it has names, too: of whole sentences, or of tags."""
+    datasets = pytest.importorskip("datasets")
+    columns = {other: "X", "tokens": ["Ann", "ran"], "ner_tags": ["B-PER", "O"]}
+    if not is_scalar:
+        columns[other] = ["X", "X"] if other != "labels" else ["B-PER", "O"]
+    kinds = {"tokens": datasets.Sequence(datasets.Value("string"))}
+    for column, names in ((other, ["O", "X", "B-PER"]), ("ner_tags", NAMES)):
+        kind = datasets.ClassLabel(names=names)
+        is_list = isinstance(columns[column], list)
+        kinds[column] = datasets.Sequence(kind) if is_list else kind
+    data = datasets.Dataset.from_list([columns], datasets.Features(kinds))
+    assert read(data) == [(["Ann", "ran"], ["B-PER", "O"])]
+
+
+def test_documents_and_sentences_are_as_in_a_file(file):
+    """Numbers of sentences restart in each document; a blank cell is as above."""
+    pandas = pytest.importorskip("pandas")
+    for documents, sentences in (
+        ("aabbb", "00001"),
+        (["a", None, "b", None, "b"], [0, None, 0, None, 1]),
+        ([7.0, float("nan"), 8.0, 8.0, 8.0], ["x", "", "x", "x", "y"]),
+    ):
+        columns = {"doc_id": [*documents], "sentence": [*sentences]}
+        columns |= {"token": [*"tuvwx"], "label": ["B-PER", "O", "O", "O", "O"]}
+        frame = pandas.DataFrame(columns)
+        _, split = examples._read(frame.astype({"label": "category"}), {})
+        path = file(frame.to_csv(sep="\t", index=False), "a.tsv")
+        for data in (split, formats.read(path)):
+            words = [("".join(e.tokens), e.document) for e in data.examples]
+            assert words == [("tu", 1), ("vw", 2), ("x", 2)]
+    whole = [{"tokens": ["No"], "labels": ["O"], "document": x} for x in "aab"]
+    _, split = examples._read(whole, {})
+    assert [example.document for example in split.examples] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("documents", [None, "aaaa", "abab", "aabb"])
+def test_a_sentence_that_comes_back_is_said(documents):
+    rows = [{"sentence": f"s{i % 2}", "token": "x", "label": "O"} for i in range(4)]
+    rows = [row | {"doc": d} for row, d in zip(rows, documents or "    ", strict=True)]
+    if documents == "aabb":
+        assert len(read(rows)) == 4
+        return
+    with pytest.warns(UserWarning, match="'s0' comes back in row 3"):
+        assert read(rows) == [(["x"], ["O"])] * 4
 
 
 @pytest.mark.parametrize(
     ("data", "more", "message"),
     [
+        (Classes([{"tokens": ["No"], "tags": [-100]}]), {}, "Example 1.*-100"),
+        (Classes([{"tokens": ["No"], "tags": [2]}]), {}, "Example 1: .* got 2"),
         (3, {}, "Expected examples, got a int"),
         (["Rome"], {}, "Example 1: expected a pair"),
         ([*ROWS, ([], [])], {}, "Example 3 has no tokens"),
         ([*ROWS, (["No"], 3)], {}, "Example 3: expected a pair"),
+        ([("No", "OO")], {}, "Example 1: expected a pair"),
+        ([*ROWS, {"tokens": ["No"], "labels": ["O"]}], {}, "Example 3: expected a p"),
+        ([(["\ud800"], ["O"])], {}, "Example 1: expected a pair"),
+        ([{"tokens": ["No"], "labels": ["O"]}, {"tokens": ["No"]}], {}, "Row 2: "),
+        ([(["No", ""], ["O", "O"])], {}, "examples:1: expected a list of strings"),
+        ([{"word": 7, "tag": "O", "sent": 1}], {}, "strings, not blank.*got 7"),
+        ([{"word": None, "tag": "O", "sent": 1}], {}, "strings, not blank.*got None"),
+        ([{"word": "No", "tag": float("nan"), "sent": 1}], {}, "examples:1.*got nan"),
         ([(["No"], ["O", "O"])], {}, "examples:1: expected 1 label"),
         ([{"tokens": ["No"], "kind": ["O"]}], {}, "got tokens, kind"),
         ([{"word": "No", "label": "O"}], {}, "Expected a column sentence"),

@@ -343,7 +343,7 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
     tag(finished, source, output, "--min-probability=0.2")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [line["text"] for line in lines] == texts
-    lists = jaxner.entities(params, texts, min_probability=0.2)
+    lists = jaxner.entities(params, texts, raw=True, min_probability=0.2)
     for line, entities in zip(lines, lists, strict=True):
         for span, entity in zip(line["spans"], entities, strict=True):
             probability = span.pop("probability")

@@ -96,7 +96,8 @@ def test_loading_twice_traces_once(params, finished):
 
 def test_texts_are_not_taken_for_tokens(params):
     texts = ["Milan beat Ajax.", "Rain fell in Rome."]
-    for door in (jaxner.tag, jaxner.marginals, jaxner.n_best, jaxner.encode):
+    doors = (jaxner.tag, jaxner.entities, jaxner.marginals, jaxner.n_best)
+    for door in (*doors, jaxner.encode):
         for tokens in (texts, [texts], [[texts[0]], ["Rome"]], ["Rome", "a\nb"]):
             with pytest.raises(InputError, match="white space inside"):
                 door(params, tokens)

@@ -74,13 +74,13 @@ def entities(
 
     Args:
         params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
-        text_or_tokens: A raw text (a string) or a list of texts; or tokens as in `tag`.
-            A list of strings has texts if any has white space inside.
+        text_or_tokens: A raw text (a string), or a list of texts with `raw=True`; or
+            tokens as in `tag`: without `raw`, a list of strings is one sentence.
         min_probability: Minimum probability of the entities, from 0 to 1; or that of
             each type, as `jaxner.answers.temperature.guaranteed` says.
         n_best: Number of labellings to take entities from; static. Above 1, each entity
             appears once, some may overlap, and later labellings may have likelier ones.
-        raw: Whether the strings of a list are texts, even if none has white space.
+        raw: Whether the strings of a list are texts, not the tokens of a sentence.
         tokenizer: For raw text, "words" (the default; see `jaxner.data.tokens`),
             "whitespace", or a function from a text to its tokens, in order: substrings
             or pairs (start, end), or lists of these, one for each sentence.

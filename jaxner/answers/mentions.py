@@ -18,7 +18,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.schemes import LabelTypes, label_types
 from jaxner.data.tokens import Token, Tokenizer
 from jaxner.data.vocabulary import Vocabulary, is_list
-from jaxner.driver import SEVERAL_WORDS, sentences_of
+from jaxner.driver import sentences_of
 from jaxner.errors import InputError
 
 if TYPE_CHECKING:
@@ -195,15 +195,17 @@ def least_of(min_probability: Any, kind: str) -> Any:
 
 
 def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
-    """Returns raw texts, or None for tokens."""
+    """Returns raw texts, or None for tokens, whatever the strings of a list hold."""
     if isinstance(text_or_tokens, str):
         return [text_or_tokens]
-    items = text_or_tokens if is_list(text_or_tokens) else [None]
-    is_text = all(isinstance(text, str) for text in items)
-    if raw and not is_text:
+    if not raw:
+        return None
+    is_text = is_list(text_or_tokens) and all(
+        isinstance(text, str) for text in text_or_tokens
+    )
+    if not is_text:
         raise TypeError("Expected a text or a list of texts (raw=True).")
-    has_space = is_text and any(map(SEVERAL_WORDS.search, text_or_tokens))
-    return list(text_or_tokens) if raw or has_space else None
+    return list(text_or_tokens)
 
 
 def joined(words: Sequence[str]) -> list[Token]:

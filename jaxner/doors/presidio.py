@@ -6,9 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from presidio_analyzer import EntityRecognizer, RecognizerResult
+from presidio_analyzer import (
+    AnalysisExplanation,
+    EntityRecognizer,
+    RecognizerResult,
+)
 
 import jaxner
+from jaxner import fields
 
 TYPES = {"PER": "PERSON", "LOC": "LOCATION", "GPE": "LOCATION", "ORG": "ORGANIZATION"}
 """Presidio's names of entity types; others keep their own."""
@@ -40,8 +45,12 @@ class Recognizer(EntityRecognizer):
         is_tagger = isinstance(tagger, jaxner.Tagger)
         self._tagger = tagger if is_tagger else jaxner.load(tagger)
         self._options = options
+        own = jaxner.entity_types(self._tagger)
+        for name in types or ():
+            fields.check_word("type", name, own)
+        jaxner.entities(self._tagger, "", **options)  # which checks the options
         known = {**TYPES, **(types or {})}
-        self._names = {t: known.get(t, t) for t in jaxner.entity_types(self._tagger)}
+        self._names = {t: known.get(t, t) for t in own}
         names = sorted({*self._names.values()})
         super().__init__(names, name="jaxner", supported_language=language)
 
@@ -54,7 +63,12 @@ class Recognizer(EntityRecognizer):
         """Returns the entities of a text whose types are asked for (none: all)."""
         return [
             RecognizerResult(
-                name, entity.start_char, entity.end_char, entity.probability
+                name,
+                entity.start_char,
+                entity.end_char,
+                entity.probability,
+                # Presidio writes into it where a word of the context raises the score.
+                AnalysisExplanation(self.name, entity.probability),
             )
             for entity in jaxner.entities(self._tagger, text, **self._options)
             if (name := self._names[entity.type])

@@ -5,34 +5,44 @@ spaCy finds this module by the entry point of the package.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
+import shutil
+import tempfile
 import typing
+import zipfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from spacy.language import Language
+from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from spacy.util import minibatch
 
 import jaxner
 from jaxner.answers.mentions import least_certain
-from jaxner.data import tokens
+from jaxner.data import corpora, formats, tokens
 
 for name in ("probability", "uncertainty"):
     Span.set_extension(name, default=None, force=True)
 
+_process = os.getpid()  # where JAX may run
+
 
 class Component:
-    """Sets the entities of documents.
+    """Sets the entities of documents, as spaCy's own `ner` does.
 
     Sentences are those of the document if it has any, else as in `jaxner.entities`; the
     tokens are spaCy's, without those of white space. Entities that a document has
-    already stay. `span._.probability` is exact; `span._.uncertainty`, for `num_samples`
-    passes with dropout, holds the entropy and the mutual information (nats) and the
-    share of votes of the span's least certain token.
+    already stay, and so do blocked tokens; tokens without an entity are outside.
+    `span._.probability` is exact; `span._.uncertainty`, for `num_samples` passes with
+    dropout, holds the entropy and the mutual information (nats) and the share of votes
+    of the span's least certain token.
 
     Example:
         >>> import spacy
@@ -61,45 +71,85 @@ class Component:
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Sets the entities of many documents, in batches."""
+        _check_process()
         for docs in minibatch(stream, batch_size):
             self._annotate(docs)
             yield from docs
 
     def _annotate(self, docs: list[Doc]) -> None:
-        parts = [(doc, part) for doc in docs for part in _sentences(doc)]
-        texts = [[doc[i].text for i in part] for doc, part in parts]
-        # Documents count from 0, and those without sentences have none.
-        groups = itertools.groupby(doc for doc, _ in parts)
-        numbers = [i for i, (_, group) in enumerate(groups) for _ in group]
+        parts = [(i, part) for i, doc in enumerate(docs) for part in _sentences(doc)]
+        # A split, since tokens that another component merged have blanks inside.
+        examples = [
+            formats.Example(tuple(docs[i][j].text for j in part)) for i, part in parts
+        ]
+        split = corpora.Split("", "", Path(), examples, "", "")
+        numbers = [i for i, _ in parts]
         mentions = jaxner.entities(
-            self.tagger, texts, documents=numbers or None, **self._options
+            self.tagger, split, documents=numbers, **self._options
         )
         sure = itertools.repeat(None)
-        if self._num_samples and texts:
+        if self._num_samples and parts:
             key, count = jax.random.key(0), self._num_samples
-            sure = jaxner.uncertainty(self.tagger, texts, key, count, documents=numbers)
-        for (doc, part), entities, passes in zip(parts, mentions, sure, strict=False):
-            taken = {token.i for span in doc.ents for token in span}
-            spans = list(doc.ents)
+            sure = jaxner.uncertainty(self.tagger, split, key, count, documents=numbers)
+        # Neither in an entity nor blocked.
+        free = [np.isin(doc.to_array("ENT_IOB"), (0, 2)) for doc in docs]
+        spans: list[list[Span]] = [[] for _ in docs]
+        for (i, part), entities, passes in zip(parts, mentions, sure, strict=False):
             for entity in entities:
-                first, last = part[entity.start], part[entity.end - 1]
-                span = Span(doc, first, last + 1, label=entity.type)
-                if taken.isdisjoint(range(first, last + 1)):
-                    span._.probability = entity.probability
-                    if passes is not None:
-                        place = entity.start, entity.end
-                        span._.uncertainty = least_certain(passes._asdict(), *place)
-                    spans.append(span)
-            doc.set_ents(spans, default="unmodified")
+                first, end = part[entity.start], part[entity.end - 1] + 1
+                if not free[i][first:end].all():
+                    continue
+                span = Span(docs[i], first, end, label=entity.type)
+                span._.probability = entity.probability
+                if passes is not None:
+                    place = entity.start, entity.end
+                    span._.uncertainty = least_certain(passes._asdict(), *place)
+                spans[i].append(span)
+                free[i][first:end] = False
+        for doc, entities, is_outside in zip(docs, spans, free, strict=True):
+            outside = [doc[i : i + 1] for i in np.flatnonzero(is_outside).tolist()]
+            doc.set_ents(entities, outside=outside, default="unmodified")
+
+    def score(self, examples: Iterable[Example], **_: Any) -> dict[str, Any]:
+        """Returns precision, recall and F1 of entities, for `nlp.evaluate`."""
+        return get_ner_prf(examples)
 
     def to_disk(self, path: str | os.PathLike[str], **_: Any) -> None:
-        """Saves the tagger, for `spacy.load`."""
-        jaxner.save(path, self.tagger)
+        """Saves the tagger, for `spacy.load`, in place of one saved before."""
+        tagger = self.tagger
+        if Path(path, "model.json").exists():
+            shutil.rmtree(path)
+        jaxner.save(path, tagger)
 
     def from_disk(self, path: str | os.PathLike[str], **_: Any) -> Component:
         """Takes the tagger that `to_disk` saved."""
-        self._workdir, self._tagger = str(path), jaxner.load(path)
+        self._tagger = jaxner.load(path)
         return self
+
+    def to_bytes(self, **_: Any) -> bytes:
+        """Returns what `to_disk` saves, as an archive."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.to_disk(f"{folder}/tagger")
+            archive = shutil.make_archive(f"{folder}/tagger", "zip", f"{folder}/tagger")
+            return Path(archive).read_bytes()
+
+    def from_bytes(self, data: bytes, **_: Any) -> Component:
+        """Takes the tagger that `to_bytes` returned."""
+        with tempfile.TemporaryDirectory() as folder:
+            zipfile.ZipFile(io.BytesIO(data)).extractall(folder)
+            return self.from_disk(folder)
+
+
+def _check_process() -> None:
+    """Raises an error in a process forked from one where JAX ran: it would hang."""
+    global _process
+    if os.getpid() != _process and jax.live_arrays():
+        raise RuntimeError(
+            "JAX ran before this process was forked, and would hang in it. Leave out "
+            "n_process, since JAX uses all cores; or call "
+            "multiprocessing.set_start_method('spawn') first."
+        )
+    _process = os.getpid()
 
 
 def _sentences(doc: Doc) -> Iterator[list[int]]:
@@ -108,20 +158,27 @@ def _sentences(doc: Doc) -> Iterator[list[int]]:
         parts = [[token.i for token in sentence] for sentence in doc.sents]
     else:
         starts = [part[0].start for part in tokens.read(doc.text) if part]
-        numbers = np.searchsorted(starts, [token.idx for token in doc], side="right")
+        numbers = np.searchsorted(starts, doc.to_array("IDX"), side="right")
         groups = itertools.groupby(range(len(doc)), key=numbers.__getitem__)
         parts = [list(group) for _, group in groups]
     for part in parts:
-        if words := [i for i in part if not doc[i].is_space]:
+        # By the text: a vocabulary of another's making knows no `is_space`.
+        if words := [i for i in part if doc[i].text.strip()]:
             yield words
 
 
 _ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]
 _DEFAULTS = {"workdir": "", "min_probability": 0.0, "num_samples": 0}
+_SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 
 
 # spaCy looks at the names of the arguments, which no decorator may hide.
-@Language.factory("jaxner", assigns=_ASSIGNS, default_config=_DEFAULTS)
+@Language.factory(
+    "jaxner",
+    assigns=_ASSIGNS,
+    default_config=_DEFAULTS,
+    default_score_weights=_SCORES,
+)
 @typing.no_type_check
 def create(nlp, name, workdir, min_probability, num_samples) -> Component:
     """Returns the component: of a run's folder, or of what `to_disk` saved."""
