@@ -208,7 +208,7 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
     sentence = None if has_lists else _column(first, formats.SENTENCE)
     document = None
     with contextlib.suppress(InputError):
-        document = _column(first, formats._DOCUMENT, False)
+        document = _column(first, formats.DOCUMENT, False)
     columns = [x for x in (token, label, sentence, document) if x is not None]
     for number, row in enumerate(rows, 1):
         if not (isinstance(row, Mapping) and row.keys() >= {*columns}):
