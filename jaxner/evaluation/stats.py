@@ -157,7 +157,7 @@ def tally(
         ratios |= of_spans(counts, before=f"{name} match ").ratios
     ratios["token accuracy"] = _tokens(lengths, right, all_tokens)
     first, second = (
-        np.array([label[0] for label in chain(*side)], "U1")
+        np.array([schemes.parse(label)[0] for label in chain(*side)], "U1")
         for side in (gold, predicted)
     )
     for prefix in "OSUBIEL":  # the order of Li et al. (2020), "Entity-Chunking"
