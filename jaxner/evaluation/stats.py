@@ -72,8 +72,9 @@ class Tally:
         shares = _share(part, whole)
         if not self.types:
             return shares
-        f1 = shares[..., [self.names.index(f"f1 {kind}") for kind in self.types]]
-        gold = whole[..., [self.names.index(f"recall {kind}") for kind in self.types]]
+        place = {name: i for i, name in enumerate(self.ratios)}
+        f1 = shares[..., [place[f"f1 {kind}"] for kind in self.types]]
+        gold = whole[..., [place[f"recall {kind}"] for kind in self.types]]
         means = [
             _share((np.nan_to_num(f1) * weight).sum(-1), weight.sum(-1))
             for weight in (~np.isnan(f1), gold)
