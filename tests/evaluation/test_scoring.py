@@ -136,6 +136,9 @@ def test_ncrfpp_matches_what_is_never_closed_by_its_start():
 def test_idcnn_counts_the_lost_span_as_predicted():
     assert counts("U-A O", "U-A L-B", "idcnn", "BILOU") == (0, 2, 1)
     assert counts("U-A O", "U-A L-B", "conlleval", "BILOU") == (1, 2, 1)
+    # Nor does a lost gold span count as found, by an equal one or by another.
+    assert counts("S-A I-B", "S-A I-B", "idcnn") == (1, 2, 2)
+    assert counts("S-A I-B", "S-A O", "idcnn") == (0, 1, 2)
     # conlleval closes a span at an L, Strubell et al.'s program does not.
     assert counts("B-A L-A O", "B-A L-A L-A", "idcnn", "BILOU") == (0, 1, 1)
 
