@@ -38,9 +38,9 @@ _LONG_SHARE = 8  # a batch reads one in so many words apart
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
-# Sentences long enough for a warning, in tokens; the shorter of two that foretell their
-# time; and the least time to warn of, in seconds.
-_LONG, _SHORT, _SLOW = 1 << 13, 1 << 11, 30.0
+# Tokens of a sentence that may be worth a warning; its least time, in seconds; and the
+# part of the sentence whose time, with that of twice as much, foretells the whole's.
+_LONG, _SLOW, _PART = 1 << 13, 30.0, 16
 SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
 
 
@@ -188,15 +188,15 @@ def _foretell(tag_first: Callable[[int], None], lengths: Sequence[int]) -> None:
     `tag_first` tags so many tokens of the longest one. Two runs of it tell the part of
     the time that grows with the length, and that with its square.
     """
-    seconds = []
-    for count in (_SHORT, 2 * _SHORT):
+    seconds, part = [], max(lengths) // _PART
+    for count in (part, 2 * part):
         tag_first(count)  # which compiles
         start = time.perf_counter()
         tag_first(count)
         seconds.append(time.perf_counter() - start)
     square = max(seconds[1] - 2 * seconds[0], 0.0) / 2
     linear = seconds[0] - square
-    units = np.array([round_up(n, 1)[0] for n in lengths]) / _SHORT
+    units = np.array([round_up(n, 1)[0] for n in lengths]) / round_up(part, 1)[0]
     expected = float(np.sum(linear * units + square * units**2))
     if expected >= _SLOW:
         several = f", the longest of {len(lengths):,}" * (len(lengths) > 1)
