@@ -8,6 +8,8 @@ from __future__ import annotations
 import bisect
 import collections
 import re
+import time
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +38,9 @@ _LONG_SHARE = 8  # a batch reads one in so many words apart
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
+# Tokens of a sentence that may be worth a warning; its least time, in seconds; and the
+# part of the sentence whose time, with that of twice as much, foretells the whole's.
+_LONG, _SLOW, _PART = 1 << 13, 30.0, 16
 _SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
 
 
@@ -120,7 +125,7 @@ def over_batches(
     if not params.reads_characters:
         rows = [batching.without_characters(sentence) for sentence in rows]
     if not params.vocabulary.reads_documents:
-        results = _in_batches(compute, params.weights, rows, passes, labels)
+        results = _in_batches(compute, params, rows, passes, labels)
         return results[0] if is_one else results
     members = batching.groups(range(len(rows)) if documents is None else documents)
     joined = [batching.join([rows[i] for i in group]) for group in members]
@@ -128,7 +133,7 @@ def over_batches(
         last = len(params.vocabulary.label_names) - 1
         labels = [batching.join_labels([labels[i] for i in g], last) for g in members]
     results: list[Any] = [None] * len(rows)
-    trees = _in_batches(compute, params.weights, joined, passes, labels)
+    trees = _in_batches(compute, params, joined, passes, labels)
     for group, whole, tree in zip(members, joined, trees, strict=True):
         lengths = [len(rows[i].words) for i in group]
         places = batching.split(np.arange(len(whole.words)), lengths)
@@ -139,12 +144,22 @@ def over_batches(
 
 def _in_batches(
     compute: Callable[..., Any],
-    weights: Any,
+    params: Any,
     sentences: Sequence[Sentence],
     passes: int,
     labels: Sequence[np.ndarray] | None,
 ) -> list[Any]:
     """Returns the results for each sentence; up to `_PENDING` batches are in flight."""
+    lengths = [len(s.words) for s in sentences] if params.is_quadratic else []
+    if (most := max(lengths, default=0)) > _LONG:
+        longest = lengths.index(most)
+
+        def tag_first(count: int) -> None:
+            some = None if labels is None else [labels[longest][:count]]
+            cut = [batching.first(sentences[longest], count)]
+            _in_batches(compute, params, cut, passes, some)
+
+        _foretell(tag_first, [n for n in lengths if n > _LONG])
     results: list[Any] = [None] * len(sentences)
     pending: collections.deque[tuple[list[int], Any]] = collections.deque()
 
@@ -155,7 +170,7 @@ def _in_batches(
             n = len(sentences[i].words)
             results[i] = jax.tree.map(lambda a, r=row, n=n: a[r][:n], arrays)
 
-    for rows, batch in _batches(sentences, weights, max(passes, 1)):
+    for rows, batch in _batches(sentences, params.weights, max(passes, 1)):
         more: list[Any] = []
         if labels is not None:
             count, length = batch.words.shape
@@ -166,6 +181,32 @@ def _in_batches(
     while pending:
         fetch()
     return results
+
+
+def _foretell(tag_first: Callable[[int], None], lengths: Sequence[int]) -> None:
+    """Warns of long sentences, if they take long; they have these numbers of tokens.
+
+    `tag_first` tags so many tokens of the longest one. Two runs of it tell the part of
+    the time that grows with the length, and that with its square.
+    """
+    seconds, part = [], max(lengths) // _PART
+    for count in (part, 2 * part):
+        tag_first(count)  # which compiles
+        start = time.perf_counter()
+        tag_first(count)
+        seconds.append(time.perf_counter() - start)
+    square = max(seconds[1] - 2 * seconds[0], 0.0) / 2
+    linear = seconds[0] - square
+    units = np.array([round_up(n, 1)[0] for n in lengths]) / round_up(part, 1)[0]
+    expected = float(np.sum(linear * units + square * units**2))
+    if expected >= _SLOW:
+        several = f", the longest of {len(lengths):,}" * (len(lengths) > 1)
+        warnings.warn(
+            f"A sentence has {max(lengths):,} tokens{several}, and the tagger compares "
+            f"all pairs of them: expect at least {expected / 60:.1f} minutes. The same "
+            "text in shorter sentences takes far less.",
+            stacklevel=2,
+        )
 
 
 def _batches(

@@ -53,6 +53,7 @@ class Exported:
             fit = json.loads(files[archive.CALIBRATION])
             self.temperature = np.float32(fit["temperature"])
             self.reads_characters = bool(manifest["reads_characters"])
+            self.is_quadratic = bool(manifest.get("is_quadratic"))
             self._passes = int(manifest["passes"])
             arrays = archive.unpack(files[archive.WEIGHTS], path)
         self.manifest, self.weights = dict(manifest), jax.device_put(arrays)

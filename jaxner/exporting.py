@@ -123,6 +123,7 @@ def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) ->
         "head": type(tagger.model.head).__name__,
         "weights": kind,
         "reads_characters": tagger.reads_characters,
+        "is_quadratic": tagger.is_quadratic,
         "passes": tagger.model.mc_dropout.num_samples,
     }
     card = {archive.CARD: _card(tagger, facts).encode()}

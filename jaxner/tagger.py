@@ -103,6 +103,11 @@ class Tagger:
         """Whether the model reads the characters of words."""
         return bool(models.character_readers(self.model))
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether time grows with the square of a sentence's length."""
+        return self.model.is_quadratic
+
     if TYPE_CHECKING:
         from jaxner.answers.entities import entities as entities
         from jaxner.answers.highlights import show as show

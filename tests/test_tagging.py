@@ -189,3 +189,41 @@ def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
     assert jaxner.tag(params, text[:12]) == labels[:12]
     cut = [[token[:most] for token in tokens] for tokens in text[-2:]]
     assert jaxner.tag(params, cut) == labels[-2:]
+
+
+def test_long_sentences_of_a_quadratic_tagger_are_said_before(
+    params, sentences, monkeypatch, recwarn
+):
+    long, short = [*sentences[0], *sentences[1], *sentences[2]], sentences[5]
+    before = jaxner.tag(params, [long, short])
+    monkeypatch.setattr(driver, "_LONG", len(long) - 1)
+    assert jaxner.tag(params, [long, short]) == before
+    assert not recwarn
+    monkeypatch.setattr(driver, "_SLOW", 0.0)
+    with pytest.warns(UserWarning, match=f"{len(long):,} tokens"):
+        assert jaxner.entities(params, [long, short])
+    jaxner.tag(params, short)
+    linear = dataclasses.replace(params.model.encoder, relation="none")
+    assert params.is_quadratic
+    assert not params.model.clone(encoder=linear).is_quadratic
+    chain = models.Chain(linear, models.SelfAttention())
+    assert params.model.clone(encoder=chain).is_quadratic
+    assert not recwarn
+
+
+def test_the_time_to_expect_is_that_of_a_line_and_a_square(monkeypatch, recwarn):
+    """Tokens in thousands take 1 s each, and `rate` s for each of their pairs."""
+    now, rate = 0.0, 0.0
+
+    def tag_first(tokens):
+        nonlocal now
+        size = driver.round_up(tokens, 1)[0] / 1000
+        now += size + rate * size**2
+
+    monkeypatch.setattr(driver.time, "perf_counter", lambda: now)
+    driver._foretell(tag_first, [driver.round_up(9000, 1)[0]])
+    assert not recwarn
+    rate, (size, _) = 0.5, driver.round_up(60_000, 1)
+    expected = 2 * (size / 1000 + rate * (size / 1000) ** 2) / 60
+    with pytest.warns(UserWarning, match=f"60,000 tokens.*least {expected:.1f} min"):
+        driver._foretell(tag_first, [60_000, 60_000])

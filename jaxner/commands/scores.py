@@ -49,6 +49,7 @@ class Scoring:
         """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
         from jaxner.evaluation.report import Prediction
+        from jaxner.terminal import LineConsole
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         examples = predictions.examples(path, **reading)
@@ -57,20 +58,29 @@ class Scoring:
         predicted = [example.labels for example in examples]
         if self.tags:
             return Prediction(tokens, gold, predicted, schemes.TAGS)
-        if schemes.is_io(label for row in (*gold, *predicted) for label in row):
+        names = {label for row in (*gold, *predicted) for label in row}
+        notes = schemes.choices(names)
+        if is_io := schemes.is_io(names):
             gold = [schemes.from_io(row) for row in gold]
             predicted = [schemes.from_io(row) for row in predicted]
+            names = set(schemes.from_io(names))
+        wrong = schemes.flaws(names)
         for example, *sides in zip(examples, gold, predicted, strict=True):
             for line, *labels in zip(example.lines, *sides, strict=True):
-                try:
-                    list(map(schemes.parse, labels))
-                except InputError as error:
+                for label in wrong.keys() & labels:
                     message = (
-                        f"{error.message}. The last two columns are the gold label and "
+                        f"{wrong[label]}. The last two columns are the gold label and "
                         "the predicted label. If labels are tags, add --tags."
                     )
-                    raise InputError(message, example.path or path, line) from None
-        scheme = self.scheme or schemes.detect(gold)
+                    raise InputError(message, example.path or path, line)
+        scheme, *others = schemes.fitting(gold)
+        if self.scheme:
+            scheme = self.scheme
+        elif others and not is_io:
+            both = f"{', '.join(others)} alike; {scheme} is taken (--scheme)"
+            notes.append(f"gold labels fit {scheme} and {both}")
+        for note in notes:
+            LineConsole(stderr=True).print(f"{path}: {note}", markup=False)
         return Prediction(tokens, gold, predicted, scheme, self.rule)
 
 

@@ -267,6 +267,25 @@ def without_characters(sentence: Sentence) -> Sentence:
     return sentence._replace(chars=chars, char_index=np.zeros_like(sentence.char_index))
 
 
+def first(sentence: Sentence, count: int) -> Sentence:
+    """Returns the first tokens of an encoded sentence, some with other characters."""
+    chars = sentence.chars[: count + 1]
+    vectors, pieces = sentence.vectors, sentence.pieces
+    if pieces is not None:
+        positions = pieces.positions[:count]
+        used = int(positions.max(initial=0)) // pieces.windows.shape[1] + 1
+        pieces = Pieces(pieces.windows[:used], pieces.mask[:used], positions)
+    return sentence._replace(
+        words=sentence.words[:count],
+        chars=chars,
+        char_index=np.minimum(sentence.char_index[:count], len(chars) - 1),
+        mask=sentence.mask[:count],
+        caps=None if sentence.caps is None else sentence.caps[:count],
+        vectors=None if vectors is None else np.asarray(vectors)[:count],
+        pieces=pieces,
+    )
+
+
 def without_far_vectors(
     sentences: Sequence[Sentence], count: int, parts: int, near: frozenset[int] | None
 ) -> list[Sentence]:

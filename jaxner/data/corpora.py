@@ -127,12 +127,14 @@ def read(
     file = formats.read(path, tags=has_tags, collect=collect, **options)
     path, examples, notes = file.path, tuple(file.examples), [*file.notes]
     names = {label for example in examples for label in example.labels}
-    if not has_tags and schemes.is_io(names):
-        first = min(names - {"O"})
-        notes.append(f"labels have no prefixes (IO): {first} is read as I-{first}")
-        examples = _relabelled(examples, schemes.from_io)
-        names = set(schemes.from_io(names))
-    wrong = {n: problem for n in names if (problem := _problem(n, has_tags))}
+    is_io = not has_tags and schemes.is_io(names)
+    if not has_tags:
+        notes += schemes.choices(names)
+        if is_io:
+            examples = _relabelled(examples, schemes.from_io)
+            names = set(schemes.from_io(names))
+    wrong = {} if has_tags else schemes.flaws(names)
+    wrong |= {n: problem for n in names if (problem := _hidden(n))}
     if wrong:
         problems = _label_errors(path, examples, wrong)
         if errors is None:
@@ -144,7 +146,10 @@ def read(
         examples = ()
     lines = []
     if not has_tags:
-        detected = schemes.detect(example.labels for example in examples)
+        detected, *others = schemes.fitting(example.labels for example in examples)
+        if others and not (scheme or is_io):
+            both = f"{', '.join(others)} alike; {detected} is taken"
+            notes.append(f"labels fit {detected} and {both}")
         broken = {
             known: [
                 example.place(position)
@@ -165,16 +170,12 @@ def read(
     return Split(name, split, path, examples, *facts)
 
 
-def _problem(label: str, has_tags: bool) -> str:
-    """Returns what is wrong with a label; empty if it is well-formed."""
+def _hidden(label: str) -> str:
+    """Returns what nobody sees in a label; empty if there is nothing."""
     hidden = [char for char in label if is_invisible(char)]
     if hidden or label != label.strip(" "):
         code = f"U+{ord((hidden or ' ')[0]):04X}"
         return f"Label {label!r} contains an invisible character ({code}); remove it"
-    try:
-        _ = has_tags or schemes.parse(label)
-    except InputError as error:
-        return error.message
     return ""
 
 

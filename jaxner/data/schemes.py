@@ -2,9 +2,11 @@
 
 One rule reads labels of all schemes (`to_spans`, the rule of the CoNLL shared task's
 conlleval), so ill-formed labels have spans too. Each scheme has one way to write spans
-(`to_labels`) and one strict grammar (`violations`, `allowed`). Another scheme, `TAGS`,
-is for labels without spans, such as parts of speech: any strings, in any order, which
-are never converted. IO labels, bare types such as `PER`, are read as `I-PER`.
+(`to_labels`) and one strict grammar (`violations`, `allowed`, `strict_spans`). Another
+scheme, `TAGS`, is for labels without spans, such as parts of speech: any strings, in
+any order, which are never converted. IO labels, bare types such as `PER`, are read as
+`I-PER`; labels without types, bare prefixes such as `B`, have the type `UNTYPED`; and M
+(middle) and W (word) of Chinese corpora are read as I and S.
 
 An unknown scheme, `TAGS` where spans are needed, and a malformed label are an
 `InputError` in all functions.
@@ -42,9 +44,15 @@ _FOLLOWING = {"IOB1": "B", "BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _UNFINISHED = {"BIOES": "BI", "BILOU": "BI", "IOE1": "E", "IOE2": "I"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
-# Misspelt labels: B_PER, b-PER, PER-B.
-_PREFIX_FIRST = re.compile("([bieslu])[-_/:.|](.+)", re.IGNORECASE)
-_PREFIX_LAST = re.compile("(.+)[-_/:.|]([BIESLU])")
+_RESPELT = {"M": "I", "W": "S"}
+_BARE = {*_READ_AS, *_RESPELT}
+UNTYPED = "_"
+"""The type of labels without types, as in seqeval."""
+_UNTYPED_SETS = tuple(map(set, ("BIES", "BILU", "BMES", "BMEW")))
+# Misspelt labels: B_PER, b-PER, PER-B, O-PER and 0.
+_PREFIX_FIRST = re.compile("([bieslumw])[-_/:.|](.+)", re.IGNORECASE)
+_PREFIX_LAST = re.compile("(.+)[-_/:.|]([BIESLUMW])")
+_OUTSIDE = re.compile("o|0|[oO][-_/:.|].*")
 _MAX_IO_TYPES = 64
 
 
@@ -58,20 +66,26 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def parse(label: str) -> tuple[str, str]:
-    """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`."""
+    """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`.
+
+    M and W are I and S; a prefix alone has the type `UNTYPED`.
+    """
     if label == "O":
         return "O", ""
-    prefix, _, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
-    if prefix == "O" or prefix not in _READ_AS or not kind:
+    prefix, hyphen, kind = str(label).partition("-")
+    prefix, kind = _RESPELT.get(prefix, prefix), kind if hyphen else UNTYPED
+    if prefix == "O" or prefix not in _READ_AS or not (kind and isinstance(label, str)):
+        upper = str(label).upper()
+        hint = f"; write {upper}" if upper in _BARE else _correction(str(label))
         raise InputError(
             f"Label {label!r} is neither 'O' nor PREFIX-TYPE with a prefix B, I, E, S, "
-            f"L or U, such as 'B-PER'{_correction(str(label))}"
+            f"L, U, M or W, such as 'B-PER'{hint}"
         )
     return prefix, kind
 
 
 def _correction(label: str) -> str:
-    if label == "o":
+    if _OUTSIDE.fullmatch(label):
         return "; write O, in upper case"
     if match := _PREFIX_FIRST.fullmatch(label):
         return f"; write {match[1].upper()}-{match[2]}"
@@ -79,16 +93,57 @@ def _correction(label: str) -> str:
     return f"; write {match[2]}-{match[1]}" if match else ""
 
 
+def _is_untyped(types: set[str]) -> bool:
+    """Returns whether labels that are not `O` are the bare prefixes of a scheme."""
+    # L and M begin nothing: alone, they are types.
+    return any(types <= prefixes for prefixes in _UNTYPED_SETS) and not types <= {*"LM"}
+
+
 def is_io(labels: Iterable[str]) -> bool:
     """Returns whether a file's labels are bare types such as `PER`, and `O`.
 
-    Labels of any column of words or tags are not, since they lack `O` or are too many.
+    Labels of any column of words or tags are not, since they lack `O` or are too many;
+    nor are bare prefixes, in either case.
     """
     names = set(labels)
-    if "O" not in names or not 1 < len(names) <= 1 + _MAX_IO_TYPES:
+    types = names - {"O"}
+    if types == names or not 0 < len(types) <= _MAX_IO_TYPES:
         return False
     odd = re.compile(r".?[-_]|\d+$")
-    return not any(_correction(name) or odd.match(name) for name in names - {"O"})
+    is_odd = any(_correction(name) or odd.match(name) for name in types)
+    return not (is_odd or _is_untyped({name.upper() for name in types}))
+
+
+def choices(labels: Iterable[str]) -> list[str]:
+    """Returns notes on how a file's labels are read, where another reading is near."""
+    labels = {*labels}
+    names = sorted(labels - {"O"})
+    if is_io(labels):
+        name = min(names, key=lambda name: name not in _BARE)  # bare: the most doubtful
+        return [f"labels have no prefixes (IO): {name} is read as I-{name}"]
+    notes = []
+    if bare := [name for name in names if name in _BARE]:
+        read = f"{bare[0]} is read as {'-'.join(parse(bare[0]))}"
+        notes.append(f"labels have no types: {read}, so all entities are of one type")
+    for name in names:
+        if name[:1] in _RESPELT and name[1:2] == "-":
+            return [*notes, f"{name} is read as {'-'.join(parse(name))}"]
+    return notes
+
+
+def flaws(labels: Iterable[str]) -> dict[str, str]:
+    """Returns what is wrong with each malformed label of a file."""
+    wrong, kinds = {}, set()
+    names = {*labels} - {"O"}
+    for name in names:
+        try:
+            kinds.add(parse(name)[1])
+        except InputError as error:
+            wrong[name] = error.message
+    if kinds - {UNTYPED}:  # a prefix alone has lost its type
+        lost = "Label {0!r} has no type, but others have; expected {0}-TYPE"
+        wrong |= {name: lost.format(name) for name in names & _BARE}
+    return wrong
 
 
 def from_io(labels: Iterable[str]) -> list[str]:
@@ -156,6 +211,42 @@ def convert(labels: Sequence[str], scheme: str) -> list[str]:
     return to_labels(to_spans(labels), len(labels), scheme)
 
 
+def strict_spans(labels: Sequence[str], scheme: str) -> list[Span]:
+    """Returns the spans of one sentence that the strict grammar of a scheme reads.
+
+    A span begins with a label that begins one in the scheme (in IOB1, a B only after a
+    B or I of its type), goes on as in `to_spans`, and counts if it ends as the scheme
+    demands. So does seqeval's strict mode, which also loses two kinds of well-formed
+    spans: those of types that differ in hyphens, and in IOE1 an E after an O.
+
+    Raises:
+        InputError: A prefix is not one of the scheme's.
+    """
+    _check_scheme(scheme, has_spans=True)
+    following = _FOLLOWING.get(scheme, "")
+    unfinished = _UNFINISHED.get(scheme, "")
+    spans, start, before, before_kind = [], None, "O", ""
+    for position, (prefix, kind) in enumerate([*_parsed(labels), ("O", "")]):
+        if prefix not in "O" + _PREFIXES[scheme]:
+            raise InputError(
+                f"Rule 'strict' reads {scheme}, which has no label "
+                f"{labels[position]!r}; convert the labels, or name their scheme"
+            )
+        is_same = kind == before_kind
+        follows = before in "BI" and is_same
+        goes_on = prefix in "IEL" and is_same
+        if not (start is not None and follows and goes_on):
+            is_lost = before in unfinished and not goes_on
+            # Only IOB1 has a B that must follow; seqeval loses a B before a wrong one.
+            is_lost |= prefix == before == "B" in following and not is_same
+            if start is not None and not is_lost:
+                spans.append(Span(start, position, before_kind))
+            begins = prefix == "B" and follows if prefix in following else prefix != "O"
+            start = position if begins else None
+        before, before_kind = prefix, kind
+    return spans
+
+
 def violations(labels: Sequence[str], scheme: str) -> list[int]:
     """Returns the positions whose labels break the strict grammar of a scheme.
 
@@ -214,15 +305,26 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
 
     On a tie, it is the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
     """
+    return fitting(sequences)[0]
+
+
+def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Returns the schemes with the fewest ill-formed labels, in the order of `detect`.
+
+    Without entities, it is BIO alone.
+    """
     steps: Counter[tuple[str | None, str | None]] = Counter()
     for labels in sequences:
         _parsed(labels)
         steps.update(pairwise([None, *labels, None]))
-
-    def breaches(scheme: str) -> int:
-        return sum(n for step, n in steps.items() if _breaks(*step, scheme))
-
-    return min(_WRITTEN, key=breaches)
+    breaches = {
+        scheme: sum(n for step, n in steps.items() if _breaks(*step, scheme))
+        for scheme in _WRITTEN
+    }
+    if not any({*step} - {"O", None} for step in steps):
+        return ("BIO",)
+    least = min(breaches.values())
+    return tuple(scheme for scheme, count in breaches.items() if count == least)
 
 
 class LabelTypes(NamedTuple):

@@ -452,8 +452,9 @@ def build(
 def _label_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:
     """Returns the label set of entity types (or of their labels), or of tags."""
     if scheme != schemes.TAGS:
-        with contextlib.suppress(InputError):
-            types = schemes.types_of(types) or types
+        if "O" in types or any("-" in kind for kind in types):  # else B is a type
+            with contextlib.suppress(InputError):
+                types = schemes.types_of(types) or types
         if "O" in types:
             message = "'O' is the label of tokens outside all entities: give entity "
             raise InputError(f"{message}types, such as ['LOC', 'PER']")

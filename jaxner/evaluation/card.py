@@ -46,7 +46,7 @@ labels = tagger.tag(["A", "sentence"])
 {data}
 ## Scores
 
-The best epoch on dev, {epoch}.
+{epoch}.
 
 {scores}
 ## Training
@@ -66,6 +66,8 @@ it, above all to remove personal data.
 
 Please cite {papers}.
 """
+
+_EPOCHS = ("The best epoch on dev", "The last epoch, as no dev score was above 0")
 
 
 def card(run: Workdir) -> str:
@@ -93,6 +95,7 @@ def card(run: Workdir) -> str:
         "tags": ["jax", "part-of-speech" if tags else "named-entity-recognition"],
         "model-index": [{"name": name, "results": measured}],
     }
+    is_last = result.get("chosen_by") == "last epoch"
     # JSON is YAML, and needs no quoting of ours.
     lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}" for x, y in head.items())
     files = {**about["data"], **{split: result[split] for split in splits}}
@@ -106,7 +109,7 @@ def card(run: Workdir) -> str:
         name=name,
         types=", ".join(labels if tags else schemes.label_types(labels).names),
         data=Table(("split", "corpus", "SHA-256"), rows).markdown(),
-        epoch=result["best_epoch"],
+        epoch=f"{_EPOCHS[is_last]}, {result['best_epoch']}",
         scores=scores,
         seed=config["seed"],
         seconds=result["seconds"],

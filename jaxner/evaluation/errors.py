@@ -69,16 +69,21 @@ class Pair(NamedTuple):
 
 
 def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
-    """Returns the gold partner of each predicted span, or None, of a sentence."""
+    """Returns the gold partner of each predicted span, or None, of a sentence.
+
+    The spans of a side are in order and do not overlap.
+    """
     free = {span[:2]: span for span in gold}
+    starts, ends = ([span[side] for span in gold] for side in (0, 1))
     partners = [free.pop(span[:2], None) for span in predicted]
     for same_type in (True, False):
         for i, span in enumerate(predicted):
             if partners[i] is None:
-                for candidate in free.values():
-                    overlaps = candidate.start < span.end and span.start < candidate.end
-                    if overlaps and (span.type == candidate.type or not same_type):
-                        partners[i] = free.pop(candidate[:2])
+                place = bisect.bisect_right(ends, span.start)
+                for candidate in gold[place : bisect.bisect_left(starts, span.end)]:
+                    is_fit = span.type == candidate.type or not same_type
+                    if is_fit and free.pop(candidate[:2], None):
+                        partners[i] = candidate
                         break
     return partners
 
@@ -108,7 +113,8 @@ def pairs(
         right, guessed = map(read, sides)
         partners = align(right, guessed)
         rows = [Pair(i, *x) for x in zip(partners, guessed, strict=True)]
-        rows += [Pair(i, span, None) for span in right if span not in partners]
+        missed = {*right} - {*partners}
+        rows += [Pair(i, span, None) for span in right if span in missed]
         paired += sorted(rows, key=lambda pair: pair.spans[0].start)
     return paired
 

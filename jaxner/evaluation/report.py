@@ -8,6 +8,7 @@ where undefined.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -229,9 +230,10 @@ def _pieces(
 ) -> list[Value]:
     """Splits a part of a text into entities and the words between them."""
     bounds = {min(max(x, begin), end) for span in spans for x in span[:2]}
-    pieces = []
+    pieces, starts = [], [span.start for span in spans]
     for start, stop in pairwise(sorted({begin, end} | bounds)):
-        span = next((x for x in spans if x.start <= start < x.end), None)
+        last = bisect.bisect_right(starts, start) - 1
+        span = spans[last] if last >= 0 and start < spans[last].end else None
         piece = {"text": " ".join(words[start:stop]), "type": span and span.type}
         pieces.append(piece | {"focus": span is not None and span == focus})
     return pieces

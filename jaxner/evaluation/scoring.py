@@ -20,7 +20,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from seqeval import scheme as seqeval
 
 from jaxner import __version__, fields
 from jaxner.data import schemes
@@ -38,28 +37,13 @@ LOST = -1
 # --- Rules ----------------------------------------------------------------------------
 
 
-def strict(labels: Sequence[str], scheme: str) -> list[Span]:
-    """Returns the spans that seqeval's strict mode reads from labels of a scheme."""
-    try:
-        read = seqeval.Tokens(list(labels), _SEQEVAL[scheme]).entities
-    except ValueError as error:  # a label of another scheme
-        raise InputError(
-            f"Rule 'strict' reads {scheme}: {error} Convert the labels, or name their "
-            "scheme."
-        ) from None
-    return [Span(x.start, x.end, schemes.parse(labels[x.start])[1]) for x in read]
-
-
-_SEQEVAL = {name: getattr(seqeval, name) for name in ("IOB1", "BILOU", "IOE1", "IOE2")}
-_SEQEVAL |= {"BIO": seqeval.IOB2, "BIOES": seqeval.IOBES}
-
-
 def by_seqeval(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that seqeval's default mode reads: those of conlleval."""
     # Imported here, because it imports scikit-learn, which takes seconds.
     from seqeval.metrics.sequence_labeling import get_entities
 
-    respelt: Any = [_RESPELT.get(label[0], label[0]) + label[1:] for label in labels]
+    parsed = map(schemes.parse, labels)
+    respelt: Any = [f"{_RESPELT.get(p, p)}-{kind}" if kind else p for p, kind in parsed]
     return [Span(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
 
 
@@ -72,7 +56,8 @@ def idcnn(labels: Sequence[str]) -> list[Span]:
     It turns L into I and U into B, so only an O, a start or another type ends a span. A
     span directly before an I or L of another type never counts as correct.
     """
-    merged = [_MERGED[label[0]] + label[1:] for label in labels]
+    parsed = map(schemes.parse, labels)
+    merged = [f"{_MERGED[p]}-{kind}" if kind else p for p, kind in parsed]
     after = [*merged[1:], "O"]
     return [
         span._replace(end=LOST) if after[span.end - 1][0] == "I" else span
@@ -85,7 +70,8 @@ _MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
 
 def ncrfpp(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that NCRF++ reads, from B to the next E, and each S."""
-    prefixes = [_RESPELT.get(label[0], label[0]) for label in labels]
+    parsed = [schemes.parse(label) for label in labels]
+    prefixes = [_RESPELT.get(prefix, prefix) for prefix, _ in parsed]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
     spans = []
     for mark, after in zip(marks, [*marks[1:], None], strict=False):
@@ -94,7 +80,7 @@ def ncrfpp(labels: Sequence[str]) -> list[Span]:
         end = ALONE
         if prefixes[mark] == "B" and after is not None:
             end = after + 1 if prefixes[after] == "E" else after
-        spans.append(Span(mark, end, labels[mark][2:]))
+        spans.append(Span(mark, end, parsed[mark][1]))
     return spans
 
 
@@ -116,8 +102,12 @@ def with_lengths(rule: str) -> str:
 
 def reads(rule: str, scheme: str) -> bool:
     """Returns whether a rule is defined for labels of a scheme."""
-    limited = {"ncrfpp": ("BIOES", "BILOU"), "strict": schemes.SCHEMES}
-    return scheme in limited.get(rule, (scheme,))
+    return scheme in _READ.get(rule, (scheme,))
+
+
+# In other schemes, their programs misread well-formed labels.
+_READ = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
+_READ |= {"strict": schemes.SCHEMES}
 
 
 def reader(rule: str, scheme: str) -> Rule:
@@ -128,11 +118,12 @@ def reader(rule: str, scheme: str) -> Rule:
         return each_token
     if not reads(rule, scheme):
         raise InputError(
-            f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in other schemes no "
-            "label ends a span; convert the labels, or take rule 'conlleval'"
+            f"Rule {rule!r} reads {' or '.join(_READ[rule])}, not {scheme!r}, whose "
+            "well-formed labels its program misreads; convert the labels, or take rule "
+            "'conlleval'"
         )
     readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "seqeval": by_seqeval}
-    readers |= {"strict": partial(strict, scheme=scheme)}
+    readers |= {"strict": partial(schemes.strict_spans, scheme=scheme)}
     return (readers | {"idcnn": idcnn, "ncrfpp": ncrfpp})[rule]
 
 

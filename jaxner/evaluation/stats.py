@@ -23,6 +23,7 @@ import functools
 import itertools
 import math
 import operator
+import statistics
 from collections.abc import Iterator, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
@@ -72,8 +73,9 @@ class Tally:
         shares = _share(part, whole)
         if not self.types:
             return shares
-        f1 = shares[..., [self.names.index(f"f1 {kind}") for kind in self.types]]
-        gold = whole[..., [self.names.index(f"recall {kind}") for kind in self.types]]
+        place = {name: i for i, name in enumerate(self.ratios)}
+        f1 = shares[..., [place[f"f1 {kind}"] for kind in self.types]]
+        gold = whole[..., [place[f"recall {kind}"] for kind in self.types]]
         means = [
             _share((np.nan_to_num(f1) * weight).sum(-1), weight.sum(-1))
             for weight in (~np.isnan(f1), gold)
@@ -157,7 +159,7 @@ def tally(
         ratios |= of_spans(counts, before=f"{name} match ").ratios
     ratios["token accuracy"] = _tokens(lengths, right, all_tokens)
     first, second = (
-        np.array([label[0] for label in chain(*side)], "U1")
+        np.array([schemes.parse(label)[0] for label in chain(*side)], "U1")
         for side in (gold, predicted)
     )
     for prefix in "OSUBIEL":  # the order of Li et al. (2020), "Entity-Chunking"
@@ -323,7 +325,9 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float:
 
     if len({*first}) == len({*second}) == 1:  # no variance: t is undefined
         return float(first[0] == second[0])
-    test: Any = stats.ttest_ind(first, second, equal_var=False)
+    # From means and deviations: of values, SciPy warns if a side has no variance.
+    sides = [[statistics.mean(x), statistics.stdev(x), len(x)] for x in (first, second)]
+    test: Any = stats.ttest_ind_from_stats(*sides[0], *sides[1], equal_var=False)
     return float(test.pvalue)
 
 

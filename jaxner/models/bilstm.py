@@ -115,6 +115,12 @@ class Chain(nn.Module):
         return None if first is None or then is None else first + then - 1
 
     @property
+    def is_quadratic(self) -> bool:
+        """Whether time grows with the square of a sentence's length."""
+        links: Any = self.first, self.then
+        return any(getattr(link, "is_quadratic", False) for link in links)
+
+    @property
     def num_stages(self) -> int:
         """Number of stages: those of `then` for each stage of `first`."""
         links: Any = self.first, self.then
@@ -232,6 +238,7 @@ class SelfAttention(nn.Module):
     keep: str | Sequence[str] | None = None
 
     receptive_field = None  # all tokens decide every label
+    is_quadratic = True
 
     def __post_init__(self):
         if self.keep is not None:  # a tuple, so that models compare by value

@@ -50,6 +50,11 @@ class GRN(nn.Module):
             return max(CONTEXTS[self.context], default=1)
         return None
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether time grows with the square of a sentence's length."""
+        return self.relation in ("gated", "attention")
+
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features of each token, zero under padding, and intermediates.

@@ -114,6 +114,12 @@ class Model(nn.Module):
     dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     remat: bool = False
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether time grows with the square of a sentence's length."""
+        parts = self.representation, self.encoder, self.head, self.refinement
+        return any(getattr(part, "is_quadratic", False) for part in parts)
+
     def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
         """Does what Linen's `apply` does, in the model's precision.
 

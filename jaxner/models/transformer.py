@@ -188,6 +188,7 @@ class RelativeTransformer(_Attentive):
     num_layers: Depth = 2
 
     receptive_field = None  # all tokens decide every label
+    is_quadratic = True
 
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
@@ -279,6 +280,8 @@ class Refinement(nn.Module):
     label_scale: Positive = 600.0
     soft: bool = True
     labels: bool = True
+
+    is_quadratic = True
 
     @nn.compact
     def __call__(

@@ -43,7 +43,8 @@ class Run:
         restarts: How restarts are trained; see `RESTARTS`.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
-        patience: Epochs without a better dev score before training stops; 0: never.
+        patience: Epochs without a better dev score before training stops, counted from
+            the first above 0; 0: never.
         batch_size: Sentences (or documents) in a step.
         num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
             only one needs memory; None for 2 on a CPU and 1 on an accelerator.

@@ -127,6 +127,10 @@ def train(
     names = corpora.splits_to_score(config.data.to_dict(), console.print)
     rule = config.evaluation.rule
     task = Task(config.data.scheme, rule=rule, known_words=data.train.words())
+    if not task.has_tags and not data.dev.types():
+        console.print(
+            "dev has no entities, so its F1 cannot choose an epoch: the last is kept"
+        )
 
     # --- Model, batches, optimizer and state
     with monitor.waiting(console, "Building the model"):
@@ -273,15 +277,19 @@ def train(
                     metrics["seconds"] = round(seconds, 2)
                     metrics |= {f"dev_{k}": v for k, v in figures.figures().items()}
                     score = metrics[f"dev_{task.main_figure}"] or 0.0  # None: no spans
-                    is_better = score > progress[i]["best_score"]
+                    before = progress[i]["best_score"]
+                    is_better = score > before
+                    # While dev F1 is 0, no epoch is better than a later one.
+                    is_kept = is_better or before <= 0
                     progress[i] = {**progress[i], "epoch": epoch}
                     main.append(score)
                     folders[i].log(metrics)
-                    if is_better:
+                    if is_kept:
                         progress[i] |= {"best_score": score, "best_epoch": epoch}
                         best[i].save(total, params.weights["params"], metrics)
                     if is_single:
-                        show.report(metrics, report.short_line(figures), is_better)
+                        is_best = is_better and score > 0
+                        show.report(metrics, report.short_line(figures), is_best)
                 if not is_single:
                     console.print(
                         f"epoch {epoch:3}  {seconds:6.1f} s  dev {np.mean(main):.2f} "
@@ -452,12 +460,17 @@ def final_scores(
     """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
     Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow the
-    run's rule; under "strict", `by_conlleval` is F1 by conlleval's.
+    run's rule; under "strict", `by_conlleval` is F1 by conlleval's. `chosen_by` is the
+    figure that chose the epoch; without one above 0, it is the last.
     """
     params = place.tagger(tagging.load(folder.path))
     with Checkpoints(folder.part("best"), read_only=True) as best:
         result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
-    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
+    metrics = folder.metrics()
+    figure = f"dev_{task.main_figure}"
+    is_chosen = any(epoch[figure] for epoch in metrics)  # None: no spans
+    result["chosen_by"] = figure.replace("_", " ") if is_chosen else "last epoch"
+    result["seconds"] = round(sum(m["seconds"] for m in metrics), 1)
     for name in names:
         split = corpora.load_split(config.data.to_dict(), name)
         console.print(split.summary())
@@ -479,9 +492,10 @@ def final_scores(
             predictions.write(folder.predictions(name), split, *labels)
     if folder.writes:
         folder.write_text("README.md", card.card(folder))
-    main = result[names[0]][task.main_figure] or 0.0
+    main = f"dev {task.main_figure} {result[names[0]][task.main_figure] or 0.0:.2f}"
+    reason = "" if is_chosen else ", the last, since none is above 0"
     console.print(
-        f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {main:.2f}. "
+        f"Best: epoch {result['best_epoch']}, {main}{reason}. "
         f"Next: jaxner evaluate --workdir {folder.path}"
     )
     return result

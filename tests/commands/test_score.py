@@ -47,6 +47,13 @@ def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
     assert "50.00" in page.read_text("utf-8")
     assert "100.00" in text  # precision
     assert "50.00" in text  # recall
+    bare = [["B", "I", "O"], ["B", "I", "O"]], [["B", "I", "I"], ["O", "O", "O"]]
+    path, out = write(tmp_path / "bare.txt", *bare), tmp_path / "bare.json"
+    assert "no types" in run("score", path, "--rounds", 5, "--json", out)[1]
+    counts = json.loads(out.read_text())
+    assert (counts["correct"], counts["predicted"], counts["gold"]) == (0, 1, 2)
+    path = write(tmp_path / "lost.txt", [["B-A", "O"]], [["B-A", "I"]])
+    assert f"{path}:2" in run("score", path)[1]
     path = write(tmp_path / "tags.txt", [["NN", "VB"]], [["NN", "NN"]])
     assert "50.00" in run("score", path, "--tags", "--rounds", 5)[1]
     status, text = run("score", path)

@@ -107,9 +107,33 @@ def test_labels_without_prefixes_are_read_as_entities(file):
     assert "IO" in loaded.notes[0]
 
 
+LETTERS = ("B I O", "B E O", "B L O", "B M O", "I I O", "B-PER M-PER O", "S O W")
+
+
+@pytest.mark.parametrize("letters", LETTERS)
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_bare_and_chinese_prefixes_are_said_and_converted_back(letters, form, file):
+    pairs = zip(("Ada", "Lee", "ran"), letters.split(), strict=True)
+    read = corpora.read(file("".join(f"{a} {b}\n" for a, b in pairs), "dev.conll"))
+    assert any("read as" in note for note in read.notes)
+    spans = [schemes.to_spans(example.labels) for example in read.examples]
+    assert spans != [[]]
+    target, scheme = read.path.with_name("out"), "BIOES"
+    for examples in (read.examples, read.to_scheme(scheme), read.to_scheme("IOE1")):
+        target = target.with_name(f"{target.name}x")
+        formats.write(target, examples, form)
+        how = {"tokenizer": "whitespace"} if form == "brat" else {}
+        back = corpora.read(target, format=form.removesuffix("-spans"), **how)
+        assert [schemes.to_spans(example.labels) for example in back.examples] == spans
+
+
 @pytest.mark.parametrize(
     ("text", "line", "hint"),
     [
+        ("EU B-ORG\nsays O\nParis I\n", 3, "type"),
+        ("EU b\nsays O\n", 1, "write B"),
+        ("EU B-ORG\nsays 0\n", 2, "write O"),
+        ("EU PER_M\nsays O\n", 1, "write M-PER"),
         ("EU NNP\nsays VB\n", 1, "label_column"),
         ("B-ORG EU\nO says\nO yes\n", 1, "token_column"),
         ("EU B-ORG\nsays B_person\n", 2, "write B-person"),

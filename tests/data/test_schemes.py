@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seqeval import scheme as seqeval
 from seqeval.metrics.sequence_labeling import get_entities
 
 from jaxner.data import schemes
@@ -93,7 +94,7 @@ def test_the_scheme_of_well_formed_labels_is_found(scheme, corpus):
     assert schemes.detect(labels) == expected
 
 
-@pytest.mark.parametrize("bad", ["X-PER", "B-", "B", "", "b-PER", "O-PER", "BPER"])
+@pytest.mark.parametrize("bad", ["X-PER", "B-", "b", "", "b-PER", "O-PER", "BPER"])
 def test_malformed_labels_are_named_with_their_position(bad):
     for call in (schemes.violations, schemes.allowed, schemes.convert):
         with pytest.raises(InputError, match=re.escape(f"Position 1: Label {bad!r}")):
@@ -103,11 +104,60 @@ def test_malformed_labels_are_named_with_their_position(bad):
 def test_labels_without_prefixes_are_known_from_other_columns():
     assert schemes.is_io(["O", "PER", "PERSON-NAME", "O"])
     assert schemes.from_io(["PER", "O"]) == ["I-PER", "O"]
-    for label in ("B-PER", "B_PER", "PER-B", "X-PER", "o", "B-"):
+    for label in ("B-PER", "B_PER", "PER-B", "X-PER", "o", "B-", "O-PER", "M-PER"):
         assert not schemes.is_io(["O", "PER", label])
     assert not schemes.is_io(["NNP", "VBZ"])
     assert not schemes.is_io(["O"])
     assert not schemes.is_io(["O", *map(str, range(100, 200))])
+    # A prefix among other types is a type; alone, L and M could begin no entity.
+    assert all(map(schemes.is_io, (["O", "PER", "B"], ["O", "L"], ["O", "P", "L"])))
+    assert "B is read as I-B" in schemes.choices(["O", "ART", "B"])[0]
+
+
+@given(st.lists(st.sampled_from(["O", *"BIESLU"]), max_size=10))
+def test_labels_without_types_have_one_type_as_in_seqeval(labels):
+    respelt = [{"L": "E", "U": "S"}.get(label, label) for label in labels]
+    expected = [(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
+    assert schemes.to_spans(labels) == expected
+    assert {span.type for span in schemes.to_spans(labels)} <= {schemes.UNTYPED}
+
+
+def test_prefixes_of_chinese_corpora_and_bare_ones_are_said():
+    assert schemes.to_spans(["B-A", "M-A", "E-A", "W-A"]) == [(0, 3, "A"), (3, 4, "A")]
+    assert schemes.detect([["B", "M", "E", "S"], ["W"]]) == "BIOES"
+    for names in ("BI", "I", "BIES", "BILU", "BMES", "BMEW", "S", "E"):
+        assert not schemes.is_io(["O", *names])
+        assert not schemes.is_io(["O", *names.lower()])
+        assert len(schemes.choices(["O", *names])) == 1
+        assert schemes.flaws(["O", *names, "B-_"]) == {}
+        assert set(schemes.flaws(["O", *names, "B-A"])) == {*names}  # lost its type
+    assert schemes.choices(["O", "M-A", "B-A"]) == ["M-A is read as I-A"]
+    assert schemes.choices(["O", "B-A", "L-A"]) == []
+
+
+SEQEVAL = {name: getattr(seqeval, name) for name in ("IOB1", "IOE1", "IOE2", "BILOU")}
+SEQEVAL |= {"BIO": seqeval.IOB2, "BIOES": seqeval.IOBES}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_strict_spans_are_those_of_seqeval(scheme):
+    names = schemes.label_names(("A", "Bc"), scheme)
+    for length in range(4 if len(names) > 7 else 5):
+        for labels in itertools.product(names, repeat=length):
+            read = seqeval.Tokens(list(labels), SEQEVAL[scheme]).entities
+            expected = [(x.start, x.end, x.tag) for x in read]
+            spans = schemes.strict_spans(labels, scheme)
+            if scheme == "IOE1":  # seqeval loses an E after an O or another type
+                spans = [x for x in spans if labels[x.start][0] == "I" or x in expected]
+            assert spans == expected, labels
+    with pytest.raises(InputError):
+        schemes.strict_spans(["U-A" if scheme != "BILOU" else "S-A"], scheme)
+
+
+def test_schemes_that_fit_alike_are_all_named():
+    assert schemes.fitting([["I-A", "O", "I-B"]]) == ("IOB1", "IOE1")
+    assert schemes.fitting([["S-A", "U-A"]]) == ("BIOES", "BILOU")  # both broken
+    assert schemes.fitting([["O"], []]) == schemes.fitting([]) == ("BIO",)
 
 
 def test_what_no_labels_can_write_is_refused():

@@ -160,6 +160,8 @@ def test_unknown_characters_may_keep_their_type():
 def test_labels_given_as_types_are_understood():
     vocabulary, _ = build(types=["B-ORG", "O"], scheme="BIO")
     assert vocabulary.label_names == ("O", "B-ORG", "I-ORG")
+    for types, names in ((["B", "I", "O"], "_"), (["B", "I"], "BI"), (["L"], "L")):
+        assert build(types=types, scheme="BIO")[0].types == tuple(names)
     for types, scheme in ((["ORG", "O"], "BIO"), (["NN", "<sep>"], "tags")):
         with pytest.raises(InputError):
             build(types=types, scheme=scheme)

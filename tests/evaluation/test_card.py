@@ -25,7 +25,9 @@ def test_a_finished_run_has_a_card(finished):
     dev, test = model["results"]
     for split, there in (("dev", dev), ("test", test)):
         figures = {x["type"]: x["value"] for x in there["metrics"]}
-        assert figures["f1"] == round(result[split]["f1"], 2)
+        assert len({*figures.values()}) == 3  # so that none stands for another
+        names = ("precision", "recall", "f1")
+        assert figures == {name: round(result[split][name], 2) for name in names}
         assert result[split]["sha256"] in text
         labels = predictions.read(run.predictions(split))
         strict = scoring.score(*labels, rule="strict", scheme="BIOES").f1

@@ -1,5 +1,8 @@
 """Pairs of spans, kinds of errors, groups and tokens: by hand, and slowly."""
 
+import time
+import timeit
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,6 +85,32 @@ def test_partners_are_those_of_a_slow_reading(predicted):
     for labels in predicted:
         sides = schemes.to_spans(labels[::-1]), schemes.to_spans(labels)
         assert errors.align(*sides) == slowly(*sides)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [("S-A", "S-A"), ("S-A", "S-B"), ("S-A", "O"), ("B-A", "S-B"), ("S-B", "B-A")],
+)
+def test_the_errors_of_one_long_sentence_take_linear_time(gold, predicted):
+    """B-A stands for one entity of the whole sentence."""
+
+    def seconds(length):
+        sides = [
+            ["B-A", *["I-A"] * (length - 2), "E-A"] if x == "B-A" else [x] * length
+            for x in (gold, predicted)
+        ]
+        spans = [schemes.to_spans(side) for side in sides]
+
+        def run():
+            errors.pairs(*([side] for side in sides))
+            for side in spans:
+                report._pieces(["w"] * length, side, None, 0, length)
+
+        # Without pauses for garbage, and for other processes.
+        return min(timeit.repeat(run, timer=time.process_time, number=1, repeat=9))
+
+    times = [seconds(length) for length in (1_000, 10_000)]
+    assert times[1] < 15 * times[0]
 
 
 @pytest.mark.parametrize("rule", scoring.WITH_LENGTHS)

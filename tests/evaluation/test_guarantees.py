@@ -23,6 +23,9 @@ def test_thresholds_by_hand():
     rows = [[(p, True)] for p in np.linspace(0.1, 0.9, 19).round(6)]
     assert bounded(rows, "PER", 0.1, "misses").threshold == rows[1][0][0]
     assert bounded(rows, "PER", 0.05, "misses").threshold == rows[0][0][0]
+    # Rounded down: a text in another batch may lose the last digit.
+    finer = [[(row[0][0] + 9e-7, True)] for row in rows]
+    assert bounded(finer, "PER", 0.1, "misses").threshold == rows[1][0][0]
     chosen = bounded(rows * 5, "PER", 0.1, "errors")
     assert (chosen.threshold, chosen.measured, chosen.sentences) == (0.0, 0.0, 95)
     # Below 0.5, all are wrong: the tests stop where so many errors are improbable.

@@ -111,6 +111,12 @@ def test_several_seeds_on_a_side():
     assert (uneven.permutation, uneven.welch) == (pytest.approx(1 / 4), None)
 
 
+def test_runs_without_variance_are_equal_or_not():
+    assert stats.welch([0.5, 0.5], [0.5, 0.5, 0.5]) == 1
+    assert stats.welch([0.5, 0.5], [0.6, 0.6]) == 0
+    assert 0 < stats.welch([0.5, 0.5], [0.5, 0.6]) < 1  # t is defined
+
+
 def test_other_sentences_are_refused():
     system = [stats.tally([["B-A"], ["O"]], [["B-A"], ["O"]])]
     fewer = [stats.tally([["B-A"]], [["B-A"]])]

@@ -1,5 +1,6 @@
 """The training script: what it writes, how it resumes, and what it refuses."""
 
+import dataclasses
 import hashlib
 import os
 import shutil
@@ -297,6 +298,50 @@ def test_changed_data_are_refused(copied, finished, tmp_path):
         file.write("\nMore O\n")
     with pytest.raises(ValueError, match=r"changed: dev \(.*dev\.conll"):
         train.main_run(tiny.config(copied), run)
+
+
+# --- The choice of the epoch ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_seeds", [1, 2])
+def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path, capsys):
+    """Resumed or not; patience, which has nothing to wait for, stops nothing."""
+    (copied / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
+
+    def result_of(name, *epochs):
+        for number in epochs:
+            config = tiny.plain_config(copied, number)
+            config.patience, config.num_seeds = 1, num_seeds
+            config.restarts = "together"
+            train.main_run(config, tmp_path / name)
+        folder = Workdir(tmp_path / name)
+        return folder if num_seeds == 1 else folder.seed(config.seed)
+
+    whole = result_of("whole", 3)
+    assert "dev has no entities" in capsys.readouterr().out
+    runs.assert_same_run(result_of("resumed", 1, 3).path, whole.path)
+    result = whole.read_json("result.json")
+    assert (result["best_epoch"], result["chosen_by"]) == (3, "last epoch")
+    assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
+
+
+def test_patience_counts_from_the_first_score_above_0(corpus, tmp_path, monkeypatch):
+    score, calls = scoring.Task.score, []
+
+    def delayed(*args, **options):
+        calls.append(score(*args, **options))
+        right = calls[-1].counts * [len(calls) > 3, 1, 1]
+        return dataclasses.replace(calls[-1], counts=right)
+
+    monkeypatch.setattr(scoring.Task, "score", delayed)
+    config = tiny.plain_config(corpus, 6)
+    config.patience = 1
+    result = train.main_run(config, tmp_path / "run")
+    f1 = [line["dev_f1"] or 0.0 for line in Workdir(tmp_path / "run").metrics()]
+    assert not any(f1[:3])
+    assert len(f1) > 4
+    assert result["best_epoch"] == 1 + int(np.argmax(f1)) > 3  # of equals, the first
+    assert result["chosen_by"] == "dev f1"
 
 
 # --- Rules ----------------------------------------------------------------------------
