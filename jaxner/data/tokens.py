@@ -6,13 +6,19 @@ Its rules need no model, and no word list except a few abbreviations:
 1. White space and invisible characters (zero-width spaces, byte order marks) separate
    tokens. Every other character belongs to exactly one token.
 2. Letters, digits, combining marks and underscores form words. A word may also contain
-   a hyphen, period, apostrophe, slash, `&`, `@` or `+` between two of these, and a
-   comma or colon between two digits: `mid-1990s`, `O'Neill`, `AT&T`, `1,000.5`.
+   a hyphen, period, apostrophe, slash, `&`, `@` or `+` between two of these, a comma or
+   colon between two digits, and a hyphen after its period: `mid-1990s`, `O'Neill`,
+   `AT&T`, `1,000.5`, `U.S.-led`. A number may begin with a period or plus sign (`.5`),
+   and the `$` of a currency belongs to the letters before it: `US$`.
 3. A period after a word of letters belongs to the word if the word is an initial (a
-   capital other than `I`), contains a period (`U.N.`), or is in `ABBREVIATIONS`.
+   capital; `I` only before another, or not after a word), has periods between parts of
+   one or two letters or between capitals (`U.N.`, `Ph.D.`), or is in `ABBREVIATIONS`.
+   So does the period of `No.` and the like before a number, and of a number of up to
+   three digits that begins a paragraph (`1.`).
 4. The English endings `n't` and `'s`, `'m`, `'d`, `'re`, `'ve`, `'ll` are tokens.
-5. Any other character is a token, with its combining marks; a run of periods or hyphens
-   is one token: `...`, `--`.
+5. Any other character is a token, with its combining marks; so is a run of the same of
+   ``-.*=~+<>^|/\\$` `` or of `!` and `?`, and an emoticon after white space: `...`,
+   `?!`, `:-)`.
 6. A link (`https://…`, `www.…`), and `@` or `#` with the word after it, as in
    `@user` and `#tag`, are one token. Closing punctuation is not part of a link.
 7. Characters that look like one are never split: a character with its combining marks,
@@ -20,10 +26,11 @@ Its rules need no model, and no word list except a few abbreviations:
    emoji of a family; the two letters of a flag (UAX #29, GB9, GB9a, GB11 to GB13).
 
 In languages without white space between words, these rules give long tokens. Pass your
-own tokenizer instead: a function from a text to tokens.
+own tokenizer instead: a function from a text to its tokens.
 
 `read` is the one way from a raw text to sentences of tokens: every command and function
-that takes raw text calls it. Sentences do not depend on the tokenizer.
+that takes raw text calls it. Sentences do not depend on the tokenizer. All functions
+take time in proportion to the length of the text.
 """
 
 from __future__ import annotations
@@ -41,12 +48,23 @@ from jaxner.arguments import expect
 from jaxner.errors import InputError
 
 _WRITTEN = (
-    "adm capt col dr gen gov hon lt maj mr mrs ms pres prof rep rev sen sgt "  # titles
+    "adm capt col dr drs gen gov hon lt maj messrs mr mrs ms pres prof rep rev sen sgt "
     "jan feb mar apr jun jul aug sep sept oct nov dec "
-    "ave bros co corp dept etc fig ft inc jr ltd mt sr st vs"
+    "ariz calif conn fla mich minn okla tenn "
+    "approx attn ave blvd bros co corp dept eg esp etc ext fig ft ie inc jr ltd mt pvt "
+    "sr st vs"
 )
 ABBREVIATIONS = frozenset(_WRITTEN.split())
 """Words that include a following period, in lower case."""
+# Before a number only; and what never ends a sentence.
+_NUMBERED = frozenset(["art", "ch", "figs", "no", "nos", "op", "p", "pp", "sec", "vol"])
+_INTRODUCING = frozenset(["attn.", "e.g.", "eg.", "esp.", "i.e.", "ie.", "p.s.", "vs."])
+_OPENERS = (
+    "A After All Also Although An As At Because Before But By Do During For From He "
+    "Her Here His How However I If In It Its Many My Not On Our Please She Since So "
+    "Some Thanks That The Their Then There These They This Those We What When Where "
+    "While Why With You Your"
+)
 
 
 class Token(NamedTuple):
@@ -62,7 +80,9 @@ Tokenizer = Callable[[str], Iterable[Any]]
 to lists of them, one for each sentence."""
 
 _INVISIBLE = "\u200b\u2060\ufeff"
-_KNOWN = dict(zip("\u200d'’‘-‐‑.,:/&@+#", "j'''---.,:/&@+#", strict=True))  # j: joiner
+_RUNS = "-.!*=~+<>^|/\\$`"
+_CLASSES = dict(zip("\u200d'’‘‐‑?,:&@#", "j'''--!,:&@#", strict=True))  # j: joiner
+_CLASSES |= dict(zip(_RUNS, _RUNS, strict=True))
 # Non-joiners, skin tones and tags are part of the character before, as marks are.
 _MARK = re.compile("[\u200c\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 
@@ -72,7 +92,7 @@ class _Classes(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        kind = _KNOWN.get(character, "?")
+        kind = _CLASSES.get(character, "o")
         if character.isspace() or character in _INVISIBLE:
             kind = " "
         elif character.isdecimal():
@@ -88,20 +108,35 @@ class _Classes(dict[int, str]):
 
 
 _classes = _Classes()
+# L: link, F: emoticon; both are runs.
+_WORD = r"[a0mj]++(?:(?:(?:\.-|[-.'/&@+])(?=[a0])|(?<=0)[,:](?=0))[a0mj]++)*+"
 _PIECE = re.compile(
-    r"[a0mj]+(?:(?:[-.'/&@+](?=[a0])|(?<=0)[,:](?=0))[a0mj]+)*"
-    r"|L+[mj]*|(?<![a0mj&@#L])[@#](?=[0mj]*a)[a0mj]+"
-    r"|\.+[mj]*|-+[mj]*|rr[mj]*|[^ ][mj]*(?:(?<=j)\?[mj]*)*"
+    rf"a{{1,3}}\$(?![^ 0])|[.+]?(?=0){_WORD}|{_WORD}"
+    r"|(?<![a0mj&@#L])[@#](?=[0mj]*a)[a0mj]++"
+    rf"|(?P<run>[{re.escape(_RUNS)}LF])(?P=run)*+[mj]*+"
+    r"|rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"
 )
+_INNER, _LAST = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
 _LINK = re.compile(
-    r"(?<!\w)(?:(?:https?|ftp)://|www\.)"
-    r"(?:[^\s\ufeff\u200b\u2060<>()\"'’‘“”«»]|\([^\s()<>]*\))*(?:[\w/=#&%~+-]|(?<=\)))",
+    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_LAST}]++|{_INNER}"
+    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_LAST}]++(?=[{_LAST}]|{_INNER}))++",
     re.IGNORECASE,
 )
+_FACE = re.compile(r"(?<!\S)[:;=][-'^o]?[()\[\]DPpOo/\\|*]+(?![^\s.,!?])")
 _ENDING = re.compile(r"(?i:n['’‘]t|['’‘](?:s|m|d|re|ve|ll))\Z")
-_ENDING_AFTER = re.compile(r"(?i)['’‘](?:s|m|d|re|ve|ll)(?!\w)")
-_CLOSING = frozenset("\"'”’»)]}")
+_ENDING_AFTER = re.compile(r"(?i)['’‘](?:s|m|d|re|ve|ll)(?![\w'’‘])")
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+_INITIAL = re.compile(r"\s?[A-Z]\.(?!\w)")
+_NUMBER = re.compile(r"\.\s\d")
+_CLOSING = frozenset("\"'”’»)]}」』）】》")
+_FULL_WIDTH = frozenset("。！？｡")
+_MARKS = frozenset(".!?…‼⁇⁈⁉؟۔।॥")
+_NO_START = _FULL_WIDTH | frozenset("!?,;:)]}%、，」』）】》")  # begin no sentence
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|[\u2029\f]")
+_OPENER = re.compile(rf"[\"'“‘«(\[]*(?:{'|'.join(_OPENERS.split())})(?![\w.-])")
+# With the period, 7 characters at most.
+_LETTER = re.compile(r"(?:\A|\s)[^\W\d_Ii]\s?\.\Z")
+_ITEM = re.compile(r"(?:\A|[:\d]\s)\d{1,3}\s?\.\Z")
 
 
 def tokenise(text: str) -> list[Token]:
@@ -113,9 +148,8 @@ def tokenise(text: str) -> list[Token]:
     """
     kinds = text.translate(_classes)
     if "://" in text or "www." in text.lower():
-        for link in _LINK.finditer(text):
-            start, end = link.span()
-            kinds = f"{kinds[:start]}{'L' * (end - start)}{kinds[end:]}"
+        kinds = _cover(kinds, "L", _LINK.finditer(text))
+    kinds = _cover(kinds, "F", _FACE.finditer(text))
     tokens: list[Token] = []
     end = 0
     for match in _PIECE.finditer(kinds):
@@ -123,71 +157,119 @@ def tokenise(text: str) -> list[Token]:
         if start < end:
             continue  # part of the token before
         end, cut = match.end(), start
-        if kinds[start] in "a0mj":
-            end += _takes_period(text, kinds, start, end)
+        if kinds[end - 1] in "a0mj":
+            end += _takes_period(text, kinds, start, end, tokens)
             if ending := _ENDING.search(text, start, end):
                 cut = ending.start()
-        elif kinds[start] in "@#L":
-            ending = _ENDING_AFTER.match(text, end)
-            word = _PIECE.match(kinds, end + 1)
+        elif kinds[start] == "'" and (ending := _ENDING_AFTER.match(text, start)):
+            word = _PIECE.match(kinds, end)
             # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
-            if ending and word and word.end() == ending.end():
-                cut, end = ending.span()
+            if word and word.end() == ending.end():
+                end = ending.end()
         if cut > start:
             tokens.append(Token(text[start:cut], start, cut))
         tokens.append(Token(text[cut:end], cut, end))
     return tokens
 
 
-def _takes_period(text: str, kinds: str, start: int, end: int) -> bool:
+def _cover(kinds: str, kind: str, matches: Iterable[re.Match[str]]) -> str:
+    parts: list[str] = []
+    end = 0
+    for match in matches:
+        start = match.start()
+        parts += kinds[end:start], kind * (match.end() - start)
+        end = match.end()
+    return "".join([*parts, kinds[end:]]) if end else kinds
+
+
+def _takes_period(
+    text: str, kinds: str, start: int, end: int, tokens: Sequence[Token]
+) -> bool:
     if kinds[end : end + 1] != "." or kinds[end + 1 : end + 2] in tuple(".mj"):
         return False
     word = text[start:end]
-    if "0" in kinds[start:end] or "@" in word:
-        return False
-    is_initial = len(word) == 1 and word.isupper() and word != "I"
-    return is_initial or "." in word or word.lower() in ABBREVIATIONS
+    before = tokens[-1] if tokens else None
+    if before and _BLANK_LINE.search(text, before.end, start):
+        before = None  # of another paragraph
+    if "0" in kinds[start:end]:
+        return before is None and len(word) <= 3 and word.isdecimal()
+    if word == "I" and before and before.text[-1].isalpha():
+        return bool(_INITIAL.match(text, end + 1))
+    if len(word) == 1 and word.isupper():
+        return True
+    word = word.rpartition("-")[2]  # of `Iraq-U.N.`
+    is_numbered = word.lower() in _NUMBERED and _NUMBER.match(text, end)
+    is_dotted = "." in word and (word.isupper() or _DOTTED.fullmatch(word))
+    return bool(is_numbered or is_dotted) or word.lower() in ABBREVIATIONS
 
 
 def sentences(text: str, tokens: Sequence[Token]) -> list[list[Token]]:
     """Groups the tokens of a text by sentence.
 
-    A sentence ends at a blank line. It also ends after `.`, `!`, `?`, `…` or similar
-    marks and any closing quotes and brackets, if white space follows and then no
-    lower-case letter. The period of an abbreviation ends a sentence only if the
-    abbreviation contains another period (`U.S.`) and a capital letter follows.
+    A sentence ends at a blank line. It also ends after a mark and any closing quotes
+    and brackets, if white space follows, and then no comma, closing bracket or other
+    sign that cannot begin a sentence:
+
+    - after `.`, `!`, `?` or similar marks. A lower-case letter may follow only if no
+      quote or bracket closes, and after `.` only if the word before it has more than
+      three letters and no capital at its beginning: others may be abbreviations;
+    - after `…`, two or more periods or an emoticon, if no lower-case letter follows;
+    - after an abbreviation or initial, if a word follows that often begins an English
+      sentence, such as `The` or `He`; but not after `e.g.`, `i.e.`, `P.S.`, `vs.`;
+    - after `。`, `！`, `？`, whatever follows.
+
+    It does not end after a number of up to three digits that begins it or follows a
+    colon or number, as in a list.
 
     Example:
-        >>> text = "Dr. No came. He left!  (Why?) Nobody knows."
+        >>> text = "Dr. No left the U.S. Army. He came!  (Why?) Nobody knows."
         >>> [[t.text for t in s][-1] for s in sentences(text, tokenise(text))]
         ['.', '!', ')', '.']
     """
     parts: list[list[Token]] = []
-    before: list[Token] = []
+    part: list[Token] = []
+    mark = None  # the last token that is no closing quote or bracket
     for token in tokens:
-        if not before or _ends(text, before, token):
-            before = []
-            parts.append(before)
-        before.append(token)
+        if mark is None or _ends(text, part, mark, token):
+            part, mark = [], token
+            parts.append(part)
+        elif token.text not in _CLOSING:
+            mark = token
+        part.append(token)
     return parts
 
 
-def _ends(text: str, sentence: Sequence[Token], after: Token) -> bool:
-    gap = text[sentence[-1].end : after.start]
+def _ends(text: str, sentence: Sequence[Token], mark: Token, after: Token) -> bool:
+    # Takes constant time but for the gap: a mark may be long, with many brackets after.
+    start, end = sentence[0].start, sentence[-1].end
+    gap = text[end : after.start]
     if _BLANK_LINE.search(gap):
         return True
-    last = len(sentence) - 1
-    while last and sentence[last].text in _CLOSING:
-        last -= 1
-    mark = sentence[last].text
-    if mark[-1] in "。！？":
-        return True
-    if not gap:
+    first, last, sign = mark.text[0], mark.text[-1], after.text[0]
+    if last in _FULL_WIDTH:
+        return bool(gap) or sign not in _NO_START | _CLOSING
+    is_face = _is_face(mark)
+    if not gap or not (last in _MARKS or is_face) or sign in _NO_START:
         return False
-    if mark[-1] == "." and mark.strip("."):
-        # An abbreviation: only one with several periods may end a sentence.
-        return mark.count(".") > 1 and after.text[0].isupper()
-    return not mark.strip(".!?…‼⁇⁈⁉؟।") and not after.text[0].islower()
+    if after.text == "." or _ENDING.match(after.text) or _is_face(after):
+        return False
+    if last == ".":
+        before = text[max(start, mark.end - 7) : mark.end]
+        if _ITEM.search(before):
+            return False
+        if first != "." or _LETTER.search(before):  # an abbreviation
+            is_open = _OPENER.match(text, after.start)
+            return bool(is_open) and mark.text.lower() not in _INTRODUCING
+    if not sign.islower():
+        return True
+    if is_face or last == "…" or mark.text.startswith("..") or end > mark.end:
+        return False
+    word = sentence[-2].text if len(sentence) > 1 else ""
+    return last != "." or (len(word) > 3 and not word[0].isupper())
+
+
+def _is_face(token: Token) -> bool:
+    return len(token.text) > 1 and token.text[0] in ":;=" and token.text[-1] != "="
 
 
 def located(text: str, made: Iterable[Any]) -> list[Token]:
