@@ -203,11 +203,44 @@ def test_nobody_reads_the_output(arguments):
         assert process.stderr.read() == b""
 
 
-def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
-    (tmp_path / "mine.py").write_text("")
-    code = "from jaxner import cli; cli.run(['options', 'grn']); import mine"
-    environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(ROOT)}
-    python("-c", code, cwd=tmp_path, env=environment)
+MISSING = """
+import sys
+from importlib.machinery import PathFinder
+
+class Missing:  # some packages are where the rest of the path has them, or nowhere
+    def find_spec(name, path=None, target=None):
+        if name in ("jinja2", "matplotlib", "spacy"):
+            path = [x for x in sys.path if "-packages" not in x]
+            if not (spec := PathFinder.find_spec(name, path)):
+                raise ModuleNotFoundError(name)
+            return spec
+
+sys.meta_path.insert(0, Missing)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check a.conll --html=x.html",
+        "score a.conll --report=x.html",
+        "convert a.conll x.spacy",
+        "options grn",
+    ],
+)
+@pytest.mark.parametrize("is_module", [False, True])
+def test_code_beside_the_data_does_not_run(tmp_path, line, is_module):
+    """Whether the command is the script or `python -m`, and packages are missing."""
+    (tmp_path / "a.conll").write_text("Rome B-LOC B-LOC\n")
+    for name in ("jinja2", "spacy", "matplotlib", "numpy", "rich", "absl", "jax"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": ""}
+    options = {"cwd": tmp_path, "env": environment, "capture_output": True}
+    code = f"{MISSING}\nfrom jaxner.__main__ import main\nmain()"
+    command = ["-m", "jaxner"] if is_module else ["-P", "-c", code]
+    done = subprocess.run([sys.executable, *command, *line.split()], **options)
+    assert not (tmp_path / "ran").exists(), done.stderr.decode()
+    assert done.returncode == (not is_module and "grn" not in line)
 
 
 def test_choices_that_commands_repeat_are_those_of_the_library():

@@ -13,7 +13,7 @@ import pytest
 
 import jaxner
 import train
-from jaxner import disk, runs
+from jaxner import outputs, runs
 from jaxner.checkpoints import Checkpoints
 from jaxner.errors import DamagedFileError
 from jaxner.runs import Workdir
@@ -252,10 +252,10 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
 
 def test_an_error_while_writing_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "file"
-    disk.write_text(path, "before")
+    outputs.write_text(path, "before")
 
     def write():
-        with disk.replacing(path) as file:
+        with outputs.writing(path) as file:
             file.write(b"half")
             raise KeyboardInterrupt
 

@@ -15,7 +15,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__ as program
-from jaxner import stream, tagging
+from jaxner import outputs, stream, tagging
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from jaxner.stream import Sink
@@ -135,7 +135,7 @@ def stub(monkeypatch):
 
 def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
     keywords = {"rejects": rejects, "overwrite": overwrite}
-    with stream.Output(path, {"a": fact}, **keywords) as output:
+    with outputs.Output(path, {"a": fact}, **keywords) as output:
         options, sink = {"chunk": 16, "path": "in", **options}, Sink("text", "conll")
         return stream.tag_file(stub, records(text, "text"), sink, output, **options)
 
@@ -179,7 +179,7 @@ def test_documents_stay_together(stub, tmp_path):
     object.__setattr__(stub, "vocabulary", vocabulary)
     document = "a b c\nd e f\n\n"
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
-    with stream.Output(tmp_path / "a", {}) as output:
+    with outputs.Output(tmp_path / "a", {}) as output:
         sink = Sink("conll", "conll")
         stream.tag_file(stub, records(text, "conll"), sink, output, chunk=4)
     assert stub.asked == [[1] * 5, [2, 3], [4, 5]]
@@ -200,7 +200,7 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
         with pytest.raises(InputError, match=r"in:31: a line of more"):
             go(stub, path, text=bad)
         journal = json.loads((tmp_path / "a.journal").read_text())
-        assert journal["progress"]["records"] == 30
+        assert journal["done"]["records"] == 30
     go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
     assert texts(path) == [*EXPECTED[:30], "mended", *EXPECTED[30:]]
     path.unlink()
@@ -235,9 +235,9 @@ def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
     with pytest.raises(FileExistsError, match="a exists"):
         go(stub, path)
     with (
-        stream.Output(tmp_path / "b", {}),
+        outputs.Output(tmp_path / "b", {}),
         pytest.raises(FileExistsError, match="Another process is writing"),
-        stream.Output(tmp_path / "b", {}),
+        outputs.Output(tmp_path / "b", {}),
     ):
         pass
 
@@ -293,7 +293,7 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
     assert len(starts) == sum(map(len, lists))
 
 
-def test_standard_input_and_bad_records(finished, tmp_path, capsys, monkeypatch):
+def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
     data = "Ms Preston left.\n\xe9\nYes.\n".encode("latin-1")
 
     def standard_input():
@@ -302,13 +302,13 @@ def test_standard_input_and_bad_records(finished, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(sys, "stdin", standard_input())
     with pytest.raises(SystemExit):
         tag(finished, "-", "-")
-    told = capsys.readouterr()
+    told = capfd.readouterr()
     assert json.loads(told.out)["text"] == "Ms Preston left."
     assert "--encoding" in told.err
     for overwrite in ([], ["--overwrite"]):
         monkeypatch.setattr(sys, "stdin", standard_input())
         tag(finished, "-", "-", "--rejects", tmp_path / "bad", *overwrite)
-        lines = capsys.readouterr().out.splitlines()
+        lines = capfd.readouterr().out.splitlines()
         texts = [json.loads(line)["text"] for line in lines]
         assert texts == ["Ms Preston left.", "Yes."]
         assert json.loads((tmp_path / "bad").read_text())["line"] == 2

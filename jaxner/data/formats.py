@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, cast
 
-from jaxner import disk, fields
+from jaxner import fields, outputs
 from jaxner.data import schemes, tokens
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError, optional
@@ -211,7 +211,7 @@ def write_text(target: Target, text: str) -> None:
     # Readers skip the first byte order mark; one within a token needs another before.
     data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
     path = Path(target)
-    with disk.replacing(path) as file:
+    with outputs.writing(path) as file:
         # Without a timestamp, equal content gives equal bytes.
         file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
@@ -496,7 +496,7 @@ def load_json(line: str) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file."""
     try:
-        return load_json(disk.read_text(path))
+        return load_json(outputs.read_text(path))
     except InputError as error:
         raise InputError(error.message, path) from None
 
@@ -780,7 +780,8 @@ def _to_json(examples: Sequence[Example], tags: bool, has_spans: bool = False) -
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
     """Writes a pair of files per document, with one sentence per line."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if is_taken or outputs.is_stream(folder):
         raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
     # Documents without sentences are pairs of empty files.
     numbers = [example.document for example in examples] or [0]
@@ -814,7 +815,7 @@ def _write_docbin(path: Path, examples: Sequence[Example]) -> None:
             starts += [True, *[False] * (len(example.tokens) - 1)]
             labels += schemes.convert(example.labels, "BIO")
         store.add(spacy.tokens.Doc(vocab, words, sent_starts=starts, ents=labels))
-    with disk.replacing(path) as file:
+    with outputs.writing(path) as file:
         file.write(store.to_bytes())
 
 

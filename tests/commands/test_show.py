@@ -47,7 +47,8 @@ def test_terminal_and_page_show_text_and_entities(finished, params, text, file, 
 
 
 def test_options_of_show(finished, text, run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    data = io.BytesIO(text.encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
     assert run("show", "--workdir", finished, *options)[1].strip() == text.strip()
 

@@ -1,0 +1,340 @@
+"""What users name as an output: refused before the work, or written whole."""
+
+import contextlib
+import functools
+import gzip
+import itertools
+import json
+import os
+import signal
+import socket
+import stat
+import warnings
+from pathlib import Path
+
+import pytest
+
+from jaxner import outputs
+from jaxner.errors import InputError
+from jaxner.outputs import Output
+
+# --- Names ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def special(tmp_path):
+    """A folder of what a rename would harm: a device, links to it, and a pipe."""
+    if not hasattr(os, "geteuid") or os.geteuid():
+        pytest.skip("only root makes devices")
+    os.mknod(tmp_path / "null", 0o666 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("null")
+    (tmp_path / "chain").symlink_to("link")
+    return tmp_path
+
+
+def test_streams_are_told_from_files(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "file").touch()
+    (tmp_path / "out").symlink_to("/dev/stdout")
+    (tmp_path / "loop").symlink_to("loop")
+    numbers = {"-": 1, "/dev/stdout": 1, "/dev/fd/7": 7, "/proc/self/fd/12": 12}
+    numbers |= {tmp_path / "out": 1, tmp_path / "loop": None, "/dev/fd": None}
+    numbers |= {"/dev/../dev/stderr": 2, "./-": None, "/dev/null": None, "": None}
+    for path, number in numbers.items():
+        assert outputs.descriptor(path) == number
+        assert outputs.is_stream(path) == (number is not None or path == "/dev/null")
+    places = {"fifo": True, "file": False, "nowhere": False, "": False}
+    for name, is_stream in places.items():
+        assert outputs.is_stream(tmp_path / name) == is_stream
+        assert outputs.descriptor(tmp_path / name) is None
+
+
+def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    """Under any name; the commands' tests have folders and files that are missing."""
+    (tmp_path / "file").touch()
+    for path in ("", None, tmp_path / "new", tmp_path / "file", "/dev/null", "-"):
+        outputs.check(path, sources=[None, "", "-", tmp_path, tmp_path / "nowhere"])
+    reading, writing = os.pipe()
+    outputs.check(f"/dev/fd/{writing}")
+    for number in (reading, writing):
+        os.close(number)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            outputs.check(f"/dev/fd/{number}")
+    with socket.socket(socket.AF_UNIX) as listening:
+        monkeypatch.chdir(tmp_path)
+        listening.bind("socket")
+        for name in ("socket", tmp_path):
+            with pytest.raises(InputError, match=f"got the [a-z]+ {name}"):
+                outputs.check(name)
+    with pytest.raises(FileNotFoundError, match="no folder to write"):
+        outputs.check(tmp_path / "no" / "file")
+    for closed, paths in {"file": ["file"], ".": ["file", "new"]}.items():
+        place = tmp_path / closed
+        monkeypatch.setattr(os, "access", lambda path, _, place=place: path != place)
+        outputs.check("/dev/null")
+        for path in paths:
+            with pytest.raises(PermissionError, match=path):
+                outputs.check(tmp_path / path)
+
+
+@pytest.mark.parametrize(
+    ("paths", "sources"),
+    [
+        (["file"], ["file"]),
+        (["folder/../file"], ["file"]),
+        (["./link"], ["file"]),
+        (["hard"], ["link"]),
+        (["fifo"], ["fifo"]),
+        (["file", "hard"], []),
+        (["new", "folder/../new"], []),
+        (["new", "dangling"], []),
+        (["fifo", "fifo"], []),
+        (["-", "-"], []),
+        (["-", "/dev/stdout"], []),
+        (["new", "new.part"], []),
+        (["new.journal", "new"], []),
+        (["dangling.lock", "dangling"], []),
+        (["new"], ["new.part"]),
+    ],
+)
+def test_no_output_is_an_input_or_another_output(paths, sources, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("folder")
+    os.mkfifo("fifo")
+    for name in ("file", "new.part"):
+        Path(name).touch()
+    os.link("file", "hard")
+    os.symlink("file", "link")
+    os.symlink("new", "dangling")
+    sides = {"sides": outputs.SIDES} if "." in "".join(paths + sources) else {}
+    with pytest.raises(InputError, match="Expected two files, got"):
+        outputs.check(*paths, sources=sources, **sides)
+    outputs.check(*paths[:1], sources=sources[1:], **sides)
+    outputs.check("other", "new", *["/dev/null"] * 2, sources=["file"])
+    # A terminal is read and written at once; only its results must not be mixed.
+    outputs.check("-", sources=["/dev/null"])
+
+
+# --- Writing -------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
+    path = tmp_path / ("a" * 250)  # of 255 characters that a name may have
+    outputs.write_text(path, "1")
+    outputs.write_text(path, "é\udcff")
+    assert path.read_text("utf-8") == "é\\udcff"
+    (tmp_path / "b").touch()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+    with pytest.raises(FileNotFoundError) as error:
+        outputs.write_text(tmp_path / "no" / "a.json", "{}")
+    assert error.value.filename == str(tmp_path / "no" / "a.json")
+
+
+def test_special_files_are_written_and_stay(special):
+    modes = {path.name: path.lstat().st_mode for path in special.iterdir()}
+    for path in special.iterdir():
+        reading = path.name == "fifo" and os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        outputs.write_text(path, "é")
+        with Output(path, {}, rejects=special / "link") as output:
+            output.commit("1", "2", done={"n": 1})
+        if reading:
+            assert os.read(reading, 9) == "é1".encode()
+            os.close(reading)
+    with Output(special / "a", {}, rejects=special / "null") as output:
+        output.commit("1", "2", done={})
+    assert (special / "a").read_text() == "1"
+    (special / "a").unlink()
+    assert {p.name: p.lstat().st_mode for p in special.iterdir()} == modes
+
+
+def test_an_open_file_is_continued(tmp_path, capfd):
+    """As a shell's `{ echo head; jaxner … /dev/stdout; } > file` does."""
+    with (tmp_path / "a").open("w") as file:
+        print("head", file=file, flush=True)
+        outputs.write_text(f"/dev/fd/{file.fileno()}", "body\n")
+        print("foot", file=file)
+    assert (tmp_path / "a").read_text() == "head\nbody\nfoot\n"
+    print("before", end=" ")
+    outputs.write_text("-", "é after")
+    assert capfd.readouterr().out == "before é after"
+
+
+def test_texts_are_read_as_utf_8(tmp_path):
+    (tmp_path / "a").write_bytes("é\r\nb".encode())
+    assert outputs.read_text(tmp_path / "a") == "é\nb"
+    (tmp_path / "a").write_bytes(b"\xe9")
+    with pytest.raises(InputError, match="a: expected text in UTF-8"):
+        outputs.read_text(tmp_path / "a")
+    assert outputs.expanded("~nobody-has-this/x") == Path("~nobody-has-this/x")
+    assert outputs.expanded("~/x") == Path.home() / "x"
+
+
+# --- Files that grow -----------------------------------------------------------------
+
+CALLS = ("fsync", "replace", "unlink")
+
+
+def killed_at(call, work):
+    """Does some work in a process that is killed before a call; returns its status."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX warns: the child must not use it
+        child = os.fork()
+    if not child:
+        calls = itertools.count(1)
+
+        def wrapped(function, *arguments, **options):
+            if next(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        for name in CALLS:
+            setattr(os, name, functools.partial(wrapped, getattr(os, name)))
+        with contextlib.suppress(FileExistsError):
+            work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def grow(folder, chunks=2, name="out", **options):
+    """Writes chunks, and as many records that are rejected."""
+    with Output(folder / name, {}, rejects=folder / "bad", **options) as output:
+        for i in range(output.done.get("chunks", 0), chunks):
+            output.commit(f"{i} é\n", f"bad {i}\n", done={"chunks": i + 1})
+    return output.done
+
+
+def whole(folder, chunks=2, name="out"):
+    """Whether there is all that `grow` writes, and nothing else."""
+    if {path.name for path in folder.iterdir()} - {f"{name}.lock"} != {name, "bad"}:
+        return False
+    data = (folder / name).read_bytes()
+    data = gzip.decompress(data) if name.endswith(".gz") else data
+    assert data.decode() == "".join(f"{i} é\n" for i in range(chunks))
+    texts = "".join(f"bad {i}\n" for i in range(chunks))
+    return (folder / "bad").read_text() == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "chunks", "overwrite"),
+    [("out", 0, False), ("out", 2, True), ("out.gz", 2, False)],
+)
+def test_a_kill_between_any_two_calls_costs_nothing(tmp_path, name, chunks, overwrite):
+    """Of a run, and of the one that resumes it or starts over."""
+    for call in itertools.count(1):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        if overwrite:
+            (folder / name).write_text("old")
+        work = functools.partial(grow, folder, chunks, name, overwrite=overwrite)
+        if not killed_at(call, work):
+            assert call > 8  # all calls were met
+            break
+        if (part := folder / f"{name}.part").exists():
+            with part.open("ab") as file:
+                file.write(b"half a li" * 99)  # of a write that was under way
+        killed_at(1 + call % 4, work)
+        if not whole(folder, chunks, name):
+            work()
+            assert len(list(folder.iterdir())) == 2
+        assert whole(folder, chunks, name)
+    assert whole(folder, chunks, name)
+
+
+def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeypatch):
+    safe, moved = set(), []
+    real = {name: getattr(os, name) for name in CALLS}
+
+    def fsync(file):
+        safe.add(os.readlink(f"/proc/self/fd/{file}"))
+        real["fsync"](file)
+
+    def changing(name, *paths, **options):
+        with os.scandir("/proc/self/fd") as entries:
+            handles = [os.path.realpath(entry.path) for entry in entries]
+        assert not {*map(str, paths)} & {*handles}
+        moved.extend(map(str, paths[: name == "replace"]))
+        real[name](*paths, **options)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in CALLS[1:]:
+        monkeypatch.setattr(os, name, functools.partial(changing, name))
+    grow(tmp_path)
+    outputs.write_text(tmp_path / "text", "1")
+    outputs.append_line(tmp_path / "lines", "1")
+    assert {*moved} | {str(tmp_path / "lines")} == safe
+    assert len(moved) == 6  # two files, the journal thrice, the text
+    with pytest.raises(ZeroDivisionError), outputs.writing(tmp_path / "text"):
+        raise ZeroDivisionError
+    assert (tmp_path / "text").read_text() == "1"
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "bad", "text", "lines"}
+
+
+def test_only_the_same_work_goes_on(tmp_path):
+    def stop(folder, identity=1):
+        with Output(folder / "a", {"x": identity, "y": 2}) as output:
+            output.commit("some\n", done={"n": len(output.done)})
+            raise KeyboardInterrupt
+
+    for done in (0, 1, 1):
+        with pytest.raises(KeyboardInterrupt):
+            stop(tmp_path)
+        content = json.loads((tmp_path / "a.journal").read_text())
+        assert content["done"] == {"n": done}
+    assert (tmp_path / "a.part").read_text() == "some\n" * 3
+    with pytest.raises(FileExistsError, match="begun with another x;"):
+        stop(tmp_path, identity=2)
+    (tmp_path / "a.part").write_text("short\n")
+    with pytest.raises(InputError, match=r"a\.part: shorter than it was"):
+        stop(tmp_path)
+    (tmp_path / "a").write_text("short\n")  # which is of another size, so another's
+    (tmp_path / "a.part").unlink()
+    with pytest.raises(FileExistsError, match="a exists: use --overwrite"):
+        stop(tmp_path)
+    (tmp_path / "a.journal").write_text("{")
+    with pytest.raises(InputError, match=r"a\.journal: damaged"):
+        stop(tmp_path)
+    assert grow(tmp_path, name="a", overwrite=True) == {"chunks": 2}
+    assert whole(tmp_path, name="a")
+    with Output(tmp_path / "b", {}), pytest.raises(FileExistsError, match="Another"):
+        Output(tmp_path / "b", {}).__enter__()
+    assert not (tmp_path / "b.lock").exists()
+
+
+# --- Commands ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check {file} --html={file}",
+        "check {folder} --json={file}",
+        "check {file} --html={folder}/x --json={folder}/./x",
+        "score {file} --json={file}",
+        "score {file} --report={folder}/x.html --json={folder}/x.json",
+        "score {json} --report={folder}/a.html",
+        "compare {file} {file} --json={file}",
+        "convert {file} {file}",
+        "show {file} --html={file} --workdir={run}",
+        "tag --input={file} --output={file} --overwrite --workdir={run}",
+        "tag --input={json} --output={folder}/x --rejects={folder}/./x --workdir={run}",
+        "tag --input={json} --output={file}x --rejects={file}x.part --workdir={run}",
+        "tag --input={json} --output=- --rejects=/dev/stdout --workdir={run}",
+        "evaluate --workdir={run} --data={file} --output={file}",
+        "evaluate --workdir={run} --data={json} --report={folder}/a.html",
+        "evaluate --workdir={run} --output=- --json=-",
+        "evaluate --workdir={run} --split=dev --json={dev}",
+        "export --workdir={run} --output={folder}/a.json --onnx={folder}/a.onnx",
+    ],
+)
+def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run):
+    file, json = tmp_path / "train.conll", tmp_path / "a.json"
+    file.write_text("Rome B-LOC B-LOC\nfell O O\n")
+    json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
+    names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
+    names["dev"] = corpus / "dev.conll"
+    kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
+    assert "Expected two files" in run(*line.format(**names).split())[1]
+    assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept
+    assert len(list(tmp_path.iterdir())) == 2
