@@ -192,15 +192,25 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
             cli.run(["score", "nowhere", *option])
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")
-@pytest.mark.parametrize("arguments", [["options", "grn"], ["--help"]])
-def test_nobody_reads_the_output(arguments):
-    command = [sys.executable, "-m", "jaxner", *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
-        process.stdout.close()
-        assert process.wait() == 141
-        assert process.stderr.read() == b""
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize(
+    ("redirection", "status", "told"),
+    [
+        ("| :", 141, ""),
+        (">&-", 141, ""),
+        (">/dev/full", 1, "jaxner --help: [Errno 28] No space left on device\n"),
+        (">/dev/null 2>&-", 0, ""),
+        ("<&- >/dev/null", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing(redirection, status, told):
+    """The tests of each command have others; here, nothing comes after its end."""
+    command = (
+        f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
+    )
+    command = f"trap '' PIPE; {command}" if redirection == "| :" else command
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (status, b"", told)
 
 
 MISSING = """

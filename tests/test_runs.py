@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -311,3 +312,12 @@ def test_a_half_copied_checkpoint_costs_none_before_it(tmp_path):
     (tmp_path / "latest" / "2" / "arrays").mkdir(parents=True)
     assert Checkpoints(tmp_path / "latest").step == 1
     assert [entry.name for entry in (tmp_path / "latest").iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("name", [b"a (1), [b]", rb"a\b", b"\xff?"])
+def test_a_run_may_have_any_name(tmp_path, name):
+    """Orbax takes brackets for patterns, and knows UTF-8 alone."""
+    for _ in range(2):
+        with Checkpoints(tmp_path / os.fsdecode(name) / "latest") as series:
+            series.save(1, {"x": np.arange(3.0)}, {"epoch": 1})
+    assert series.restore({"x": np.zeros(3)})[0]["x"].tolist() == [0, 1, 2]

@@ -81,7 +81,8 @@ def tag(
         if name in reading:
             flag = name.removeprefix("split_").replace("_", "-")
             raise InputError(f"--{flag} has no use for an input in {source}")
-    to = to or formats.guess_output(target, source)
+    name = "-" if outputs.is_stream(target) else target
+    to = to or formats.guess_output(name, source)
     least = read_least(min_probability, workdir)
     params = tagging.load(str(workdir))
     sink = stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)

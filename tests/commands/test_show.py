@@ -53,6 +53,16 @@ def test_options_of_show(finished, text, run, monkeypatch):
     assert run("show", "--workdir", finished, *options)[1].strip() == text.strip()
 
 
+@pytest.mark.parametrize("name", [None, "a.txt"])
+def test_text_that_is_not_utf_8(finished, file, run, monkeypatch, name):
+    data = io.BytesIO(b"Milan \xe9")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "latin-1"))
+    path = [file(data.getvalue(), name)] if name else []
+    status, told = run("show", *path, "--workdir", finished)
+    assert (status, told.count("\n")) == (1, 1)
+    assert "expected text in UTF-8" in told
+
+
 def test_what_would_steer_a_terminal_is_replaced():
     entity = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
     shown = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
