@@ -152,6 +152,12 @@ def _at_home(text: str) -> str:
     return os.path.expanduser(text) if text.startswith("~/") else text
 
 
+def _path(text: str) -> Path | str:
+    path = Path(os.path.expanduser(text))
+    is_file = str(path) == "-" != text  # pathlib makes `-`, a stream, of `./-`
+    return (path.absolute() if is_file else path) if text else text
+
+
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 # What values of a type are, in code and in words, and how to read them from a text.
 _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
@@ -159,7 +165,7 @@ _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
     int: (numbers.Integral, "a whole number", int),
     float: (numbers.Real, "a number", float),
     str: (str, "text", _at_home),
-    Path: (Path, "a path", lambda text: text and Path(os.path.expanduser(text))),
+    Path: (Path, "a path", _path),
     NONE: (NONE, "None", {"None": None}.__getitem__),
 }
 

@@ -25,7 +25,7 @@ from jaxner.errors import InputError
 AnyPath = str | os.PathLike[str]
 SIDES = ("", ".part", ".journal", ".journal.new", ".lock")
 """Endings of what `Output` writes beside a file and, first, of the file itself."""
-_OPEN = re.compile(r"/(?:dev|proc/(?:self|[0-9]+))/fd/([0-9]+)")
+_OPEN = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 
 
 def expanded(path: AnyPath) -> Path:
@@ -44,28 +44,19 @@ def read_text(path: Path) -> str:
 
 def descriptor(path: AnyPath) -> int | None:
     """Returns the number of an open file, such as 1 for `-` and `/dev/stdout`."""
-    name = os.fspath(path)
+    name = "/dev/fd/1" if os.fspath(path) == "-" else os.path.abspath(path)
     for _ in range(40):  # the links that a system follows
-        if name == "-":
-            return 1
-        if match := _OPEN.fullmatch(name := os.path.abspath(name)):
-            return int(match[1])
-        try:
-            name = os.path.join(os.path.dirname(name), os.readlink(name))
-        except OSError:
-            return None
+        if (match := _OPEN.fullmatch(name)) or not os.path.islink(name):
+            return int(match[1]) if match else None
+        folder = os.path.dirname(name)
+        name = os.path.abspath(os.path.join(folder, os.readlink(name)))
     return None
 
 
 def is_stream(path: AnyPath) -> bool:
     """Returns whether a path is an open file, a pipe, a device or a socket."""
-    if descriptor(path) is not None:
-        return True
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    is_usual = os.path.isfile(path) or os.path.isdir(path)
+    return descriptor(path) is not None or (os.path.exists(path) and not is_usual)
 
 
 def check(
@@ -88,9 +79,8 @@ def check(
         for side in sides[:1] if is_stream(path) else sides:
             key, _ = _identity(f"{os.fspath(path)}{side}")
             if key in names:
-                both = f"{names[key]} and {path}"
-                message = f"Expected two files, got {both}, which share {path}{side}"
-                raise InputError(message)
+                message = f"Expected two files, got {names[key]} and {path}"
+                raise InputError(f"{message}, which share {path}{side}")
             if key:  # nothing can collide in the null device
                 names[key] = path
 
@@ -112,11 +102,10 @@ def _identity(path: AnyPath, standard: int = 1) -> tuple[object, int]:
 
 
 def _check_writable(path: AnyPath) -> None:
-    target, number = Path(path), descriptor(path)
-    folder = target.absolute().parent
-    if number is not None:
+    if (number := descriptor(path)) is not None:
         os.write(number, b"")  # which fails if it is closed, or only read
         return
+    target, folder = Path(path), Path(path).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder to write {path} into")
     if target.is_dir() or target.is_socket():
@@ -205,7 +194,7 @@ class Output:
         import filelock  # takes a while
 
         with contextlib.ExitStack() as stack:
-            for target in self._targets[:1]:
+            for target in self._targets:
                 lock = filelock.FileLock(_beside(target, "lock"), timeout=0)
                 try:
                     lock.acquire()

@@ -63,6 +63,8 @@ def test_positional_arguments_and_what_follows_two_hyphens():
     assert parsed("show --workdir=a")[0] == [None]
     assert parsed("show xxhtml --workdir=a")[0] == [Path("xxhtml")]
     assert parsed("show --workdir=a -- --html")[0] == [Path("--html")]
+    here = Path("-").absolute()
+    assert parsed("convert - ./-")[0] == [Path("-"), here]
     assert parsed("convert a b")[0] == [Path("a"), Path("b")]
 
 

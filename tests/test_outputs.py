@@ -207,7 +207,8 @@ def grow(folder, chunks=2, name="out", **options):
 
 def whole(folder, chunks=2, name="out"):
     """Whether there is all that `grow` writes, and nothing else."""
-    if {path.name for path in folder.iterdir()} - {f"{name}.lock"} != {name, "bad"}:
+    names = {path.name for path in folder.iterdir() if path.suffix != ".lock"}
+    if names != {name, "bad"}:
         return False
     data = (folder / name).read_bytes()
     data = gzip.decompress(data) if name.endswith(".gz") else data
@@ -297,9 +298,15 @@ def test_only_the_same_work_goes_on(tmp_path):
         stop(tmp_path)
     assert grow(tmp_path, name="a", overwrite=True) == {"chunks": 2}
     assert whole(tmp_path, name="a")
-    with Output(tmp_path / "b", {}), pytest.raises(FileExistsError, match="Another"):
-        Output(tmp_path / "b", {}).__enter__()
-    assert not (tmp_path / "b.lock").exists()
+    for name in "bc":
+        other = Output(tmp_path / "b", {}, rejects=tmp_path / "c")
+        with (
+            Output(tmp_path / name, {}),
+            pytest.raises(FileExistsError, match="Another"),
+        ):
+            other.__enter__()
+        assert not list(tmp_path.glob("*.lock"))
+        (tmp_path / name).unlink()
 
 
 # --- Commands ------------------------------------------------------------------------
