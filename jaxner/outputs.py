@@ -199,15 +199,14 @@ class Output:
                 try:
                     lock.acquire()
                 except filelock.Timeout:
-                    message = f"Another process is writing {target}"
-                    raise FileExistsError(message) from None
+                    raise FileExistsError(f"Another process writes {target}") from None
                 stack.callback(Path(lock.lock_file).unlink, missing_ok=True)
                 stack.callback(lock.release)
             sizes = iter(self._resume())
-            for target in () if self._overwrite else self._targets:
-                if target.exists():
-                    message = f"{target} exists: use --overwrite or another name"
-                    raise FileExistsError(message)
+            old = [p for p in self._targets if p.exists() and not self._overwrite]
+            if old:
+                message = f"{old[0]} exists: use --overwrite or another name"
+                raise FileExistsError(message)
             self._open, self._files = stack.enter_context(contextlib.ExitStack()), []
             for path in self._paths:
                 is_part = path in self._targets

@@ -1,6 +1,5 @@
 """Every command: odd names, streams as outputs, and an output that is no console."""
 
-import functools
 import io
 import json
 import os
@@ -84,27 +83,27 @@ def words(line, **places):
     return [word.format(**places) for word in line.split()]
 
 
-SLOW = {"export": pytest.mark.slow}  # it compiles what it exports
+SLOW = [pytest.param("export", marks=pytest.mark.slow)]  # it compiles what it exports
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=SLOW.get(name, ())) for name in WRITES]
-)
+@pytest.mark.parametrize("name", [*(WRITES.keys() - {"export"}), *SLOW])
 def test_outputs(name, places, capfd, tmp_path, monkeypatch):
     """A file of an odd name and standard output get the same, a device stays one."""
     monkeypatch.chdir(tmp_path)
-    os.mknod("null", 0o600 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
-    shown = {}
-    for out in (places["folder"] / "out", "-", "null"):
+    if os.geteuid():
+        os.symlink(os.devnull, "null")
+    else:  # root could replace it
+        os.mknod("null", 0o600 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
+    shown, file = {}, places["folder"] / "out"
+    for out in (file, "-", "null"):
         cli.run(words(WRITES[name], **places, out=out))
         shown[str(out)] = capfd.readouterr()
-    file = places["folder"] / "out"
     data = file.read_bytes()
     file.unlink()
-    if "json" in name or name == "calibrate":
+    if "--json" in WRITES[name]:
         assert json.loads(shown["-"].out) == json.loads(data)
-        tables = shown["null"].out.replace("\\udcff", "?")
-        assert shown["-"].err.replace("\\udcff", "?") == tables
+        tables, told = shown["null"].out, shown["-"].err
+        assert tables.replace("\\udcff", "?") in told.replace("\\udcff", "?")
     elif name not in ("export", "convert to spaCy"):
         assert shown["-"].out == data.decode()
     assert len(shown["-"].out) > 20
@@ -112,54 +111,42 @@ def test_outputs(name, places, capfd, tmp_path, monkeypatch):
     assert os.listdir() == ["null"]
 
 
-@pytest.fixture
-def printed(capfd, monkeypatch):
-    """Runs a command with another standard output; returns status, output and error."""
-
-    def call(file, arguments, encoding="utf-8"):
-        before, status = os.dup(1), 0
-        os.dup2(file, 1)
-        stream = io.TextIOWrapper(os.fdopen(os.dup(1), "wb"), encoding)
-        monkeypatch.setattr(sys, "stdout", stream)
-        try:
-            cli.run(arguments)
-        except SystemExit as error:
-            status = error.code
-        finally:
-            stream.close()  # as at the end of a process
-            os.dup2(before, 1)
-            os.close(before)
-            monkeypatch.undo()
-        return status, capfd.readouterr().err
-
-    return call
+def printed(line, file, encoding):
+    """Runs a command with another standard output; returns its status."""
+    before, stream, status = os.dup(1), sys.stdout, 0
+    os.dup2(file, 1)
+    sys.stdout = io.TextIOWrapper(os.fdopen(os.dup(1), "wb"), encoding)
+    try:
+        cli.run(line)
+    except SystemExit as error:
+        status = error.code
+    finally:
+        sys.stdout.close()  # as at the end of a process
+        os.dup2(before, 1)
+        os.close(before)
+        sys.stdout = stream
+    return status
 
 
 @pytest.mark.filterwarnings("ignore:.*socket")  # which the end of the process closes
 @pytest.mark.parametrize("name", PRINTS)
-def test_a_closed_pipe_and_a_full_disk(name, places, printed, tmp_path):
+def test_standard_outputs(name, places, tmp_path, capfd):
+    """A closed pipe, a full disk, and a console that lacks letters."""
+    lines = [words(PRINTS[name], **places, x=tmp_path / x) for x in "xyz"]
     reading, writing = os.pipe()
     os.close(reading)
-    line = functools.partial(words, PRINTS[name], **places)
-    status, told = printed(writing, line(x=tmp_path / "x"))
-    assert (status, "Error" in told) == (141, False)
-    os.close(writing)
-    with open("/dev/full", "wb", buffering=0) as full:
-        status, told = printed(full.fileno(), line(x=tmp_path / "y"))
-    assert status == 1
-    assert told.splitlines()[-1].endswith("No space left on device")
-
-
-@pytest.mark.parametrize("name", sorted(PRINTS.keys() - {"train", "serve", "export"}))
-def test_an_encoding_that_lacks_letters(name, places, printed, tmp_path):
-    """Results are UTF-8 all the same; what is shown has escapes."""
-    line = words(PRINTS[name], **places, x=tmp_path / "x")
-    with (tmp_path / "out").open("wb") as file:
-        status, told = printed(file.fileno(), line, "ascii")
-    assert status == 0, told
-    text = (tmp_path / "out").read_bytes()
+    with open(writing, "wb"), open("/dev/full", "wb") as full:
+        assert printed(lines[0], writing, "utf-8") == 141
+        assert "Error" not in capfd.readouterr().err
+        assert printed(lines[1], full.fileno(), "utf-8") == 1
+        assert capfd.readouterr().err.endswith("No space left on device\n")
+    if name in ("train", "serve", "export"):
+        return  # they would take long
+    with (tmp_path / "out").open("w+b") as file:
+        assert printed(lines[2], file.fileno(), "ascii") == 0
+        file.seek(0)
+        text = file.read()
     if name in ("convert", "tag"):
-        assert "Évian" in text.decode("utf-8")
+        assert "Évian" in text.decode("utf-8")  # results are UTF-8 all the same
     else:
-        assert text.decode("ascii")
-        assert ("\\xc9vian" in text.decode("ascii")) == (name == "show")
+        assert (r"\xc9vian" in text.decode("ascii")) == (name == "show")
