@@ -29,7 +29,7 @@ import jax
 
 import jaxner
 from benchmarks import deviceless, measure, worker
-from jaxner import disk
+from jaxner import outputs
 from jaxner.data import corpora
 from reproduce import tables
 from reproduce.plan import Published
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             costs[run["config"]] = figures
             print(run["config"], figures, flush=True)
             if options.json or not options.quick:
-                disk.write_text(file, json.dumps(costs, indent=1) + "\n")
+                outputs.write_text(file, json.dumps(costs, indent=1) + "\n")
 
 
 if __name__ == "__main__":

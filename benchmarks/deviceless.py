@@ -51,7 +51,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from benchmarks import measure, worker
 from benchmarks.measure import CONLL_TYPES, SYSTEMS
-from jaxner import disk, tagging
+from jaxner import outputs, tagging
 from jaxner.data import batching
 from jaxner.training import corpus, objectives, optimizers, step
 from reproduce import plan
@@ -364,13 +364,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(json.dumps(new, ensure_ascii=False), flush=True)
             if options.json:
                 lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in rows)
-                disk.write_text(Path(options.json), "".join(lines))
+                outputs.write_text(Path(options.json), "".join(lines))
     if options.write:
         page = PAGE.read_text("utf-8")
         for name, text in tables(rows).items():
             ends = f"(?s)(<!-- {name} -->\n).*(<!-- /{name} -->)"
             page = re.sub(ends, rf"\1\n{text}\n\2", page)
-        disk.write_text(PAGE, page)
+        outputs.write_text(PAGE, page)
     if flaws := sum("error" in row for row in rows):
         raise SystemExit(f"{flaws} rows have an error")
 

@@ -91,7 +91,9 @@ def figures(texts, split):
 if __name__ == "__main__":
     row = "{:23} {:7} {:>10} {:>7} {:>5}"
     print(row.format("", "", "sentences", "tokens", "cut"))
-    texts = {f"UD EWT {name}": [treebank(name)] for name in ("dev", "test")}
+    texts = {}
+    for name in ("dev", "test"):
+        texts[f"UD EWT {name}"] = [treebank(name)]
     for name in corpora.SPLITS:
         for kind in ("sentences", "documents"):
             texts[f"CoNLL {name}, {kind}"] = list(newswire(name, kind == "documents"))

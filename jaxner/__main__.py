@@ -32,4 +32,7 @@ def end_at_signals() -> None:
 
 
 if __name__ == "__main__":
+    # `python -m` searches the working folder first, where any jinja2.py may lie.
+    if not sys.flags.safe_path:
+        del sys.path[0]
     main()

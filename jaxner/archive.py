@@ -24,7 +24,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.errors import DamagedFileError, using
 
 FORMAT = 1
@@ -43,7 +43,7 @@ def write(path: Path, facts: Mapping[str, Any], files: Mapping[str, bytes]) -> N
     """Writes the file atomically; `facts` are what the manifest says besides."""
     about = {name: _facts(content) for name, content in files.items()}
     text = json.dumps({"format": FORMAT, **facts, "files": about}, indent=2)
-    with disk.replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with outputs.writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in {MANIFEST: text.encode(), **files}.items():
             # Its date is of 1980, so that equal taggers give equal files.
             entry = zipfile.ZipInfo(name)
@@ -57,7 +57,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]
     `FileNotFoundError`: there is none. `DamagedFileError`: its files differ from the
     manifest, or are none of such a file, or a later jaxner wrote it.
     """
-    path, files = disk.expanded(path), {}
+    path, files = outputs.expanded(path), {}
     with path.open("rb") as file, using(path), zipfile.ZipFile(file) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
         if total > _RATIO * path.stat().st_size:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxner import disk
+from jaxner import outputs
 
 
 def folder() -> Path:
@@ -41,7 +41,7 @@ def use(choice: str | None = None) -> None:
     if choice is None and has_folder:
         return
     try:
-        path = disk.expanded(choice) if choice else folder()
+        path = outputs.expanded(choice) if choice else folder()
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         if choice:

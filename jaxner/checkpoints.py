@@ -7,9 +7,13 @@ Checksums are written after Orbax has committed the arrays; see `runs.check`.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import logging
+import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,7 +91,8 @@ class Checkpoints:
             copies = jax.tree.map(jnp.copy, arrays)
             parts = {_ARRAYS: copies, _PROGRESS: progress}
             with _CONTEXT:
-                saving = ocp.save_checkpointables_async(f"{self.path}/{step}", parts)
+                folder = _plain(self.path / str(step))
+                saving = ocp.save_checkpointables_async(folder, parts)
         self._pending = step, saving
 
     def finish(self) -> None:
@@ -126,7 +131,7 @@ class Checkpoints:
         """Returns only the progress of the newest checkpoint."""
         folder = self.folder()
         with _quiet(), runs.using(folder / _PROGRESS), _CONTEXT:
-            parts = ocp.load_checkpointables(str(folder), {_PROGRESS: None})
+            parts = ocp.load_checkpointables(_plain(folder), {_PROGRESS: None})
             return dict(parts[_PROGRESS])
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
@@ -145,7 +150,7 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
         runs.check(path, path.parents[1], None)
     else:
         with _saving(path):
-            ocp.save(str(path), frozen, checkpointable_name=_ARRAYS)
+            ocp.save(_plain(path), frozen, checkpointable_name=_ARRAYS)
     _seal(path, about)
 
 
@@ -174,7 +179,7 @@ def _restore(folder: Path, like: Any) -> Any:
     expected = _named(like)
     with _quiet():
         with runs.using(path):
-            stored = _named(ocp.metadata(str(folder)).metadata)
+            stored = _named(ocp.metadata(_plain(folder)).metadata)
         for name in sorted(stored.keys() | expected.keys()):
             old, new = _kind(stored.get(name)), _kind(expected.get(name))
             if old != new:
@@ -184,13 +189,29 @@ def _restore(folder: Path, like: Any) -> Any:
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
         with runs.using(path):
-            restored = ocp.load(str(folder), target)
+            restored = ocp.load(_plain(folder), target)
     for name, leaf in _named(restored).items():
         is_weight = not name.startswith("opt_state")
         is_number = is_weight and jnp.issubdtype(leaf.dtype, jnp.inexact)
         if is_number and not np.isfinite(leaf).all():
             raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
     return jax.device_put(restored, may_alias=False)
+
+
+def _plain(path: Path) -> str:
+    """Returns a path by a name that Orbax can use: it takes some signs for patterns."""
+    if re.fullmatch(r"[^\\*?\[\]\ud800-\udfff]*", str(path)):
+        return str(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return str(_link_to(path.parent) / path.name)
+
+
+@functools.cache
+def _link_to(folder: Path) -> Path:
+    place = Path(tempfile.mkdtemp(prefix="jaxner-"))
+    atexit.register(shutil.rmtree, place)  # of the link alone
+    (place / "link").symlink_to(folder.absolute())
+    return place / "link"
 
 
 def _kind(leaf: Any) -> str:

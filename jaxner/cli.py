@@ -13,6 +13,7 @@ import dataclasses
 import difflib
 import importlib
 import inspect
+import io
 import os
 import sys
 import types
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxner import __version__, cache, disk, fields
+from jaxner import __version__, cache, fields, outputs
 from jaxner.errors import InputError
 
 COMMANDS = {
@@ -60,10 +61,40 @@ def run(arguments: Sequence[str]) -> None:
     nobody reads the output any more.
     """
     name, *rest = arguments or ["--help"]
+    _open_streams()
     # An option and its value may be two words.
     with _errors(name, shows_traceback="--verbosity=1" in "=".join(rest)):
-        _run(name, rest)
-        print(end="", flush=True)  # there may be no output to flush
+        try:
+            _run(name, rest)
+        finally:
+            _flush()
+
+
+def _open_streams() -> None:
+    """Opens the streams that a shell closed, and escapes what the output cannot encode.
+
+    Else the next file would take their place, and what is printed. Input that is closed
+    cannot be read; closed output is a pipe that nobody reads.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            end = os.open(os.devnull, os.O_WRONLY)
+            if name == "stdout":
+                reading, end = os.pipe()
+                os.close(reading)
+            os.dup2(end, number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # Else Python would complain when it flushes the output at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _run(name: str, rest: list[str]) -> None:
@@ -78,8 +109,6 @@ def _run(name: str, rest: list[str]) -> None:
         close = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f". Did you mean {close[0]}?" if close else ""
         end(f"jaxner: no command {name!r}; known: {', '.join(COMMANDS)}{hint}", 2)
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a model may have modules of one's own
     module = importlib.import_module(f"jaxner.commands.{COMMANDS[name][0]}")
     function = getattr(module, name)
     if set(_HELP) & set(rest):
@@ -95,10 +124,14 @@ def _run(name: str, rest: list[str]) -> None:
 
 def call(function: Callable, arguments: Sequence[str]) -> Any:
     """Calls a command's function with the values of a command line."""
-    positional, values = parser_of(function).parse(arguments)
+    parser = parser_of(function)
+    positional, values = parser.parse(arguments)
     cache.use(values.pop("cache"))
     del values["verbosity"]
-    with _quiet():
+    written = [values[name] for name in parser.outputs if values.get(name)]
+    is_taken = any(outputs.descriptor(path) == 1 for path in written)
+    told = contextlib.redirect_stdout(sys.stderr if is_taken else sys.stdout)
+    with _quiet(), told:
         return function(*positional, **values)
 
 
@@ -115,8 +148,6 @@ def _errors(name: str, shows_traceback: bool = False) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        # Else Python would complain when it flushes the output at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except Exception as error:
         if shows_traceback or not _is_users(error):
@@ -190,8 +221,7 @@ class Parser(argparse.ArgumentParser):
             for path in (value if isinstance(value, (list, tuple)) else [value])
             if isinstance(path, Path)
         ]
-        for name in self.outputs:
-            disk.check(values[name], *sources)
+        outputs.check(*(values[name] for name in self.outputs), sources=sources)
         for name, (kind, parts) in self.groups.items():
             chosen = {part: values.pop(part) for part in parts}
             values[name] = kind(**{k: v for k, v in chosen.items() if v is not None})

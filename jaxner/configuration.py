@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from ml_collections import ConfigDict
 
-from jaxner import disk, fields
+from jaxner import fields, outputs
 from jaxner.errors import InputError
 from jaxner.models import CHARACTERS, ENCODERS, HEADS
 from jaxner.models import options as model_options
@@ -199,7 +199,7 @@ def _loaded(text: str) -> tuple[Any, Any]:
     """Returns the module and the config."""
     name, arg = split(text)
     if name.endswith(".py") or "/" in name or "\\" in name:
-        file = disk.expanded(name)
+        file = outputs.expanded(name)
         if not file.is_file():
             known = ", ".join(names())
             raise InputError(f"There is no config file {name}; jaxner's own: {known}")

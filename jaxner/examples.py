@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxner import cache, configuration, disk, fields, tagging
+from jaxner import cache, configuration, fields, outputs, tagging
 from jaxner.arguments import check_folder, check_tagger
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
@@ -81,14 +81,14 @@ def train(
     if not first or "=" in first:
         variant = ",".join(["files", *filter(None, [first]), *others])
     values = configuration.load(f"{name}:{variant}")
-    folder, splits = disk.expanded(workdir), {}
+    folder, splits = outputs.expanded(workdir), {}
     more = {k: v for k, v in {"dev": dev, "test": test}.items() if v is not None}
     values.data.update(dir=".", split_dev=_SHARE)  # "." until the examples are written
     if isinstance(data, str | os.PathLike):
         if more:
             message = "dev and test go with examples: put their files into the folder"
             raise InputError(message, data)
-        values.data.dir = str(disk.expanded(data))
+        values.data.dir = str(outputs.expanded(data))
         with contextlib.suppress(FileNotFoundError):
             corpora.find("files", "dev", values.data.dir)
             values.data.split_dev = None
@@ -110,7 +110,7 @@ def train(
         fields.check_word("split", split, corpora.SPLITS)
         name, (text, _) = f"{split}.jsonl", _read(rows, values.data)
         path = inside.path / name
-        if is_begun and path.exists() and disk.read_text(path) != text:
+        if is_begun and path.exists() and outputs.read_text(path) != text:
             message = "belongs to a run with other examples: take another workdir"
             raise InputError(message, path)
         texts[name] = text
@@ -143,7 +143,7 @@ def evaluate(
     check_tagger(params)
     scheme = params.vocabulary.scheme
     if isinstance(data, str | os.PathLike):
-        split = corpus.load_file({"scheme": scheme}, disk.expanded(data))
+        split = corpus.load_file({"scheme": scheme}, outputs.expanded(data))
     else:
         _, split = _read(data, {"scheme": scheme})
     gold, predicted = tagging.label_split(params, split, constrained=constrained)
@@ -156,7 +156,7 @@ def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:
     text = "\n".join(json_lines(rows)) + "\n"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "examples")
-        disk.write_text(path, text)
+        outputs.write_text(path, text)
         try:
             return text, corpus.load_file({**options, "format": "jsonl"}, path)
         except InputError as error:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export as programs
 
-from jaxner import archive, cache, disk, driver, fields
+from jaxner import archive, cache, driver, fields, outputs
 from jaxner.answers.mentions import (
     EntityArrays,
     check_least,
@@ -190,7 +190,7 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
         True
     """
     cache.use()
-    path = disk.expanded(path)
+    path = outputs.expanded(path)
     manifest, files = archive.read(path)
     if program:
         optional("flatbuffers", "jaxner.load_exported")

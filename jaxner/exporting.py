@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export as programs
 
-from jaxner import __version__, archive, disk, models, tagging
+from jaxner import __version__, archive, models, outputs, tagging
 from jaxner.answers import entities, probabilities
 from jaxner.arguments import check_tagger
 from jaxner.data.vocabulary import Vocabulary
@@ -82,15 +82,15 @@ def export(
         archive.CALIBRATION: json.dumps({"temperature": temperature}).encode(),
     }
     files |= {} if card is None else {archive.CARD: card.encode()}
-    _write(disk.expanded(path), tagger, files, weights)
+    _write(outputs.expanded(path), tagger, files, weights)
 
 
 def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
     """Writes a file anew, with programs by this JAX and the same weights."""
     manifest, files = archive.read(path)
-    tagger = rebuild(disk.expanded(path), files)
+    tagger = rebuild(outputs.expanded(path), files)
     lasting = {n: data for n, data in files.items() if not n.startswith("programs/")}
-    _write(disk.expanded(output), tagger, lasting, manifest["weights"])
+    _write(outputs.expanded(output), tagger, lasting, manifest["weights"])
 
 
 def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:

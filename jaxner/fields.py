@@ -152,6 +152,12 @@ def _at_home(text: str) -> str:
     return os.path.expanduser(text) if text.startswith("~/") else text
 
 
+def _path(text: str) -> Path | str:
+    path = Path(os.path.expanduser(text))
+    is_file = str(path) == "-" != text  # pathlib makes `-`, a stream, of `./-`
+    return (path.absolute() if is_file else path) if text else text
+
+
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 # What values of a type are, in code and in words, and how to read them from a text.
 _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
@@ -159,7 +165,7 @@ _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
     int: (numbers.Integral, "a whole number", int),
     float: (numbers.Real, "a number", float),
     str: (str, "text", _at_home),
-    Path: (Path, "a path", lambda text: Path(text).expanduser() if text else text),
+    Path: (Path, "a path", _path),
     NONE: (NONE, "None", {"None": None}.__getitem__),
 }
 
@@ -189,10 +195,12 @@ class Kind(NamedTuple):
 
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
+        if self.is_several and self.type is Path:  # which may have any of these signs
+            is_one = os.path.exists(os.path.expanduser(text))
+            return tuple(map(self.each.read, [text] if is_one else text.split(",")))
         if self.is_several:
             parts = [x.strip(" '\"") for x in text.strip("()[] ").split(",")]
-            is_path = self.type is Path  # an empty one is an unset variable's
-            return tuple(self.each.read(part) for part in parts if part or is_path)
+            return tuple(self.each.read(part) for part in parts if part)
         try:
             return _TYPES[self.type][2](text)
         except (KeyError, ValueError):
@@ -311,7 +319,8 @@ def fits(value: Any, hint: Any) -> bool:
 def read(text: str, hint: Any) -> Any:
     """Returns the value of a text that a user typed; the text if it fits no kind.
 
-    Several values stand between commas, perhaps in parentheses.
+    Several values stand between commas, perhaps in parentheses; a path that is there is
+    one, whatever its name.
     """
     is_list = text[:1] in ("(", "[") or "," in text
     likely = sorted(kinds(hint), key=lambda k: (k.type is str, k.is_several != is_list))

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import disk, inference, models
+from jaxner import inference, models, outputs
 from jaxner.arguments import check_tagger
 from jaxner.data.vocabulary import CHAR_TYPES, MAX_CHARACTERS, Vocabulary
 from jaxner.errors import InputError, optional
@@ -64,7 +64,7 @@ def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
         ['grn.json', 'grn.onnx']
     """
     check_tagger(params)
-    target = disk.expanded(path)
+    target = outputs.expanded(path)
     if target.suffix != ".onnx":
         raise InputError("expected the name of a file that ends in .onnx", target)
     if isinstance(params, Ensemble):
@@ -72,11 +72,11 @@ def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(params.weights))
     if size >= MOST_BYTES:
         raise InputError(f"An ONNX file holds less than 2 GB, got {size:,} bytes.")
-    disk.check(target)
+    outputs.check(target, target.with_suffix(".json"))
     model = model_of(functools.partial(_outputs, params), _inputs(params.vocabulary))
     content = model.SerializeToString()
-    disk.write_text(target.with_suffix(".json"), _about(params))
-    with disk.replacing(target) as file:
+    outputs.write_text(target.with_suffix(".json"), _about(params))
+    with outputs.writing(target) as file:
         file.write(content)
 
 

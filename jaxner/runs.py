@@ -29,7 +29,7 @@ from typing import Any
 
 import filelock
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, MissingFileError
 from jaxner.errors import using as using
@@ -51,7 +51,7 @@ class Workdir:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
-        self.path, self.writes = disk.expanded(path).absolute(), writes
+        self.path, self.writes = outputs.expanded(path).absolute(), writes
 
     # --- Files
 
@@ -73,7 +73,7 @@ class Workdir:
         """Writes a text file atomically."""
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
-            disk.write_text(self.path / name, text)
+            outputs.write_text(self.path / name, text)
 
     def vocabulary(self) -> Vocabulary:
         """Returns the vocabulary; raises as `read_json`."""
@@ -112,7 +112,7 @@ class Workdir:
         """Appends one line to `metrics.jsonl`."""
         if self.writes:
             line = _sealed(metrics, is_line=True)
-            disk.append_line(self.path / "metrics.jsonl", line)
+            outputs.append_line(self.path / "metrics.jsonl", line)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Returns the lines of `metrics.jsonl`, without one that a kill cut off."""
@@ -246,7 +246,7 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
     """Writes the checksums of a folder's files beside them, and what they belong to."""
     files = {name: _describe(folder / name) for name in sorted(_names(folder))}
     text = _sealed({"about": dict(about), "files": files})
-    disk.write_text(folder / CHECKSUMS, text)
+    outputs.write_text(folder / CHECKSUMS, text)
 
 
 def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:

@@ -10,19 +10,13 @@ The finished file is renamed to `OUTPUT`.
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
-import gzip
 import json
-import os
-import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import filelock
 import jax
 import numpy as np
 
@@ -35,6 +29,7 @@ from jaxner.data.sources import Record, Source
 from jaxner.data.spans import ANNOTATION, text_of
 from jaxner.errors import InputError
 from jaxner.models.seq2seq import Seq2seqHead
+from jaxner.outputs import Output
 from jaxner.tagger import Tagger
 from jaxner.wording import counted
 
@@ -150,121 +145,6 @@ class Progress:
         return f"{' in '.join(sizes)}, {speed:,.0f} tokens/s{bad}"
 
 
-class Output:
-    """A file that grows by chunks, with a journal of its valid part.
-
-    A context manager: the file gets its name when the context ends without an error.
-    `done` is the progress of an interrupted run, whose `identity`, facts about the run,
-    must be the same. A file that ends with `.gz` is compressed; `-` cannot resume. Bad
-    records go to `rejects` as JSON lines; None: one ends the run.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        identity: dict[str, Any],
-        *,
-        rejects: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-    ):
-        self.done = Progress()
-        self.rejects = rejects
-        self._is_piped = path == "-"
-        self._targets = [Path(p) for p in (path, rejects) if p not in ("-", None)]
-        self._identity = json.loads(json.dumps(identity))
-        self._overwrite = overwrite
-        self._journal = _beside(Path(path), "journal")
-
-    def __enter__(self) -> Output:
-        for path in self._targets:
-            if path.exists() and not self._overwrite:
-                raise FileExistsError(f"{path} exists: use --overwrite or another name")
-        with contextlib.ExitStack() as stack:
-            self._files: list[Any] = [sys.stdout.buffer] if self._is_piped else []
-            if not self._is_piped:
-                lock = filelock.FileLock(_beside(self._targets[0], "lock"), timeout=0)
-                try:
-                    stack.enter_context(lock)
-                except filelock.Timeout:
-                    message = f"Another process is writing {self._targets[0]}"
-                    raise FileExistsError(message) from None
-                stack.callback(Path(lock.lock_file).unlink, missing_ok=True)
-            for path, size in zip(self._targets, self._resume(), strict=True):
-                file = _open_at(_beside(path, "part"), size)
-                self._files.append(stack.enter_context(file))
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        with self._stack:
-            if kind is None:
-                for path in reversed(self._targets):
-                    os.replace(_beside(path, "part"), path)
-                self._journal.unlink(missing_ok=True)
-
-    def _resume(self) -> list[int]:
-        """Reads the journal of an interrupted run; returns the valid sizes in bytes."""
-        is_new = self._is_piped or self._overwrite or not self._journal.exists()
-        if is_new or not _beside(self._targets[0], "part").exists():
-            return [0] * len(self._targets)
-        try:
-            content = json.loads(self._journal.read_text("utf-8"))
-            before, sizes = content["identity"], content["sizes"]
-            self.done = Progress(**content["progress"])
-        except (ValueError, KeyError, TypeError):
-            raise InputError("damaged: use --overwrite", self._journal) from None
-        if before != self._identity:
-            names = [k for k, v in self._identity.items() if before.get(k) != v]
-            raise FileExistsError(
-                f"{self._targets[0]}.part was begun with another {', '.join(names)}; "
-                "give the same, or use --overwrite"
-            )
-        return sizes
-
-    def commit(self, texts: Sequence[str], done: Progress) -> None:
-        """Appends to each file, and keeps the progress."""
-        parts = [text.encode() for text in texts]
-        if not self._is_piped and self._targets[0].suffix == ".gz":
-            # Each chunk is a gzip member, so that the file can be cut between them.
-            parts[0] = gzip.compress(parts[0], 6, mtime=0)
-        for file, part in zip(self._files, parts, strict=False):
-            file.write(part)
-            _flush(file, is_safe=not self._is_piped)
-        if self._is_piped:
-            return
-        content = {
-            "identity": self._identity,
-            "sizes": [file.tell() for file in self._files],
-            "progress": dataclasses.asdict(done),
-        }
-        temporary = _beside(self._journal, "new")
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            _flush(file)
-        os.replace(temporary, self._journal)
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f"{path.name}.{ending}")
-
-
-def _open_at(path: Path, size: int) -> Any:
-    """Opens a file for appending after its first `size` bytes; cuts off the rest."""
-    file = path.open("r+b" if size else "wb")
-    if size > file.seek(0, os.SEEK_END):
-        file.close()
-        raise InputError("shorter than it was: use --overwrite", path)
-    file.truncate(size)
-    file.seek(size)
-    return file
-
-
-def _flush(file: Any, is_safe: bool = True) -> None:
-    file.flush()
-    if is_safe:
-        os.fsync(file.fileno())
-
-
 # Tagging.
 
 
@@ -312,7 +192,7 @@ def tag_file(
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
     """
-    done, stops = output.done, output.rejects is None
+    done, stops = Progress(**output.done), output.rejects is None
     parts = _parts(params, source, sink.source, done, shard, chunk, stops)
     for part in _ahead(parts):
         labelled = _labelled(params, part, constrained, least)
@@ -325,7 +205,7 @@ def tag_file(
         done.bad += len(part.bad)
         done.sentences += len(part.encoded)
         done.tokens += sum(len(sentence.words) for sentence in part.encoded)
-        output.commit([text, bad], done)
+        output.commit(text, bad, done=dataclasses.asdict(done))
         log(done)
     return done
 

@@ -11,12 +11,14 @@ from rich.console import Console
 class LineConsole(Console):
     """A console whose lines fit a terminal; in files and pipes they stay whole.
 
-    On a terminal, lines are wrapped between words. What is longer than a line, such as
-    a path, goes on a line of its own and is shortened in its middle.
+    Text is shown as it is: names of files may have brackets and colons. On a terminal,
+    lines are wrapped between words; what is longer than a line, such as a path, goes on
+    a line of its own and is shortened in its middle.
     """
 
     def __init__(self, **options: Any):
-        super().__init__(**{"highlight": False, "soft_wrap": True, **options})
+        plain = dict.fromkeys(("highlight", "markup", "emoji"), False)
+        super().__init__(**{**plain, "soft_wrap": True, **options})
         if not self.is_terminal and "width" not in options:
             self.width = 1000  # tables keep all of their columns
 
@@ -35,6 +37,10 @@ class LineConsole(Console):
         if len(word) <= self.width:
             return word
         return f"{word[: self.width - end - 1]}…{word[len(word) - end :]}"
+
+    def on_broken_pipe(self):
+        """Lets the error end the command; rich would end it with another status."""
+        raise BrokenPipeError
 
     def show_cursor(self, show: bool = True) -> bool:
         """Never hides the cursor: a command that a signal ends cannot show it again."""

@@ -19,7 +19,7 @@ import signal
 import sys
 from pathlib import Path
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.errors import InputError
 from reproduce import tables
 from reproduce.plan import Plan, Published
@@ -81,11 +81,11 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
     if not write:
         return print(report, end="")
     rows = (f"{json.dumps(name)}: {json.dumps(x)}" for name, x in known.items())
-    disk.write_text(file, "{\n" + ",\n".join(rows) + "\n}\n")
-    disk.write_text(results.folder / "README.md", report)
+    outputs.write_text(file, "{\n" + ",\n".join(rows) + "\n}\n")
+    outputs.write_text(results.folder / "README.md", report)
     for name, table in tables.pages(published, lines, costs).items():
         text = (ROOT / name).read_text("utf-8")
-        disk.write_text(ROOT / name, tables.inserted(text, table))
+        outputs.write_text(ROOT / name, tables.inserted(text, table))
 
 
 if __name__ == "__main__":

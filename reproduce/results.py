@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import numpy as np
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
@@ -56,7 +56,7 @@ class Results:
             old = lines.pop((line["cell"], line["seed"]), None)
             if old is None or old["status"] != DONE:
                 kept = [*lines.values(), line]
-                disk.write_text(file, "".join(json.dumps(x) + "\n" for x in kept))
+                outputs.write_text(file, "".join(json.dumps(x) + "\n" for x in kept))
 
 
 def _read(file: Path) -> list[Line]:

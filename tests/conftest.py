@@ -199,7 +199,7 @@ def evaluated():
 
 
 @pytest.fixture
-def run(capsys):
+def run(capfd):
     """Runs a command line in this process; returns its status and what it shows."""
     from jaxner import cli
 
@@ -209,6 +209,6 @@ def run(capsys):
             cli.run([*map(str, arguments)])
         except SystemExit as end:
             status = end.code
-        return status, "".join(capsys.readouterr())
+        return status, "".join(capfd.readouterr())
 
     return call

@@ -10,14 +10,14 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
-    *("__version__", "types", "errors", "fields", "wording", "disk", "cache"),
+    *("__version__", "types", "errors", "fields", "wording", "outputs", "cache"),
     *("terminal", "devices", "arguments", "archive", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "exporting", "exported", "stream", "training"),
     *("configuration", "families", "examples", "onnx", "analysis", "serving"),
     *("doors", "commands", "cli", "__main__", "__init__"),
 )
-HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "disk"}
+HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "outputs"}
 HOST |= {"terminal", "arguments", "wording", "archive"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 

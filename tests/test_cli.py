@@ -63,6 +63,8 @@ def test_positional_arguments_and_what_follows_two_hyphens():
     assert parsed("show --workdir=a")[0] == [None]
     assert parsed("show xxhtml --workdir=a")[0] == [Path("xxhtml")]
     assert parsed("show --workdir=a -- --html")[0] == [Path("--html")]
+    here = Path("-").absolute()
+    assert parsed("convert - ./-")[0] == [Path("-"), here]
     assert parsed("convert a b")[0] == [Path("a"), Path("b")]
 
 
@@ -192,22 +194,43 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
             cli.run(["score", "nowhere", *option])
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")
-@pytest.mark.parametrize("arguments", [["options", "grn"], ["--help"]])
-def test_nobody_reads_the_output(arguments):
-    command = [sys.executable, "-m", "jaxner", *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
-        process.stdout.close()
-        assert process.wait() == 141
-        assert process.stderr.read() == b""
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize(
+    ("redirection", "status", "told"),
+    [
+        ("| :", 141, ""),
+        (">&-", 141, ""),
+        (">/dev/full", 1, "jaxner --help: [Errno 28] No space left on device\n"),
+        (">/dev/null 2>&-", 0, ""),
+        ("<&- >/dev/null", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing(redirection, status, told):
+    """The tests of each command have others; here, nothing comes after its end."""
+    command = (
+        f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
+    )
+    command = f"trap '' PIPE; {command}" if redirection == "| :" else command
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (status, b"", told)
 
 
-def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
-    (tmp_path / "mine.py").write_text("")
-    code = "from jaxner import cli; cli.run(['options', 'grn']); import mine"
-    environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(ROOT)}
-    python("-c", code, cwd=tmp_path, env=environment)
+@pytest.mark.parametrize("start", ["-m jaxner", "-P script.py"])
+@pytest.mark.parametrize("line", ["score a.conll --report=x.html", "options grn"])
+def test_code_beside_the_data_does_not_run(tmp_path, start, line):
+    """Neither in the place of a package, nor in that of one that is missing."""
+    (tmp_path / "a.conll").write_text("Rome B-LOC B-LOC\n")
+    for name in ("jinja2", "matplotlib", "numpy", "rich", "absl", "jax", "missing"):
+        (tmp_path / f"{name}.py").write_text("1 / 0")
+    code = "from jaxner.__main__ import main\nmain()\nimport missing"
+    (tmp_path / "script.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    options = {"cwd": tmp_path, "env": environment, "capture_output": True}
+    command = [sys.executable, *start.split(), *line.split()]
+    done = subprocess.run(command, text=True, **options)
+    last = done.stderr.splitlines()[-1:]
+    is_script = "script" in start
+    assert last == ["ModuleNotFoundError: No module named 'missing'"] * is_script
 
 
 def test_choices_that_commands_repeat_are_those_of_the_library():

@@ -120,6 +120,8 @@ def test_every_option_is_listed_with_default_meaning_and_range():
 
 def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
+    tmp_path /= ":1 (2), [b]"
+    tmp_path.mkdir()
     (tmp_path / "sizes_of_mine.py").write_text("SIZE = 7\n")
     (tmp_path / "mine.py").write_text(
         "from sizes_of_mine import SIZE\n"

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.answers.entities import arrays, entity_types
 from jaxner.answers.mentions import read_spans, types_of
 from jaxner.data import formats, schemes
@@ -128,10 +128,10 @@ def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:
         formats.write(path, [choice.example for choice in choices], "brat")
     elif tool == "doccano":
         lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in map(_line, choices)]
-        disk.write_text(path, "".join(lines))
+        outputs.write_text(path, "".join(lines))
     else:
         tasks = [_task(choice) for choice in choices]
-        disk.write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
+        outputs.write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
 
 
 def _line(choice: Choice) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.fields import Folder as Folder
 from jaxner.fields import Output as Output
 
@@ -18,6 +18,5 @@ from jaxner.fields import Output as Output
 def write_json(path: Path | None, content: Any) -> None:
     """Writes what `--json` names, if it names a file."""
     if path:
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        # A name of a file may have lone surrogates.
-        disk.write_text(path, text.encode("utf-8", "backslashreplace").decode())
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        outputs.write_text(path, f"{text}\n")

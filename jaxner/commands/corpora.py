@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jaxner import disk, fields
+from jaxner import fields, outputs
 from jaxner.commands import Folder, Output, write_json
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
@@ -59,24 +58,23 @@ def convert(
     from jaxner.data import corpora
     from jaxner.terminal import LineConsole
 
-    is_piped = str(target) == "-"
-    console = LineConsole(stderr=is_piped)
-    if not (target.is_dir() or is_piped):
-        disk.check(target, source)
+    console = LineConsole(stderr=outputs.descriptor(target) == 1)
+    if not target.is_dir():
+        outputs.check(target, sources=[source])
     if not (to or target.is_dir() or formats.of_name(target)):
         raise InputError(f"The name {target.name!r} shows no format: give --to")
     if from_ is None and not source.is_dir() and not formats.of_name(source):
-        console.print(f"Reading {source} as columns (--from conll)", markup=False)
+        console.print(f"Reading {source} as columns (--from conll)")
     split = corpora.read(source, **_keywords(from_, reading))
-    console.print(split.summary(), markup=False)
+    console.print(split.summary())
     examples = split.to_scheme(scheme) if scheme else split.examples
     if scheme and split.ill_formed:
         count = counted(split.ill_formed, "ill-formed label")
         console.print(f"Made {count} well-formed")
     has_tags = split.scheme == schemes.TAGS
-    formats.write(sys.stdout if is_piped else target, examples, to, tags=has_tags)
-    if not is_piped:
-        console.print(f"Written: {target}", markup=False)
+    formats.write(target, examples, to, tags=has_tags)
+    if not outputs.is_stream(target):
+        console.print(f"Written: {target}")
     if to == "brat":
         console.print("To read it back with the same tokens: --tokenizer whitespace")
 
@@ -142,8 +140,7 @@ def check(
         read, problems = audit.findings(path, **options)
         splits += read.values()
         findings += problems
-    for output in (json, html):
-        disk.check(output, *(read.path for read in splits))
+    outputs.check(json, html, sources=[read.path for read in splits])
     if vectors and splits:
         from jaxner.data import vectors as tables
 
@@ -159,7 +156,7 @@ def check(
     content = audit.content(splits, findings, suspects)
     write_json(json, content)
     if html:
-        disk.write_text(html, audit.page(content))
+        outputs.write_text(html, audit.page(content))
     levels = {finding.level for finding in findings}
     if "error" in levels or (strict and "warning" in levels):
         raise SystemExit(1 if "error" in levels else 2)

@@ -6,7 +6,7 @@ import json as jsons
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jaxner import disk, fields
+from jaxner import fields, outputs
 from jaxner.commands import Folder, Output, write_json
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
@@ -33,7 +33,7 @@ def evaluate(
     reading: Reading,
     output: Output | None = None,
     json: Output | None = None,
-    report: Path | None = None,
+    report: Output | None = None,
     rule: Annotated[str, fields.OneOf(("seqeval", *RULES))] | None = None,
     constrained: bool | None = None,
     decoding: Decoding = "viterbi",
@@ -122,7 +122,7 @@ def evaluate(
     for message in (text for text, is_wrong in wrong.items() if is_wrong):
         raise InputError(message)
     if report:
-        page.check(report, data, json, output)
+        page.check(report, json, output)
     console = LineConsole(quiet=not processes.join())
     member: Any = int(restart) if restart and restart.isdecimal() else restart
     changes = dict(map(read_change, model or ()))
@@ -144,10 +144,8 @@ def evaluate(
             scored = corpus.load_file(options, str(data), vectors)
         else:
             scored = corpus.load_split(options, split or "test")
-        for path in (output, json):
-            disk.check(path, scored.path)
-        if report:
-            page.check(report, scored.path)
+        files = page.files(report) if report else []
+        outputs.check(output, json, *files, sources=[scored.path])
         if member == "all":
             name += f", ensemble of {len(params)}"
         elif member is not None:

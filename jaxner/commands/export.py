@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxner import archive, disk, fields
+from jaxner import archive, fields, outputs
 from jaxner.commands import Folder, Output
 from jaxner.errors import InputError
 
@@ -44,6 +44,7 @@ def export(
         raise InputError("Expected --workdir and --output or --onnx, or --refresh")
     if refresh and (onnx or weights != "float32"):
         raise InputError("--refresh keeps the weights and the kind of the file")
+    outputs.check(output, onnx, onnx and onnx.with_suffix(".json"))
     if refresh and target:
         exporting.refresh(refresh, target)
     elif workdir:
@@ -54,7 +55,7 @@ def export(
             export_onnx(params, onnx)
             print(f"Written: {onnx} and {onnx.with_suffix('.json')}")
         if target:
-            text = disk.read_text(card) if card.is_file() else None
+            text = outputs.read_text(card) if card.is_file() else None
             exporting.export(params, target, weights=weights, card=text)
         if target and weights != "float32":
             after = load_exported(target, program=False)

@@ -90,7 +90,7 @@ def score(
     *,
     scoring: Scoring,
     json: Output | None = None,
-    report: Path | None = None,
+    report: Output | None = None,
 ) -> None:
     """Scores a file of predictions, of any tagger.
 
@@ -112,7 +112,7 @@ def score(
 
     log = LineConsole().print
     if report:
-        page.check(report, file, json)
+        page.check(report, json, sources=[file])
     describe = tables.describe if report else tables.measure
     rounds = scoring.rounds or stats.ROUNDS
     run = describe(scoring.read(file), rounds=rounds, seed=scoring.seed)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jaxner import disk, fields
+from jaxner import fields, outputs
 from jaxner.commands import Folder, Output
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError
@@ -72,8 +72,8 @@ def tag(
     index, count = (
         read_shard(shard) if shard else (jax.process_index(), jax.process_count())
     )
-    target = _target(output, index, input)
-    bad = _target(rejects, index, input) if rejects else None
+    target, bad = _of_shard(output, index), rejects and _of_shard(rejects, index)
+    outputs.check(target, bad, sources=[input], sides=outputs.SIDES)
     if count > 1 and target == output and shard is None:
         raise InputError("Several processes need --output with {shard} in its name")
     source = from_ or formats.guess_raw(str(input))
@@ -81,7 +81,8 @@ def tag(
         if name in reading:
             flag = name.removeprefix("split_").replace("_", "-")
             raise InputError(f"--{flag} has no use for an input in {source}")
-    to = to or formats.guess_output(target, source)
+    name = "-" if outputs.is_stream(target) else target
+    to = to or formats.guess_output(name, source)
     least = read_least(min_probability, workdir)
     params = tagging.load(str(workdir))
     sink = stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
@@ -100,9 +101,9 @@ def tag(
     show.line(f"Tags {input}, {source} to {to}")
     sources.check_file(input)
     text = sources.Source(input, formats.Options(**options), has_labels=False)
-    with stream.Output(target, identity, rejects=bad, overwrite=overwrite) as out:
-        if out.done.records:
-            show.line(f"Continuing after {counted(out.done.records, 'record')}")
+    with outputs.Output(target, identity, rejects=bad, overwrite=overwrite) as out:
+        if out.done:
+            show.line(f"Continuing after {counted(out.done['records'], 'record')}")
         done = stream.tag_file(
             params,
             text,
@@ -143,14 +144,8 @@ def read_least(text: str, workdir: Path | None) -> Any:
     return least[""] if [*least] == [""] else least
 
 
-def _target(path: str, shard: int, source: Path) -> str:
-    """Returns the file of a shard, after checking that it can be written."""
-    path = path.replace("{shard}", str(shard))
-    if path == "-":
-        return path
-    path = str(disk.expanded(path))
-    disk.check(path, source)
-    return path
+def _of_shard(path: str, shard: int) -> str:
+    return str(outputs.expanded(path.replace("{shard}", str(shard))))
 
 
 def read_shard(text: str) -> tuple[int, int]:
@@ -206,15 +201,13 @@ def show(
         one_sentence_a_line: Read each line of the text as one sentence.
         tokenizer: How to split each line, or the text, into tokens; default: words.
     """
-    from rich.console import Console
-
     from jaxner import tagger
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
+    from jaxner.terminal import LineConsole
 
     params = tagger.load(str(workdir))
-    file = Path("-") if file is None else file
-    text = sys.stdin.read() if str(file) == "-" else disk.read_text(file)
+    text = outputs.read_text(Path("-") if file is None else file)
     cut: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         params,
@@ -224,10 +217,10 @@ def show(
     )
     shown = highlights.highlighted(text, answer, entity_types(params))
     if html:
-        disk.write_text(html, highlights.page(shown))
+        outputs.write_text(html, highlights.page(shown))
         print(f"The page is in {html}")
     else:
-        Console(highlight=False, soft_wrap=True).print(shown)
+        LineConsole().print(shown, soft_wrap=True)
 
 
 def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
@@ -274,7 +267,7 @@ def select(
 
     tool = to or selection.tool_of(output)
     if tool != "brat":
-        disk.check(output, input)
+        outputs.check(output, sources=[input])
     source = from_ or formats.guess_raw(str(input))
     options = formats.Options(**{"split_sentences": True, **reading})
     sentences: list[formats.Example] = []
@@ -287,4 +280,5 @@ def select(
     chosen = selection.select(tagger.load(str(workdir)), sentences, budget)
     selection.write(output, chosen, tool)
     count = counted(len(chosen), "sentence")
-    print(f"{count} of {len(sentences):,}, for {tool}: {output}")
+    file = sys.stderr if outputs.descriptor(output) == 1 else sys.stdout
+    print(f"{count} of {len(sentences):,}, for {tool}: {output}", file=file)

@@ -114,7 +114,7 @@ def calibrate(
     run.write_json(tagger.CALIBRATION, result)
     if (run.path / "README.md").exists():
         run.write_text("README.md", card.card(run))
-    log(f"Kept in {run.path / tagger.CALIBRATION}", markup=False)
+    log(f"Kept in {run.path / tagger.CALIBRATION}")
     if n_best > 1:
         curve = temperature.measure(new, dev, n_best=n_best).curve
     wanted = {"precision": precision, "recall": recall}

@@ -292,7 +292,7 @@ def show(
 
     console = LineConsole()
     for split in splits:
-        console.print(split.summary().splitlines()[0], markup=False)
+        console.print(split.summary().splitlines()[0])
     ranked = [f for level in LEVELS for f in result if f.level == level]
     for finding in ranked[:limit]:
         level = f"{finding.level}: ", LEVELS[finding.level]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxner import disk, errors
+from jaxner import errors, outputs
 from jaxner.data import spans
 from jaxner.errors import InputError
 from jaxner.types import Pieces
@@ -206,7 +206,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
             return cut
         path = listed
         if path.is_file():
-            vocab = disk.read_text(path).removesuffix("\n").split("\n")
+            vocab = outputs.read_text(path).removesuffix("\n").split("\n")
             return word_pieces(vocab, max_length, **_normalisation(folder, vocab))
     except InputError as error:
         raise InputError(error.message, error.path or path) from None

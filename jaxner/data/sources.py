@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any, NamedTuple, TextIO, cast
 
-from jaxner import disk, fields
+from jaxner import fields, outputs
 from jaxner.data import tokens
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
@@ -326,6 +326,6 @@ def write_text(target: Target, text: str) -> None:
     # Readers skip the first byte order mark; one within a token needs another before.
     data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
     path = Path(target)
-    with disk.replacing(path) as file:
+    with outputs.writing(path) as file:
         # Without a timestamp, equal content gives equal bytes.
         file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

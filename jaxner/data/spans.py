@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxner import disk
+from jaxner import outputs
 from jaxner.data import schemes, tokens
 from jaxner.data.sources import (
     Example,
@@ -276,7 +276,7 @@ def load_json(line: str) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file."""
     try:
-        return load_json(disk.read_text(path))
+        return load_json(outputs.read_text(path))
     except InputError as error:
         raise InputError(error.message, path) from None
 
@@ -590,5 +590,5 @@ def write_docbin(path: Path, examples: Sequence[Example]) -> None:
             spaces += [True] * (len(words) - len(spaces))
         options = {"spaces": spaces, "sent_starts": starts, "ents": labels}
         store.add(spacy.tokens.Doc(vocab, words, **options))
-    with disk.replacing(path) as file:
+    with outputs.writing(path) as file:
         file.write(store.to_bytes())

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxner import errors
+from jaxner import errors, outputs
 from jaxner.errors import InputError
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -176,7 +176,7 @@ def _drawn(
         **{"axes.prop_cycle": matplotlib.cycler(color=_COLOURS)},
         "font.family": "sans-serif",
     }
-    file = io.StringIO()
+    file = io.BytesIO()
     with matplotlib.rc_context(style), warnings.catch_warnings():
         # Browsers have the glyphs that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph")
@@ -188,11 +188,14 @@ def _drawn(
             about = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
             figure.savefig(file, format="svg", transparent=True, metadata=about)
         else:
-            figure.savefig(path, dpi=150, facecolor="white")
+            ending = Path(path).suffix[1:].lower()
+            figure.savefig(file, format=ending, dpi=150, facecolor="white")
         pyplot.close(figure)
     if path is not None:
+        with outputs.writing(path) as target:
+            target.write(file.getvalue())
         return ""
-    text = file.getvalue()
+    text = file.getvalue().decode()
     prefix = f"d{hashlib.sha256(text.encode()).hexdigest()[:8]}-"
     text = re.sub(
         r'(\bid="|url\(#|href="#)', rf"\1{prefix}", text[text.index("<svg") :]

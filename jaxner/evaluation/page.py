@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jaxner import __version__, disk, errors
+from jaxner import __version__, errors, outputs
 from jaxner.errors import InputError
 from jaxner.evaluation import drawings, report
 from jaxner.evaluation.report import Value
+from jaxner.outputs import AnyPath
 
 _ENOUGH = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
@@ -23,23 +23,18 @@ _TILES += ("macro f1", "exact match f1", "token accuracy")
 """The headline figures of a run."""
 
 
-def check(path: str | os.PathLike[str], *paths: str | os.PathLike[str] | None) -> None:
+def check(path: AnyPath, *paths: AnyPath | None, sources: Sequence[AnyPath] = ()):
     """Checks, before any other work, that a report can be written.
 
-    It must not replace one of `paths`, which are read or written beside it.
+    Other `paths` are written beside it, `sources` are read.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
-    for file in _files(path):
-        if file.absolute() in [Path(p).absolute() for p in paths if p]:
-            raise InputError(
-                f"Expected two files, got {file} twice: it is the report's"
-            )
-        disk.check(file, *paths)
+    outputs.check(*files(path), *paths, sources=sources)
     errors.optional("matplotlib", "A report", "jinja2")
 
 
-def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
+def write(path: AnyPath, content: Value) -> list[Path]:
     """Writes a report: the page, and beside it the same content as JSON.
 
     `content` has `title`, `runs` (each with `name` and what `report.describe` returned)
@@ -54,13 +49,14 @@ def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
         ['report.html', 'report.json']
     """
     as_json = json.dumps(content, indent=1, ensure_ascii=False)
-    files = _files(path)
-    for file, text in zip(files, (html(content), as_json), strict=True):
-        file.write_text(text.removesuffix("\n") + "\n", "utf-8")
-    return files
+    written = files(path)
+    for file, text in zip(written, (html(content), as_json), strict=True):
+        outputs.write_text(file, text.removesuffix("\n") + "\n")
+    return written
 
 
-def _files(path: str | os.PathLike[str]) -> list[Path]:
+def files(path: AnyPath) -> list[Path]:
+    """Returns the files of a report: the page, and its content as JSON."""
     return [Path(path), Path(path).with_suffix(".json")]
 
 

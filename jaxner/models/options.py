@@ -87,12 +87,16 @@ def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
     """
     if isinstance(name, str) and ":" in name:
         here = os.getcwd()
-        if here not in sys.path and "" not in sys.path:
-            sys.path.append(here)  # a console script does not search the current folder
+        is_new = here not in sys.path and "" not in sys.path
+        if is_new:  # only for this import: beside data may lie any jinja2.py
+            sys.path.append(here)
         try:
             kind = pkgutil.resolve_name(name)
         except (ImportError, AttributeError, ValueError) as error:
             raise InputError(f"{part} {name!r} cannot be imported: {error}") from None
+        finally:
+            if is_new:
+                sys.path.remove(here)
         if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
             raise InputError(f"{part} {name!r} is not the class of a Linen module")
         return kind, {}

@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
-from rich.markup import escape
 
 from jaxner import models
 from jaxner.data import audit, batching, corpora, pieces, schemes
@@ -205,7 +204,7 @@ def load_data(
         hint = "Is --config.data.label_column right?"
         raise InputError(f"has {flaw}. {hint}", train.path)
     for finding in (*audit.at_start(train), *audit.at_start(dev)):
-        log(f"WARNING  {escape(str(finding))}")
+        log(f"WARNING  {finding}")
 
     inputs: dict[str, Path | None] = {}
     vectors = None
@@ -294,7 +293,7 @@ def build_vocabulary(
     words = train.words()
     known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
     for finding in audit.vocabulary(len(words), known, str(least), str(train.path)):
-        log(f"WARNING  {escape(str(finding))}")
+        log(f"WARNING  {finding}")
 
     if train.vectors is not None:
         sizes = train.vectors[0].sizes

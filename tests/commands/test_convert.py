@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from jaxner import cli
 from jaxner.data import formats
 
 TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nMilan I-ORG\nAjax B-ORG\n"
@@ -40,17 +39,6 @@ def test_sentences_before_the_first_document_stay_before_it(tmp_path, run):
         assert documents == ([1, 2, 2] if name == "a_conll" else [0, 1, 1])
 
 
-def test_standard_output_holds_the_sentences_alone(source, tmp_path, run, capsys):
-    run("convert", source, tmp_path / "a.jsonl")
-    cli.run(["convert", str(source), "-", "--to=jsonl"])
-    told = capsys.readouterr()
-    assert told.out == (tmp_path / "a.jsonl").read_text()
-    assert "2 sentences, 5 tokens" in told.err
-    assert "Written" not in told.err
-    assert "give --to" in run("convert", source, "-")[1]
-    assert "brat holds no lines" in run("convert", source, "-", "--to=brat")[1]
-
-
 def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
     """The tokeniser would cut `U.S.-based` in three."""
     text = "U.S.-based\tB-MISC\n\ufeffDubbz\tB-PER\nwon\tO\n"
@@ -69,8 +57,10 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["eng.train", "eng.train"], "twice"),
+        (["eng.train", "eng.train"], "share"),
         (["eng.train", "a.xml"], "--to"),
+        (["eng.train", "-"], "give --to"),
+        (["eng.train", "-", "--to=brat"], "folder for brat, got -"),
         (["eng.tran", "a.jsonl"], "eng.train"),
         (["eng.train", "a.conll", "--tags", "--scheme=BIO"], "scheme"),
         (["eng.train", "a.conll", "--from=jsonl"], "eng.train:1"),

@@ -87,7 +87,7 @@ def test_compare(files, run, monkeypatch):
         ("compare", ["{a}", "{b}", "--tags", "--rule=strict"], "are for spans"),
         ("score", ["{a}", "--tags", "--scheme=BIO"], "are for spans"),
         # The page's JSON once replaced that of --json.
-        ("score", ["{a}", "--json=x.json", "--report=x.html"], "x.json twice"),
+        ("score", ["{a}", "--json=x.json", "--report=x.html"], "share x.json"),
         ("compare", ["{run}", "{run}"], "jaxner evaluate --workdir"),
         ("score", ["none.conll"], "none.conll"),
     ],

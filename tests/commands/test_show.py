@@ -47,9 +47,20 @@ def test_terminal_and_page_show_text_and_entities(finished, params, text, file, 
 
 
 def test_options_of_show(finished, text, run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    data = io.BytesIO(text.encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
     assert run("show", "--workdir", finished, *options)[1].strip() == text.strip()
+
+
+@pytest.mark.parametrize("name", [None, "a.txt"])
+def test_text_that_is_not_utf_8(finished, file, run, monkeypatch, name):
+    data = io.BytesIO(b"Milan \xe9")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "latin-1"))
+    path = [file(data.getvalue(), name)] if name else []
+    status, told = run("show", *path, "--workdir", finished)
+    assert (status, told.count("\n")) == (1, 1)
+    assert "expected text in UTF-8" in told
 
 
 def test_what_would_steer_a_terminal_is_replaced():

@@ -1,0 +1,284 @@
+"""Everything that users name as an output is written here.
+
+A file gets its name last, after its content is on disk: a kill never leaves a partial
+file. It replaces a link to a file, not what the link names. What holds no content, such
+as `-`, a pipe or a device, is a stream: it is opened and written, never replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from jaxner.errors import InputError
+
+AnyPath = str | os.PathLike[str]
+SIDES = ("", ".part", ".journal", ".journal.new", ".lock")
+"""Endings of what `Output` writes beside a file and, first, of the file itself."""
+_OPEN = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
+
+
+def expanded(path: AnyPath) -> Path:
+    """Returns a path with the user's home folder in the place of `~`."""
+    return Path(os.path.expanduser(path))  # that of pathlib refuses `~name`
+
+
+def read_text(path: Path) -> str:
+    """Returns the text of a file, or of standard input for `-`, in UTF-8."""
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        return io.StringIO(data.decode("utf-8"), newline=None).read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"expected text in UTF-8: {error}", path) from None
+
+
+def descriptor(path: AnyPath) -> int | None:
+    """Returns the number of an open file, such as 1 for `-` and `/dev/stdout`."""
+    name = "/dev/fd/1" if os.fspath(path) == "-" else os.path.abspath(path)
+    for _ in range(40):  # the links that a system follows
+        if (match := _OPEN.fullmatch(name)) or not os.path.islink(name):
+            return int(match[1]) if match else None
+        folder = os.path.dirname(name)
+        name = os.path.abspath(os.path.join(folder, os.readlink(name)))
+    return None
+
+
+def is_stream(path: AnyPath) -> bool:
+    """Returns whether a path is an open file, a pipe, a device or a socket."""
+    is_usual = os.path.isfile(path) or os.path.isdir(path)
+    return descriptor(path) is not None or (os.path.exists(path) and not is_usual)
+
+
+def check(
+    *paths: AnyPath | None,
+    sources: Sequence[AnyPath | None] = (),
+    sides: Sequence[str] = ("",),
+) -> None:
+    """Checks, before any other work, that files can be written, and each of them once.
+
+    None or "" is no file. None may be one of the sources, which the work reads, however
+    it is spelt; `sides` are endings of names that belong to each file that is written.
+    """
+    names: dict[object, AnyPath] = {}
+    for source in filter(None, sources):
+        key, mode = _identity(source, standard=0)
+        if stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
+            names[key] = source
+    for path in filter(None, paths):
+        _check_writable(path)
+        for side in sides[:1] if is_stream(path) else sides:
+            key, _ = _identity(f"{os.fspath(path)}{side}")
+            if key in names:
+                message = f"Expected two files, got {names[key]} and {path}"
+                raise InputError(f"{message}, which share {path}{side}")
+            if key:  # nothing can collide in the null device
+                names[key] = path
+
+
+def _identity(path: AnyPath, standard: int = 1) -> tuple[object, int]:
+    """Returns what all names of a file share, and its mode; 0 if there is no file.
+
+    `standard` is the open file that `-` means.
+    """
+    number = standard if os.fspath(path) == "-" else descriptor(path)
+    try:
+        about = os.stat(path if number is None else number)
+    except OSError:
+        return os.path.realpath(path), 0
+    is_device = number is None and stat.S_ISCHR(about.st_mode)
+    if is_device and about.st_rdev == os.stat(os.devnull).st_rdev:
+        return (), about.st_mode
+    return (about.st_dev, about.st_ino), about.st_mode
+
+
+def _check_writable(path: AnyPath) -> None:
+    if (number := descriptor(path)) is not None:
+        os.write(number, b"")  # which fails if it is closed, or only read
+        return
+    target, folder = Path(path), Path(path).absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {path} into")
+    if target.is_dir() or target.is_socket():
+        kind = "folder" if target.is_dir() else "socket"
+        raise InputError(f"Expected a file to write, got the {kind} {path}")
+    places = [*[target] * target.exists(), *[folder] * (not is_stream(path))]
+    if not all(os.access(place, os.W_OK) for place in places):
+        raise PermissionError(f"There is no permission to write {path}")
+
+
+def write_text(path: AnyPath, text: str) -> None:
+    """Writes a text; names of files that are not UTF-8 are escaped in it."""
+    with writing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+@contextlib.contextmanager
+def writing(path: AnyPath, temporary: str = "") -> Iterator[BinaryIO]:
+    """Yields a file for bytes: a stream, or what replaces `path` if all went well."""
+    if is_stream(path):
+        with _stream(path) as file:
+            yield file
+        return
+    path = Path(path)
+    beside = path.with_name(temporary or f".{secrets.token_hex(8)}.tmp")
+    try:
+        file = beside.open("wb")
+    except OSError as error:  # the user never gave the temporary name
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    try:
+        with file:
+            yield file
+            _sync(file)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _stream(path: AnyPath) -> BinaryIO:
+    number = descriptor(path)
+    if number is None:
+        return open(path, "wb")
+    if sys.stdout:
+        sys.stdout.flush()  # what was printed before comes before
+    return os.fdopen(os.dup(number), "wb")
+
+
+def append_line(path: Path, text: str) -> None:
+    """Appends a line to a file and flushes to disk."""
+    with path.open("ab") as file:
+        file.write(f"{text}\n".encode())
+        _sync(file)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+class Output:
+    """Files that grow together by chunks, with a journal of what of them is valid.
+
+    A context manager: the files get their names when the context ends without an error.
+    Until then they are `.part`s, which the next `Output` of the same paths continues if
+    its `identity`, facts about the work, is the same; `done` is what the last chunk was
+    stored with ({}: there is none). A file that ends with `.gz` is compressed. A stream
+    gets the chunks at once; if `path` is one, nothing continues.
+    """
+
+    def __init__(
+        self,
+        path: AnyPath,
+        identity: Mapping[str, Any],
+        *,
+        rejects: AnyPath | None = None,
+        overwrite: bool = False,
+    ):
+        self.rejects, self.done, self._overwrite = rejects, {}, overwrite
+        self._paths = [Path(p) for p in (path, rejects) if p is not None]
+        self._targets = [p for p in self._paths if not is_stream(p)]
+        self._identity = json.loads(json.dumps(identity))
+        self._journal = None if is_stream(path) else _beside(Path(path), "journal")
+
+    def __enter__(self) -> Output:
+        import filelock  # takes a while
+
+        with contextlib.ExitStack() as stack:
+            for target in self._targets:
+                lock = filelock.FileLock(_beside(target, "lock"), timeout=0)
+                try:
+                    lock.acquire()
+                except filelock.Timeout:
+                    raise FileExistsError(f"Another process writes {target}") from None
+                stack.callback(Path(lock.lock_file).unlink, missing_ok=True)
+                stack.callback(lock.release)
+            sizes = iter(self._resume())
+            old = [p for p in self._targets if p.exists() and not self._overwrite]
+            if old:
+                message = f"{old[0]} exists: use --overwrite or another name"
+                raise FileExistsError(message)
+            self._open, self._files = stack.enter_context(contextlib.ExitStack()), []
+            for path in self._paths:
+                is_part = path in self._targets
+                file = _open_at(path, next(sizes)) if is_part else _stream(path)
+                self._files.append(self._open.enter_context(file))
+            if not self.done:
+                self.commit("", "", done={})
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._stack:
+            self._open.close()  # no system renames an open file but Unix
+            if kind is None:
+                for path in reversed(self._targets):
+                    os.replace(_beside(path, "part"), path)
+                if self._journal:
+                    self._journal.unlink()
+
+    def _resume(self) -> list[int]:
+        """Reads the journal of an interrupted run; returns the valid sizes in bytes."""
+        if not self._journal or self._overwrite or not self._journal.exists():
+            return [0] * len(self._targets)
+        try:
+            content = json.loads(self._journal.read_text("utf-8"))
+            before, sizes, done = (content[k] for k in ("identity", "sizes", "done"))
+        except (ValueError, KeyError, TypeError):
+            raise InputError("damaged: use --overwrite", self._journal) from None
+        if before != self._identity:
+            names = [k for k, v in self._identity.items() if before.get(k) != v]
+            raise FileExistsError(
+                f"{self._targets[0]}.part was begun with another {', '.join(names)}; "
+                "give the same, or use --overwrite"
+            )
+        parts = [_beside(path, "part") for path in self._targets]
+        for path, part, size in zip(self._targets, parts, sizes, strict=True):
+            if not part.exists() and path.exists() and path.stat().st_size == size:
+                os.replace(path, part)  # the kill came after it had got its name
+        if not parts[0].exists():
+            return [0] * len(parts)
+        self.done = done
+        return sizes
+
+    def commit(self, *texts: str, done: Mapping[str, Any]) -> None:
+        """Appends a text to each file; `done` is what the work has come to."""
+        self.done, sizes = {**done}, []
+        for path, file, text in zip(self._paths, self._files, texts, strict=False):
+            data = text.encode()
+            # Each chunk is a gzip member, so that the file can be cut between them.
+            is_zipped = path.suffix == ".gz"
+            file.write(gzip.compress(data, 6, mtime=0) if is_zipped else data)
+            file.flush()
+            if path in self._targets:
+                os.fsync(file.fileno())
+                sizes.append(file.tell())
+        if self._journal:
+            content = {"identity": self._identity, "sizes": sizes, "done": self.done}
+            with writing(self._journal, f"{self._journal.name}.new") as file:
+                file.write(json.dumps(content).encode())
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(f"{path.name}.{ending}")
+
+
+def _open_at(path: Path, size: int) -> BinaryIO:
+    """Opens the part of a file after its first `size` bytes; cuts off the rest."""
+    path = _beside(path, "part")
+    file = path.open("r+b" if size else "wb")
+    if size > file.seek(0, os.SEEK_END):
+        file.close()
+        raise InputError("shorter than it was: use --overwrite", path)
+    file.truncate(size)
+    file.seek(size)
+    return file

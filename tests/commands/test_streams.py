@@ -1,0 +1,152 @@
+"""Every command: odd names, streams as outputs, and an output that is no console."""
+
+import io
+import json
+import os
+import shutil
+import stat
+import sys
+
+import pytest
+
+from jaxner import cli
+from jaxner.runs import Workdir
+from tests import tiny
+
+# What a shell, rich, a comma list or UTF-8 takes for something else.
+ODD = os.fsdecode("run (1), [/b] :eyes: 'é' ~ ".encode() + b"\xff")
+SMALL = " ".join(f"--config.{name}={value}" for name, value in tiny.SMALL.items())
+WRITES = {
+    "check --json": "check {a} --json={out}",
+    "check --html": "check {a} --vectors={vectors} --html={out}",
+    "convert": "convert {a} {out} --to=conll",
+    "convert to spaCy": "convert {a} {out} --to=spacy",
+    "score": "score {scored} --rounds=5 --json={out}",
+    "compare": "compare {scored} {b} --rounds=5 --json={out}",
+    "show": "show {text} --workdir={run} --html={out}",
+    "select": "select --workdir={run} --input={text} --to=label-studio --output={out}",
+    "tag": "tag --workdir={run} --input={text} --to=conll --output={out}",
+    "tag --rejects": "tag --workdir={run} --input={bad} --output=/dev/null "
+    "--to=conll --rejects={out}",
+    "evaluate": "evaluate --workdir={run} --data={a} --json={out}",
+    "evaluate --output": "evaluate --workdir={run} --split=dev --output={out}",
+    "calibrate": "calibrate --workdir={run} --json={out}",
+    "sweep": "sweep --workdir={refined} --thresholds=0 --samples=1 --json={out}",
+    "export": "export --workdir={run} --output={out}",
+}
+PRINTS = {
+    "train": f"train --config=grn --config.data.dir={{folder}} {SMALL} --workdir={{x}}",
+    "options": "options grn",
+    "serve": "serve --workdir={run} --port=0",
+    "help": "--help",
+    **{k: x.partition(" --json")[0] for k, x in WRITES.items() if "json=" in x},
+    "select": WRITES["select"].replace("{out}", "{x}"),
+    "convert": "convert {a} - --to=conll",
+    "show": "show {text} --workdir={run}",
+    "tag": "tag --workdir={run} --input={text} --output=/dev/stdout",
+    "export": "export --workdir={run} --onnx={x}.onnx",
+}
+
+
+def test_each_command_has_a_line():
+    for lines, silent in ((WRITES, {"train", "options", "serve"}), (PRINTS, set())):
+        assert {line.split()[0] for line in lines.values()} >= {*cli.COMMANDS} - silent
+
+
+@pytest.fixture(scope="module")
+def places(finished, refining, corpus, tmp_path_factory):
+    """Files in a folder of an odd name, by what they stand for in a line."""
+    folder = tmp_path_factory.mktemp("x") / ODD
+    shutil.copytree(corpus, folder)
+    places = {"folder": folder}
+    for name, source in {"run": finished, "refined": refining}.items():
+        copy = Workdir(shutil.copytree(source, folder / name))
+        config = copy.read_json("config.json")
+        config["data"]["dir"] = str(folder)
+        copy.write_json("config.json", config)
+        places[name] = copy.path
+    contents = {
+        "a.conll": "Ms B-PER\nPreston I-PER\nleft O\nÉvian B-LOC\n",
+        "b.conll": "Ms B-PER O\nleft O O\n",
+        "scored.conll": "Ms B-PER B-PER\nleft O O\n",
+        "text.txt": "Ms Preston left Évian.\n",
+        "bad.txt": "Ms Preston.\n\udce9\n",
+        "vectors": "ms 1 2\n",
+    }
+    for name, content in contents.items():
+        places[name.partition(".")[0]] = path = folder / name
+        path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    return places
+
+
+def words(line, **places):
+    return [word.format(**places) for word in line.split()]
+
+
+SLOW = [pytest.param("export", marks=pytest.mark.slow)]  # it compiles what it exports
+
+
+@pytest.mark.parametrize("name", [*(x for x in WRITES if x != "export"), *SLOW])
+def test_outputs(name, places, capfd, tmp_path, monkeypatch):
+    """A file of an odd name and standard output get the same, a device stays one."""
+    monkeypatch.chdir(tmp_path)
+    if os.geteuid():
+        os.symlink(os.devnull, "null")
+    else:  # root could replace it
+        os.mknod("null", 0o600 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
+    shown, file = {}, places["folder"] / "out"
+    for out in (file, "-", "null"):
+        cli.run(words(WRITES[name], **places, out=out))
+        shown[str(out)] = capfd.readouterr()
+    data = file.read_bytes()
+    file.unlink()
+    if "--json" in WRITES[name]:
+        assert json.loads(shown["-"].out) == json.loads(data)
+        tables, told = shown["null"].out, shown["-"].err
+        assert tables.replace("\\udcff", "?") in told.replace("\\udcff", "?")
+    elif name not in ("export", "convert to spaCy"):
+        assert shown["-"].out == data.decode()
+    assert len(shown["-"].out) > 20
+    assert stat.S_ISCHR(os.stat("null").st_mode)
+    assert os.listdir() == ["null"]
+
+
+def printed(line, file, encoding):
+    """Runs a command with another standard output; returns its status."""
+    before, stream, status = os.dup(1), sys.stdout, 0
+    os.dup2(file, 1)
+    sys.stdout = io.TextIOWrapper(os.fdopen(os.dup(1), "wb"), encoding)
+    try:
+        cli.run(line)
+    except SystemExit as error:
+        status = error.code
+    finally:
+        sys.stdout.close()  # as at the end of a process
+        os.dup2(before, 1)
+        os.close(before)
+        sys.stdout = stream
+    return status
+
+
+@pytest.mark.filterwarnings("ignore:.*socket")  # which the end of the process closes
+@pytest.mark.parametrize("name", PRINTS)
+def test_standard_outputs(name, places, tmp_path, capfd):
+    """A closed pipe, a full disk, and a console that lacks letters."""
+    lines = [words(PRINTS[name], **places, x=tmp_path / x) for x in "xyz"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb"), open("/dev/full", "wb") as full:
+        assert printed(lines[0], writing, "utf-8") == 141
+        assert "Error" not in capfd.readouterr().err
+        assert printed(lines[1], full.fileno(), "utf-8") == 1
+        assert capfd.readouterr().err.endswith("No space left on device\n")
+    if name in ("train", "serve", "export"):
+        return  # they would take long
+    with (tmp_path / "out").open("w+b") as file:
+        assert printed(lines[2], file.fileno(), "ascii") == 0
+        file.seek(0)
+        text = file.read()
+    if name in ("convert", "tag"):
+        assert "Évian" in text.decode("utf-8")  # results are UTF-8 all the same
+    else:
+        assert (r"\xc9vian" in text.decode("ascii")) == (name == "show")

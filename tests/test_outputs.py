@@ -1,0 +1,359 @@
+"""What users name as an output: refused before the work, or written whole."""
+
+import contextlib
+import functools
+import gzip
+import itertools
+import json
+import os
+import signal
+import socket
+import stat
+import warnings
+from pathlib import Path
+
+import pytest
+
+from jaxner import outputs
+from jaxner.errors import InputError
+from jaxner.outputs import Output
+
+# --- Names ---------------------------------------------------------------------------
+
+
+def test_streams_are_told_from_files(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for name, place in {"out": "/dev/stdout", "chain": "out", "loop": "loop"}.items():
+        (tmp_path / name).symlink_to(place)
+    numbers = {
+        "-": 1,
+        "/dev/stdout": 1,
+        "/proc/self/fd/12": 12,
+        "/dev/../dev/stderr": 2,
+    }
+    numbers |= {tmp_path / "chain": 1, tmp_path / "loop": None, "/dev/fd": None}
+    numbers |= {"./-": None, "": None, tmp_path / "fifo": None, "/dev/null": None}
+    for path, number in numbers.items():
+        is_special = str(path).endswith(("fifo", "null"))
+        assert outputs.descriptor(path) == number
+        assert outputs.is_stream(path) == (is_special or number is not None)
+
+
+def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    """Under any name; the commands' tests have folders and files that are missing."""
+    (tmp_path / "file").touch()
+    for path in ("", None, tmp_path / "new", tmp_path / "file", "/dev/null", "-"):
+        outputs.check(path, sources=[None, "", "-", tmp_path, tmp_path / "nowhere"])
+    reading, writing = os.pipe()
+    outputs.check(f"/dev/fd/{writing}")
+    os.set_blocking(reading, False)
+    with pytest.raises(BlockingIOError):  # nothing was written
+        os.read(reading, 1)
+    for number in (reading, writing):
+        os.close(number)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            outputs.check(f"/dev/fd/{number}")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+        for kind, name in {"socket": "socket", "folder": tmp_path}.items():
+            with pytest.raises(InputError, match=f"got the {kind} {name}"):
+                outputs.check(name)
+    with pytest.raises(FileNotFoundError, match="no folder to write"):
+        outputs.check(tmp_path / "no" / "file")
+    for closed, paths in {"file": ["file"], ".": ["file", "new"]}.items():
+        place = tmp_path / closed
+        monkeypatch.setattr(os, "access", lambda path, _, place=place: path != place)
+        outputs.check("/dev/null")
+        for path in paths:
+            with pytest.raises(PermissionError, match=path):
+                outputs.check(tmp_path / path)
+
+
+@pytest.mark.parametrize(
+    ("paths", "sources"),
+    [
+        (["file"], ["file"]),
+        (["folder/../file"], ["file"]),
+        (["./link"], ["file"]),
+        (["hard"], ["link"]),
+        (["fifo"], ["fifo"]),
+        (["file", "hard"], []),
+        (["new", "folder/../new"], []),
+        (["new", "dangling"], []),
+        (["fifo", "fifo"], []),
+        (["-", "-"], []),
+        (["-", "/dev/stdout"], []),
+        (["/dev/zero", "/dev/zero"], []),
+        (["new", "new.part"], []),
+        (["new.journal", "new"], []),
+        (["dangling.lock", "dangling"], []),
+        (["new"], ["new.part"]),
+        (["file"], ["-"]),
+    ],
+)
+def test_no_output_is_an_input_or_another_output(paths, sources, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("folder")
+    os.mkfifo("fifo")
+    for name in ("file", "new.part"):
+        Path(name).touch()
+    os.link("file", "hard")
+    os.symlink("file", "link")
+    os.symlink("new", "dangling")
+    sides = {"sides": outputs.SIDES} if "." in "".join(paths + sources) else {}
+    with open("file") as file:
+        before = os.dup(0)
+        os.dup2(file.fileno(), 0)
+        with pytest.raises(InputError, match=f"got {[*sources, *paths][0]} and "):
+            outputs.check(*paths, sources=sources, **sides)
+        os.dup2(before, 0)
+        os.close(before)
+    outputs.check(*paths[:1], sources=sources[1:], **sides)
+    outputs.check("other", "new", *["/dev/null"] * 2, sources=["file"])
+    outputs.check("fifo", "fifo.part", sides=outputs.SIDES)
+    # A terminal is read and written at once; only its results must not be mixed.
+    outputs.check("/dev/zero", sources=["/dev/zero"])
+
+
+# --- Writing -------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
+    path = tmp_path / ("a" * 250)  # of 255 characters that a name may have
+    outputs.write_text(path, "1")
+    outputs.write_text(path, "é\udcff")
+    assert path.read_text("utf-8") == "é\\udcff"
+    (tmp_path / "b").touch()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+    with pytest.raises(FileNotFoundError) as error:
+        outputs.write_text(tmp_path / "no" / "a.json", "{}")
+    place = tmp_path / "no" / "a.json"
+    assert str(error.value) == f"[Errno 2] No such file or directory: '{place}'"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes, and harms, devices")
+def test_special_files_are_written_and_stay(tmp_path):
+    os.mknod(tmp_path / "null", 0o666 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("null")
+    (tmp_path / "chain").symlink_to("link")
+    modes = {path.name: path.lstat().st_mode for path in tmp_path.iterdir()}
+    for path in tmp_path.iterdir():
+        reading = path.name == "fifo" and os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        outputs.write_text(path, "é")
+        with Output(path, {}, rejects=tmp_path / "link") as output:
+            output.commit("1", "2", done={"n": 1})
+            assert {p.name: p.lstat().st_mode for p in tmp_path.iterdir()} == modes
+        if reading:
+            assert os.read(reading, 9) == "é1".encode()
+            os.close(reading)
+    with Output(tmp_path / "a", {}, rejects=tmp_path / "null") as output:
+        output.commit("1", "2", done={})
+    assert (tmp_path / "a").read_text() == "1"
+    (tmp_path / "a").unlink()
+    assert {p.name: p.lstat().st_mode for p in tmp_path.iterdir()} == modes
+
+
+def test_an_open_file_is_continued(tmp_path, capfd):
+    """As a shell's `{ echo head; jaxner … /dev/stdout; } > file` does."""
+    with (tmp_path / "a").open("w") as file:
+        print("head", file=file, flush=True)
+        outputs.write_text(f"/dev/fd/{file.fileno()}", "body\n")
+        print("foot", file=file)
+    assert (tmp_path / "a").read_text() == "head\nbody\nfoot\n"
+    print("before", end=" ")
+    outputs.write_text("-", "é after")
+    assert capfd.readouterr().out == "before é after"
+
+
+def test_texts_are_read_as_utf_8(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes("é\r\nb".encode())
+    with (tmp_path / "a").open(encoding="ascii") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        for path in (tmp_path / "a", Path("-")):
+            assert outputs.read_text(path) == "é\nb"
+    (tmp_path / "a").write_bytes(b"\xe9")
+    with pytest.raises(InputError, match="a: expected text in UTF-8"):
+        outputs.read_text(tmp_path / "a")
+    assert outputs.expanded("~nobody-has-this/x") == Path("~nobody-has-this/x")
+    assert outputs.expanded("~/x") == Path.home() / "x"
+
+
+# --- Files that grow -----------------------------------------------------------------
+
+CALLS = ("fsync", "replace", "unlink")
+
+
+def killed_at(call, work):
+    """Does some work in a process that is killed before a call; returns its status."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX warns: the child must not use it
+        child = os.fork()
+    if not child:
+        calls = itertools.count(1)
+
+        def wrapped(function, *arguments, **options):
+            if next(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        for name in CALLS:
+            setattr(os, name, functools.partial(wrapped, getattr(os, name)))
+        with contextlib.suppress(FileExistsError):
+            work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def grow(folder, chunks=2, name="out", **options):
+    """Writes chunks, and as many records that are rejected."""
+    with Output(folder / name, {}, rejects=folder / "bad", **options) as output:
+        for i in range(output.done.get("chunks", 0), chunks):
+            output.commit(f"{i} é\n", f"bad {i}\n", done={"chunks": i + 1})
+    return output.done
+
+
+def whole(folder, chunks=2, name="out"):
+    """Whether there is all that `grow` writes, and nothing else."""
+    names = {path.name for path in folder.iterdir() if path.suffix != ".lock"}
+    if names != {name, "bad"}:
+        return False
+    data = (folder / name).read_bytes()
+    if name.endswith(".gz"):
+        assert not any(data[4:8])  # no time: equal content gives equal bytes
+        data = gzip.decompress(data)
+    assert data.decode() == "".join(f"{i} é\n" for i in range(chunks))
+    texts = "".join(f"bad {i}\n" for i in range(chunks))
+    return (folder / "bad").read_text() == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "chunks", "overwrite"),
+    [("out", 0, False), ("out", 2, True), ("out.gz", 2, False)],
+)
+def test_a_kill_between_any_two_calls_costs_nothing(tmp_path, name, chunks, overwrite):
+    """Of a run, and of the one that resumes it or starts over."""
+    for call in itertools.count(1):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        if overwrite:
+            (folder / name).write_text("old")
+        work = functools.partial(grow, folder, chunks, name, overwrite=overwrite)
+        if not killed_at(call, work):
+            assert call > 8  # all calls were met
+            break
+        if (part := folder / f"{name}.part").exists():
+            with part.open("ab") as file:
+                file.write(b"half a li" * 99)  # of a write that was under way
+        killed_at(1 + call % 4, work)
+        if not whole(folder, chunks, name):
+            work()
+            assert len(list(folder.iterdir())) == 2
+        assert whole(folder, chunks, name)
+    assert whole(folder, chunks, name)
+
+
+def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeypatch):
+    safe, moved = set(), []
+    real = {name: getattr(os, name) for name in CALLS}
+
+    def fsync(file):
+        safe.add(os.readlink(f"/proc/self/fd/{file}"))
+        real["fsync"](file)
+
+    def changing(name, *paths, **options):
+        with os.scandir("/proc/self/fd") as entries:
+            handles = [os.path.realpath(entry.path) for entry in entries]
+        assert not {*map(str, paths)} & {*handles}
+        moved.extend(map(str, paths[: name == "replace"]))
+        real[name](*paths, **options)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in CALLS[1:]:
+        monkeypatch.setattr(os, name, functools.partial(changing, name))
+    grow(tmp_path)
+    outputs.write_text(tmp_path / "text", "1")
+    outputs.append_line(tmp_path / "lines", "1")
+    assert {*moved} | {str(tmp_path / "lines")} == safe
+    assert len(moved) == 6  # two files, the journal thrice, the text
+    with pytest.raises(ZeroDivisionError), outputs.writing(tmp_path / "text"):
+        raise ZeroDivisionError
+    assert (tmp_path / "text").read_text() == "1"
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "bad", "text", "lines"}
+
+
+def test_only_the_same_work_goes_on(tmp_path):
+    path = tmp_path / "a"
+    part, journal = tmp_path / "a.part", tmp_path / "a.journal"
+
+    def stop(fact=1):
+        with Output(path, {"x": fact, "y": 2}) as output:
+            output.commit("some\n", done={"n": len(output.done)})
+            raise EOFError
+
+    for done in (0, 1, 1, 0):
+        with pytest.raises(EOFError):
+            stop()
+        assert json.loads(journal.read_text())["done"] == {"n": done}
+        if len(part.read_bytes()) == 15:
+            part.unlink()
+    with pytest.raises(FileExistsError, match="begun with another x;"):
+        stop(fact=2)
+    part.write_text("shor")
+    with pytest.raises(InputError, match=r"a\.part: shorter than it was"):
+        stop()
+    part.rename(path)  # of another size than the journal's, so of another run
+    with pytest.raises(FileExistsError, match="a exists: use --overwrite"):
+        stop()
+    journal.write_text("{")
+    with pytest.raises(InputError, match=r"a\.journal: damaged"):
+        stop()
+    assert grow(tmp_path, name="a", overwrite=True) == {"chunks": 2}
+    assert whole(tmp_path, name="a")
+    other = Output(tmp_path / "b", {}, rejects=tmp_path / "c")
+    for name in "bc":
+        output = Output(tmp_path / name, {})
+        with output, pytest.raises(FileExistsError, match="Another process"):
+            other.__enter__()
+        assert not list(tmp_path.glob("*.lock"))
+        (tmp_path / name).unlink()
+
+
+# --- Commands ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check {file} --html={file}",
+        "check {folder} --json={file}",
+        "check {file} --html={folder}/x --json={folder}/./x",
+        "score {file} --json={file}",
+        "score {file} --report={folder}/x.html --json={folder}/x.json",
+        "score {json} --report={folder}/a.html",
+        "compare {file} {file} --json={file}",
+        "convert {file} {file}",
+        "show {file} --html={file} --workdir={run}",
+        "tag --input={file} --output={file} --overwrite --workdir={run}",
+        "tag --input={json} --output={folder}/x --rejects={folder}/./x --workdir={run}",
+        "tag --input={json} --output={file}x --rejects={file}x.part --workdir={run}",
+        "tag --input={json} --output=- --rejects=/dev/stdout --workdir={run}",
+        "evaluate --workdir={run} --data={file} --output={file}",
+        "evaluate --workdir={run} --data={json} --report={folder}/a.html",
+        "evaluate --workdir={run} --output=- --json=-",
+        "evaluate --workdir={run} --split=dev --json={dev}",
+        "export --workdir={run} --output={folder}/a.json --onnx={folder}/a.onnx",
+    ],
+)
+def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run):
+    file, json = tmp_path / "train.conll", tmp_path / "a.json"
+    file.write_text("Rome B-LOC B-LOC\nfell O O\n")
+    json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
+    names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
+    names["dev"] = corpus / "dev.conll"
+    kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
+    assert "Expected two files" in run(*line.format(**names).split())[1]
+    assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept
+    assert len(list(tmp_path.iterdir())) == 2
