@@ -1,10 +1,8 @@
 """Taggers in pipelines of spaCy and Presidio, and in notebooks."""
 
 import functools
-import gc
 import itertools
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from jaxner.answers import mentions
 from jaxner.data import corpora, formats, schemes
 from jaxner.errors import InputError
 from tests import tiny
+from tests.growth import growth
 
 spacy = pytest.importorskip("spacy")
 EXAMPLES = corpora.load("sample", "dev").examples
@@ -164,18 +163,7 @@ def test_long_documents_take_linear_time(finished, monkeypatch):
     nlp = spacy.blank("en")
     pipe = nlp.add_pipe("jaxner", config={"workdir": str(finished)})
 
-    def measure(count):
-        doc = nlp.make_doc("Milan won. " * count)
-        gc.disable()  # whose pauses are of the process, not of the document
-        start = time.perf_counter()
-        pipe(doc)
-        seconds = time.perf_counter() - start
-        gc.enable()
-        assert len(doc.ents) == count
-        return seconds
-
-    short, long = (min(measure(n) for _ in range(3)) for n in (2000, 20000))
-    assert long < 15 * short
+    assert growth(pipe, lambda n: nlp.make_doc("Milan won. " * n), 2000) < 15
 
 
 def test_presidio_gets_exact_probabilities(params):

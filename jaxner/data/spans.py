@@ -549,7 +549,8 @@ def to_json(examples: Iterable[Example], has_spans: bool = False) -> Iterator[st
 
 def write_brat(folder: Path, examples: Sequence[Example]) -> None:
     """Writes a pair of files per document, with one sentence per line."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    is_old = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if is_old or outputs.is_stream(folder):
         raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
     # Documents without sentences are pairs of empty files.
     numbers = [example.document for example in examples] or [0]

@@ -688,7 +688,7 @@ def test_cost_grows_with_the_file(tmp_path, name):
 
     def write_file(count):
         path, content = tmp_path / str(count) / file_name, make(count)
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         content, text = content if isinstance(content, tuple) else (content, "")
         path.with_suffix(".txt").write_text(text)
         path.write_text(content)

@@ -1,8 +1,7 @@
 """Tokens and sentences of raw text: offsets are exact, and all rules hold."""
 
-import timeit
+import functools
 import unicodedata
-from time import process_time
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from jaxner.data import tokens as module
 from jaxner.data.tokens import located, read, resolve, tokenise
 from jaxner.errors import InputError
+from tests.growth import growth
 
 # Any Unicode there is, and what the rules speak of, often.
 ANY = st.text(st.characters(), max_size=60)
@@ -210,10 +210,6 @@ LINKED = (
 
 @pytest.mark.parametrize("unit", [*UNITS.split("|"), *LINKED.split("|")])
 def test_time_is_linear(unit):
-    def seconds(count):
-        text = ("http://" if unit == "(" else "") + unit * count
-        timer = timeit.Timer(lambda: read(text, str.split), timer=process_time)
-        number = 1 + int(0.005 / (timer.timeit(1) + 1e-9))
-        return min(timer.repeat(3, number)) / number
-
-    assert any(seconds(40_000) <= 15 * seconds(4_000) for _ in range(3))
+    start = "http://" if unit == "(" else ""
+    split = functools.partial(read, tokenizer=str.split)
+    assert growth(split, lambda n: start + unit * n, 4_000) < 15

@@ -1,8 +1,5 @@
 """Pairs of spans, kinds of errors, groups and tokens: by hand, and slowly."""
 
-import time
-import timeit
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +10,7 @@ from jaxner.data.schemes import Span
 from jaxner.evaluation import errors, report, scoring, stats
 from jaxner.evaluation.scoring import Counts
 from tests.evaluation.test_scoring import SENTENCES, random_corpus
+from tests.growth import growth
 
 GOLD = [
     ["B-A", "E-A", "O", "S-B", "B-A", "I-A", "E-A"],
@@ -94,23 +92,20 @@ def test_partners_are_those_of_a_slow_reading(predicted):
 def test_the_errors_of_one_long_sentence_take_linear_time(gold, predicted):
     """B-A stands for one entity of the whole sentence."""
 
-    def seconds(length):
+    def make(length):
         sides = [
             ["B-A", *["I-A"] * (length - 2), "E-A"] if x == "B-A" else [x] * length
             for x in (gold, predicted)
         ]
-        spans = [schemes.to_spans(side) for side in sides]
+        return sides, [schemes.to_spans(side) for side in sides]
 
-        def run():
-            errors.pairs(*([side] for side in sides))
-            for side in spans:
-                report._pieces(["w"] * length, side, None, 0, length)
+    def explain(value):
+        sides, spans = value
+        errors.pairs(*([side] for side in sides))
+        for side in spans:
+            report._pieces(["w"] * len(sides[0]), side, None, 0, len(sides[0]))
 
-        # Without pauses for garbage, and for other processes.
-        return min(timeit.repeat(run, timer=time.process_time, number=1, repeat=9))
-
-    times = [seconds(length) for length in (1_000, 10_000)]
-    assert times[1] < 15 * times[0]
+    assert growth(explain, make, 400) < 15
 
 
 @pytest.mark.parametrize("rule", scoring.WITH_LENGTHS)
