@@ -75,7 +75,7 @@ def convert(
     formats.write(target, examples, to, tags=has_tags)
     if not outputs.is_stream(target):
         console.print(f"Written: {target}")
-    if to == "brat":
+    if to == "brat" and not any(example.text for example in examples):
         console.print("To read it back with the same tokens: --tokenizer whitespace")
 
 
