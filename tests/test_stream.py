@@ -110,10 +110,9 @@ def test_objects_keep_their_other_fields(written):
     text = {"text": "  A B", "id": "é"}
     spans = [{"start": 4, "end": 5, "label": "X", "text": "B"}]
     for name in ("spans", "label", "labels", "entities", "annotations"):
-        assert converted(**text, **{name: [[0, 9, "wrong"]]}) == {
-            **text,
-            "spans": spans,
-        }
+        back = converted(**text, answer="accept", **{name: [[0, 9, "wrong"]]})
+        assert back == {**text, "spans": spans}
+    assert "é" in written('{"text": "é"}', "jsonl", "jsonl")
 
 
 def test_documents_of_objects_as_columns(written):
@@ -191,7 +190,7 @@ def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
     work = functools.partial(go, stub, tmp_path / name)
     assert killed_at(call, work) == -signal.SIGKILL
     done = work()
-    assert (done.records, done.sentences) == (60, 60)
+    assert (done.records, done.sentences, done.tokens) == (60, 60, len(TEXT.split()))
     assert texts(tmp_path / name) == EXPECTED
     assert {p.name for p in tmp_path.iterdir()} == {"in", name}
 
@@ -201,13 +200,14 @@ def test_documents_stay_together(stub, source, tmp_path):
     object.__setattr__(stub, "vocabulary", vocabulary)
     document = "a b c\nd e f\n\n"
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
+    text = document * 4 + text
     with outputs.Output(tmp_path / "a", {}) as output:
         sink = Sink("conll", "conll")
         stream.tag_file(stub, source(text), sink, output, chunk=4)
-    assert stub.asked == [[1] * 5, [2, 3], [4, 5]]
+    assert stub.asked == [[(0,), (1,)], [(2,), (3,)], [1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5
-    assert rows.count("a b c O") == 9
+    assert rows.count("a b c O") == 13
     # Each text is a document, as for `entities`; each bare sentence, too.
     stub.asked.clear()
     go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
@@ -254,7 +254,11 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     path.unlink()
     done = go(stub, path, text=bad, rejects=tmp_path / "bad")
     assert texts(path) == EXPECTED
-    assert (json.loads((tmp_path / "bad").read_text())["line"], done.bad) == (31, 1)
+    row = json.loads((tmp_path / "bad").read_text())
+    assert (row["line"], row["record"][:150], done.bad) == (31, "x" * 150, 1)
+    assert "more than 200" in row["problem"]
+    summary = stream.Progress(31, 0, 30, 60, 1).summary()
+    assert summary == "60 tokens in 30 sentences, 0 tokens/s, 1 bad record"
     path.unlink()
     with pytest.raises(FileExistsError, match="bad exists"):
         go(stub, path, text=bad, rejects=tmp_path / "bad")
@@ -313,6 +317,8 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
     for wrong in ("1.5", "FOO=0.5", "PER=-1", "calibrated"):
         with pytest.raises(SystemExit):
             tag(finished, source, output, f"--min-probability={wrong}")
+    with pytest.raises(InputError):
+        stream.checked_least(params, Sink("text", "jsonl", True), 0.5)
     assert [*tmp_path.iterdir()] == [source]
     tag(finished, source, output, "--min-probability=0.2")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
@@ -325,6 +331,11 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
             place = {"start": entity.start_char, "end": entity.end_char}
             assert span == {**place, "label": entity.type, "text": entity.text}
     assert any(lists)
+    tag(finished, source, tmp_path / "a.conll", "--min-probability=0.2")
+    rows = (tmp_path / "a.conll").read_text().splitlines()
+    firsts = [row.split("\t")[1][0] for row in rows if "\t" in row]
+    assert firsts.count("B") + firsts.count("S") == sum(map(len, lists))
+    assert {*firsts} <= {*"OBIES"}
     read = formats.read(output).examples  # as any other file of spans
     starts = [label for e in read for label in e.labels if label[0] in "BS"]
     assert len(starts) == sum(map(len, lists))
