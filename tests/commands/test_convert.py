@@ -21,8 +21,7 @@ def test_formats_and_schemes(source, tmp_path, run):
     assert json.loads(second)["labels"] == ["S-ORG", "S-ORG"]
     assert "eng.train: 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in told
     assert f"Reading {source} as columns (--from conll)" in told
-    folder = tmp_path / "brat"
-    run("convert", tmp_path / "a.jsonl", folder, "--to=brat")
+    run("convert", tmp_path / "a.jsonl", folder := tmp_path / "brat", "--to=brat")
     assert {path.name for path in folder.iterdir()} == {"00001.txt", "00001.ann"}
     assert (folder / "00001.ann").read_text() == (
         "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 22\tMilan\nT3\tORG 23 27\tAjax\n"
