@@ -70,8 +70,8 @@ def test_lines_of_text_are_cut_as_entities_cuts_them(records, written):
     assert pieces == [(0, ("Rome", "wins", ".")), (11, ("Ajax", "too", "."))]
     (wide,) = records("é\n".encode("utf-16"), "text", encoding="utf-16")
     assert wide[1][0].tokens == ("é",)
-    (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
-    assert len(whole[1]) == 1
+    (whole,) = records(text := " Rome wins. Yes. ", "text", split_sentences=False)
+    assert [example.text for example in whole[1]] == [text]
     assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 
@@ -97,7 +97,9 @@ def test_columns_are_kept_and_get_one_more(records, written):
     text = "doc sent word tag\n1 1 a O\n1 2 b O\n2 2 c O\n"
     assert [r.document for r, *_ in records(text, "conll")] == [1, 1, 2]
     expected = "doc sent word tag labels\n1 1 a O O\n\n1 2 b O O\n\n2 2 c O O\n\n"
-    assert written(text, "conll", "conll") == expected
+    for blank in " \t":
+        back = written(text.replace(" ", blank), "conll", "conll")
+        assert back == expected.replace(" ", blank)
 
 
 def test_objects_keep_their_other_fields(written):
@@ -331,8 +333,7 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
             assert span == {**place, "label": entity.type, "text": entity.text}
     assert any(lists)
     tag(finished, source, tmp_path / "a.conll", "--min-probability=0.2")
-    rows = (tmp_path / "a.conll").read_text().splitlines()
-    firsts = [row.split("\t")[1][0] for row in rows if "\t" in row]
+    firsts = [x[0] for x in (tmp_path / "a.conll").read_text().split("\t")[1:]]
     assert firsts.count("B") + firsts.count("S") == sum(map(len, lists))
     assert {*firsts} <= {*"OBIES"}
     read = formats.read(output).examples  # as any other file of spans
@@ -351,7 +352,7 @@ def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
         tag(finished, "-", "-")
     told = capfd.readouterr()
     assert json.loads(told.out)["text"] == "Ms Preston left."
-    assert "--encoding" in told.err
+    assert all(word in told.err for word in ("0xe9", "--encoding"))
     for overwrite in ([], ["--overwrite"]):
         monkeypatch.setattr(sys, "stdin", standard_input())
         tag(finished, "-", "-", "--rejects", tmp_path / "bad", *overwrite)

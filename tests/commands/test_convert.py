@@ -6,7 +6,7 @@ import pytest
 
 from jaxner.data import formats
 
-TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nMilan I-ORG\nAjax B-ORG\n"
+TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nAjax I-ORG\nAjax B-ORG\n"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_formats_and_schemes(source, tmp_path, run):
     run("convert", tmp_path / "a.jsonl", folder := tmp_path / "brat", "--to=brat")
     assert {path.name for path in folder.iterdir()} == {"00001.txt", "00001.ann"}
     assert (folder / "00001.ann").read_text() == (
-        "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 22\tMilan\nT3\tORG 23 27\tAjax\n"
+        "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 21\tAjax\nT3\tORG 22 26\tAjax\n"
     )
     run("convert", folder, tmp_path / "b.conllu.gz")
     run("convert", tmp_path / "b.conllu.gz", tmp_path / "c.conll", "--scheme=IOB1")

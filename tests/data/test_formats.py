@@ -132,6 +132,7 @@ Sentence: 2\tYes\tUH\tO
 """
 
 COMMENTS = "# one\n#nlp O\n# O\n\n#x B\n"
+BESIDE = "Ada Preston left\nMilan beat Ajax.\n\n"
 
 
 # As annotation tools export them: twice Ada Preston, in a text or by tokens.
@@ -322,8 +323,6 @@ def line(**record):
 
 NUMBERED = line(id="0", tokens=["EU", "rejects"], ner_tags=[1, 0])
 
-BESIDE = "Ada Preston left\nMilan beat Ajax.\n\n"
-
 # Name, content and options; of each sentence document:line, and tokens with labels.
 READ = [
     (
@@ -376,7 +375,7 @@ READ = [
         *("1:3 Ada/B-PER Preston/I-PER left/O", "1:4 In/O Rome/B-LOC"),
         "2:5 do/O n't/B-X",
     ),
-    ("a_conll", c12(0) + c12(1), {"label_column": 2}, "0:1 a/0 a/1"),
+    ("a_conll", c12(0).replace(" ", "\t"), {"label_column": 2}, "0:1 a/0"),
     (
         *("a.ann", "T1\tX 0 3;12 16\tAda left\nT2\tY 17 20\tMil\n"),
         *({"unfit": "widen"}, "1:1 Ada/B-X Preston/I-X left/I-X"),
@@ -437,8 +436,8 @@ def test_brat(file):
     ]
     options = {"tokenizer": "whitespace", "split_sentences": True}
     back = read(path.with_suffix(".txt"), "brat", **options).examples
-    split = [(e.tokens, e.offsets[-1]) for e in back[1:]]
-    assert split == [(("Milan", "beat", "Ajax."), (11, 16)), (("No.",), (0, 3))]
+    split = [(e.labels[0], *e.tokens, e.offsets[-1][1]) for e in back[1:]]
+    assert split == [("B-ORG", "Milan", "beat", "Ajax.", 16), ("O", "No.", 3)]
     (note,) = read(folder).notes
     assert "3 annotations" in note
 
