@@ -563,7 +563,7 @@ def write_brat(folder: Path, examples: Sequence[Example]) -> None:
                 text, places = text_and_spans(example)
                 line = re.sub(r"[\r\n]", " ", text) + "\n"
                 for start, end, kind in places:
-                    words = line[start:end].strip(" ")  # a token may end with a blank
+                    words = line[start:end].strip(_BLANK)  # a token may end with one
                     start = size + line.index(words, start)
                     where = f"{start} {start + len(words)}\t{words}"
                     spans.append(f"T{len(spans) + 1}\t{cell(kind, '; ')} {where}\n")
