@@ -70,8 +70,8 @@ def test_lines_of_text_are_cut_as_entities_cuts_them(records, written):
     assert pieces == [(0, ("Rome", "wins", ".")), (11, ("Ajax", "too", "."))]
     (wide,) = records("é\n".encode("utf-16"), "text", encoding="utf-16")
     assert wide[1][0].tokens == ("é",)
-    (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
-    assert len(whole[1]) == 1
+    (whole,) = records(text := " Rome wins. Yes. ", "text", split_sentences=False)
+    assert [example.text for example in whole[1]] == [text]
     assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 
@@ -97,7 +97,9 @@ def test_columns_are_kept_and_get_one_more(records, written):
     text = "doc sent word tag\n1 1 a O\n1 2 b O\n2 2 c O\n"
     assert [r.document for r, *_ in records(text, "conll")] == [1, 1, 2]
     expected = "doc sent word tag labels\n1 1 a O O\n\n1 2 b O O\n\n2 2 c O O\n\n"
-    assert written(text, "conll", "conll") == expected
+    for blank in " \t":
+        back = written(text.replace(" ", blank), "conll", "conll")
+        assert back == expected.replace(" ", blank)
 
 
 def test_objects_keep_their_other_fields(written):
@@ -110,10 +112,9 @@ def test_objects_keep_their_other_fields(written):
     text = {"text": "  A B", "id": "é"}
     spans = [{"start": 4, "end": 5, "label": "X", "text": "B"}]
     for name in ("spans", "label", "labels", "entities", "annotations"):
-        assert converted(**text, **{name: [[0, 9, "wrong"]]}) == {
-            **text,
-            "spans": spans,
-        }
+        back = converted(**text, answer="accept", **{name: [[0, 9, "wrong"]]})
+        assert back == {**text, "spans": spans}
+    assert "é" in written('{"text": "é"}', "jsonl", "jsonl")
 
 
 def test_documents_of_objects_as_columns(written):
@@ -186,12 +187,12 @@ EXPECTED = [" ".join(line.split()) for line in LINES]
 
 
 @pytest.mark.parametrize("name", ["out.conll", "out.conll.gz"])
-@pytest.mark.parametrize("call", [1, 4, 9, 20])
+@pytest.mark.parametrize("call", [1, 4, 9, 55])
 def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
     work = functools.partial(go, stub, tmp_path / name)
     assert killed_at(call, work) == -signal.SIGKILL
     done = work()
-    assert (done.records, done.sentences) == (60, 60)
+    assert (done.records, done.sentences, done.tokens) == (60, 60, len(TEXT.split()))
     assert texts(tmp_path / name) == EXPECTED
     assert {p.name for p in tmp_path.iterdir()} == {"in", name}
 
@@ -201,13 +202,14 @@ def test_documents_stay_together(stub, source, tmp_path):
     object.__setattr__(stub, "vocabulary", vocabulary)
     document = "a b c\nd e f\n\n"
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
+    text = document * 4 + text
     with outputs.Output(tmp_path / "a", {}) as output:
         sink = Sink("conll", "conll")
         stream.tag_file(stub, source(text), sink, output, chunk=4)
-    assert stub.asked == [[1] * 5, [2, 3], [4, 5]]
+    assert stub.asked == [[(0,), (1,)], [(2,), (3,)], [1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5
-    assert rows.count("a b c O") == 9
+    assert rows.count("a b c O") == 13
     # Each text is a document, as for `entities`; each bare sentence, too.
     stub.asked.clear()
     go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
@@ -254,7 +256,10 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     path.unlink()
     done = go(stub, path, text=bad, rejects=tmp_path / "bad")
     assert texts(path) == EXPECTED
-    assert (json.loads((tmp_path / "bad").read_text())["line"], done.bad) == (31, 1)
+    row = json.loads((tmp_path / "bad").read_text())
+    assert (row["line"], row["record"], done.bad) == (31, "x" * 201, 1)
+    assert "more than 200" in row["problem"]
+    assert "0 tokens/s, 1 bad" in stream.Progress(31, 0, 30, 60, 1).summary()
     path.unlink()
     with pytest.raises(FileExistsError, match="bad exists"):
         go(stub, path, text=bad, rejects=tmp_path / "bad")
@@ -313,6 +318,8 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
     for wrong in ("1.5", "FOO=0.5", "PER=-1", "calibrated"):
         with pytest.raises(SystemExit):
             tag(finished, source, output, f"--min-probability={wrong}")
+    with pytest.raises(InputError):
+        stream.checked_least(params, Sink("text", "jsonl", True), 0.5)
     assert [*tmp_path.iterdir()] == [source]
     tag(finished, source, output, "--min-probability=0.2")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
@@ -325,6 +332,10 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
             place = {"start": entity.start_char, "end": entity.end_char}
             assert span == {**place, "label": entity.type, "text": entity.text}
     assert any(lists)
+    tag(finished, source, tmp_path / "a.conll", "--min-probability=0.2")
+    firsts = [x[0] for x in (tmp_path / "a.conll").read_text().split("\t")[1:]]
+    assert firsts.count("B") + firsts.count("S") == sum(map(len, lists))
+    assert {*firsts} <= {*"OBIES"}
     read = formats.read(output).examples  # as any other file of spans
     starts = [label for e in read for label in e.labels if label[0] in "BS"]
     assert len(starts) == sum(map(len, lists))
@@ -341,7 +352,7 @@ def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
         tag(finished, "-", "-")
     told = capfd.readouterr()
     assert json.loads(told.out)["text"] == "Ms Preston left."
-    assert "--encoding" in told.err
+    assert all(word in told.err for word in ("0xe9", "--encoding"))
     for overwrite in ([], ["--overwrite"]):
         monkeypatch.setattr(sys, "stdin", standard_input())
         tag(finished, "-", "-", "--rejects", tmp_path / "bad", *overwrite)

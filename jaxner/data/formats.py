@@ -149,15 +149,14 @@ def _sentences(
         if match := layout.mark.match(block[0]):
             document += bool(match[1])
             read = read if source.flaw(block[0]) else list
-            yield Record(start, block, read, document, bool(match[1]))
+            yield Record(start, block, read, document)
             continue
-        is_first = group[0] != last[0]
-        document += is_first
+        document += group[0] != last[0]
         if group in groups and group != last:
             returns.append(start)
         groups.add(group)
         last = group
-        yield Record(start, block, read, document, is_first)
+        yield Record(start, block, read, document)
     if comments:
         count = counted(len(comments), "comment")
         source.note(f"left out {count} with as many cells as a token", comments[0])
@@ -269,7 +268,7 @@ def conllu(source: Source) -> Iterator[Record]:
         if "_" in labels:
             number = example.lines[labels.index("_")]
             message = "expected a label, got _; UPOS is label_column 3"
-            yield InputError(message, source.path, number)
+            yield InputError(message, line=number)
         yield dataclasses.replace(example, labels=tuple(labels))
 
     mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
@@ -347,7 +346,7 @@ def _unbracketed(
         kind = "" if ends else kind
     if kind:
         message = f"the sentence ends within the entity {kind!r}"
-        yield InputError(message, source.path, example.lines[-1])
+        yield InputError(message, line=example.lines[-1])
     yield dataclasses.replace(example, labels=tuple(labels))
 
 
@@ -603,7 +602,6 @@ def read(
                 examples += parsed
         except InputError as error:
             errors.append(error)
-        document = max(document, base + 1)  # a file without sentences is a document
     if not examples and not errors:
         message = "expected lines of tokens, got none; is it the right file?"
         errors.append(InputError(message, path))

@@ -132,7 +132,7 @@ class Record(NamedTuple):
         lines: Its lines as they stand, without their ends; none in a binary file.
         parse: Returns what it holds, or raises an InputError; what costs time is here.
         document: Number of documents begun before it, with its own.
-        is_first: Whether it begins a document.
+        is_first: Whether it is an object that begins a document.
         content: Its JSON object, or its text as one; None if there is none.
         unit: What `line` counts, as in `Example`.
     """

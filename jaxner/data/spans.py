@@ -409,7 +409,7 @@ def brat(source: Source) -> Iterator[Record]:
     for path in (source.path, source.path.with_suffix(".txt")):
         if not path.is_file():
             raise InputError("expected this file beside its pair", path)
-    yield Record(1, (), functools.partial(_brat, source), 1, True)
+    yield Record(1, (), functools.partial(_brat, source), 1)
 
 
 def _brat(source: Source) -> Parsed:
@@ -510,7 +510,7 @@ def docbin(source: Source) -> Iterator[Record]:
 
     for number, doc in enumerate(docs, 1):
         read = functools.partial(parse, number, doc)
-        yield Record(number, (), read, number, True, unit="document")
+        yield Record(number, (), read, number, unit="document")
     if missing:
         count = counted(sum(missing.values()), "token")
         text = f"outside of entities for lack of annotation: {count}"
@@ -563,12 +563,14 @@ def write_brat(folder: Path, examples: Sequence[Example]) -> None:
                 text, places = text_and_spans(example)
                 line = re.sub(r"[\r\n]", " ", text) + "\n"
                 for start, end, kind in places:
-                    where = f"{size + start} {size + end}\t{line[start:end]}"
+                    words = line[start:end].strip(_BLANK)  # a token may end with one
+                    start = size + line.index(words, start)
+                    where = f"{start} {start + len(words)}\t{words}"
                     spans.append(f"T{len(spans) + 1}\t{cell(kind, '; ')} {where}\n")
                 lines.append(line)
                 size += len(line)
         pairs[number] = "".join(lines), "".join(spans)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for number, contents in enumerate(pairs.values(), 1):
         for ending, content in zip(("txt", "ann"), contents, strict=True):
             write_text(folder / f"{number:05}.{ending}", content)

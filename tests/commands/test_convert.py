@@ -6,7 +6,7 @@ import pytest
 
 from jaxner.data import formats
 
-TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nMilan I-ORG\nAjax B-ORG\n"
+TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nAjax I-ORG\nAjax B-ORG\n"
 
 
 @pytest.fixture
@@ -21,22 +21,24 @@ def test_formats_and_schemes(source, tmp_path, run):
     assert json.loads(second)["labels"] == ["S-ORG", "S-ORG"]
     assert "eng.train: 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in told
     assert f"Reading {source} as columns (--from conll)" in told
-    run("convert", tmp_path / "a.jsonl", tmp_path / "brat", "--to=brat")
-    assert (tmp_path / "brat" / "00001.ann").read_text() == (
-        "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 22\tMilan\nT3\tORG 23 27\tAjax\n"
+    run("convert", tmp_path / "a.jsonl", folder := tmp_path / "brat", "--to=brat")
+    assert {path.name for path in folder.iterdir()} == {"00001.txt", "00001.ann"}
+    assert (folder / "00001.ann").read_text() == (
+        "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 21\tAjax\nT3\tORG 22 26\tAjax\n"
     )
-    run("convert", tmp_path / "brat", tmp_path / "b.conllu.gz")
+    run("convert", folder, tmp_path / "b.conllu.gz")
     run("convert", tmp_path / "b.conllu.gz", tmp_path / "c.conll", "--scheme=IOB1")
     assert (tmp_path / "c.conll").read_text().strip().endswith(TEXT.strip())
 
 
 def test_sentences_before_the_first_document_stay_before_it(tmp_path, run):
-    text = "Anna B-PER\n\n-DOCSTART- O\n\nBob B-PER\n\nleft O\n\n"
+    text = "Anna B-PER\n\nBen O\n\n-DOCSTART- O\n\nBob B-PER\n\nleft O\n\n"
     (tmp_path / "pre.conll").write_text(text)
-    for name in ("a_conll", "a.tsv", "a.conllu", "a.jsonl"):
+    places = {"a_conll": [1, 1, 2, 2], "a.spacy": [1, 2, 3, 3]}
+    for name in (*places, "a.tsv", "a.conllu", "a.jsonl"):
         run("convert", tmp_path / "pre.conll", tmp_path / name)
         documents = [e.document for e in formats.read(tmp_path / name).examples]
-        assert documents == ([1, 2, 2] if name == "a_conll" else [0, 1, 1])
+        assert documents == places.get(name, [0, 0, 1, 1])
 
 
 def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
