@@ -14,6 +14,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -139,6 +140,8 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[BinaryIO]:
         with file:
             yield file
             _sync(file)
+        if path.exists() and not path.is_symlink():
+            shutil.copymode(path, beside)
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -219,6 +222,9 @@ class Output:
 
     def __exit__(self, kind: object, *_: object) -> None:
         with self._stack:
+            for path, file in zip(self._paths, self._files, strict=True):
+                if path.suffix == ".gz" and path in self._targets and not file.tell():
+                    file.write(gzip.compress(b""))  # an empty file is none of gzip's
             self._open.close()  # no system renames an open file but Unix
             if kind is None:
                 for path in reversed(self._targets):
@@ -256,7 +262,7 @@ class Output:
         for path, file, text in zip(self._paths, self._files, texts, strict=False):
             data = text.encode()
             # Each chunk is a gzip member, so that the file can be cut between them.
-            is_zipped = path.suffix == ".gz"
+            is_zipped = data and path.suffix == ".gz"
             file.write(gzip.compress(data, 6, mtime=0) if is_zipped else data)
             file.flush()
             if path in self._targets:

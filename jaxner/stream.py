@@ -57,6 +57,18 @@ class Sink(NamedTuple):
         """Whether entities of texts are written, each with its probability."""
         return self.format == "jsonl" and self.source != "conll" and not self.has_tags
 
+    def flaws(
+        self, source: Source, record: Record, sentences: Sequence[Example]
+    ) -> list[InputError]:
+        """Returns the error about tokens that columns would not give back."""
+        words = (word for sentence in sentences for word in sentence.tokens)
+        if self.format == self.source or self.format != "conll":
+            return []
+        if not any(map(formats.DOCUMENT_LINE.match, words)):
+            return []
+        message = f"columns cannot hold the token {DOCSTART}; write .jsonl"
+        return [InputError(message, source.path, record.line, record.unit)]
+
     def text(
         self, record: Record, sentences: Sequence[Example], labelled: Sequence[Labelled]
     ) -> str:
@@ -81,14 +93,13 @@ class Sink(NamedTuple):
             yield from (DOCSTART, "")
         for sentence, (labels, _) in zip(sentences, labelled, strict=True):
             rows: Sequence[str] = sentence.tokens
-            separator = "\t"
             if self.source == "conll":
                 comments = len(record.lines) - len(sentence.tokens)
                 yield from record.lines[:comments]
                 rows = record.lines[comments:]
-                separator = "\t" if "\t" in rows[0] else " "
             for row, label in zip(rows, labels, strict=True):
-                yield f"{row}{separator}{label}"
+                is_spaced = self.source == "conll" and "\t" not in row
+                yield f"{row}{' ' if is_spaced else chr(9)}{label}"
             yield ""
 
     def _object(
@@ -193,7 +204,7 @@ def tag_file(
     differs from that of the interrupted run.
     """
     done, stops = Progress(**output.done), output.rejects is None
-    parts = _parts(params, source, sink.source, done, shard, chunk, stops)
+    parts = _parts(params, source, sink, done, shard, chunk, stops)
     for part in _ahead(parts):
         labelled = _labelled(params, part, constrained, least)
         texts = (
@@ -244,7 +255,7 @@ def _labelled(
 def _parts(
     params: Tagger,
     source: Source,
-    format: str,
+    sink: Sink,
     done: Progress,
     shard: tuple[int, int],
     size: int,
@@ -256,7 +267,7 @@ def _parts(
     """
     by_document, part, tokens, last = params.vocabulary.reads_documents, None, 0, 0
     count = checksum = 0
-    for index, record in enumerate(formats.RAW[format](source)):
+    for index, record in enumerate(formats.RAW[sink.source](source)):
         data = "\n".join(record.lines).encode("utf-8", "surrogateescape")
         count, before, checksum = index + 1, checksum, zlib.crc32(data, checksum)
         if count <= done.records:
@@ -264,8 +275,9 @@ def _parts(
                 break
             continue
         number = (by_document and record.document) or index
-        is_taken = number % shard[1] == shard[0]
+        is_taken = number % shard[1] == shard[0] or record.line == source.header
         sentences, errors = source.parse(record) if is_taken else ([], [])
+        errors += sink.flaws(source, record, sentences)
         goes_on = by_document and record.document == last > 0
         if part and ((tokens >= size and not goes_on) or (errors and stops)):
             yield part._replace(records=index, checksum=before)

@@ -91,12 +91,12 @@ def test_columns_are_kept_and_get_one_more(records, written):
     assert sentence.tokens == ("a", "b")
     for old, kept in (("label", "label"), ("labels", "gold")):
         text = f"\n1 Token {old}\n1 a O\n2 b O\n"
-        expected = f"1 Token {kept} labels\n1 a O O\n2 b O B-X\n\n"
+        expected = f"1 Token {kept} labels\n\n1 a O O\n2 b O B-X\n\n"
         assert written(text, "conll", "conll") == expected
     # A header may name documents and sentences, too.
     text = "doc sent word tag\n1 1 a O\n1 2 b O\n2 2 c O\n"
-    assert [r.document for r, *_ in records(text, "conll")] == [1, 1, 2]
-    expected = "doc sent word tag labels\n1 1 a O O\n\n1 2 b O O\n\n2 2 c O O\n\n"
+    assert [r.document for r, *_ in records(text, "conll")] == [0, 1, 1, 2]
+    expected = "doc sent word tag labels\n\n1 1 a O O\n\n1 2 b O O\n\n2 2 c O O\n\n"
     for blank in " \t":
         back = written(text.replace(" ", blank), "conll", "conll")
         assert back == expected.replace(" ", blank)
@@ -215,6 +215,26 @@ def test_documents_stay_together(stub, source, tmp_path):
     go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
     ((first, second, third),) = stub.asked
     assert first == second != third
+
+
+def test_what_columns_would_not_give_back_is_a_bad_record(stub, source, tmp_path):
+    texts = source('{"tokens": ["-DOCSTART-", "Rome"]}\n')
+    out = outputs.Output(tmp_path / "a", {})
+    with out, pytest.raises(InputError, match="in:1: columns cannot hold"):
+        stream.tag_file(stub, texts, Sink("jsonl", "conll"), out)
+
+
+def test_each_shard_has_the_header(stub, source, tmp_path):
+    """And each row its own separator."""
+    texts = source("word tag\na X\n\nb\tX\nc X\n")
+    with outputs.Output(tmp_path / "a", {}) as output:
+        stream.tag_file(stub, texts, Sink("conll", "conll"), output, shard=(1, 2))
+    expected = "word tag labels\n\na X O\n\n"
+    assert (tmp_path / "a").read_text() == expected
+    texts = source("a X\n\nb\tX\nc X\n")
+    with outputs.Output(tmp_path / "b", {}) as output:
+        stream.tag_file(stub, texts, Sink("conll", "conll"), output)
+    assert (tmp_path / "b").read_text() == "a X O\n\nb\tX\tO\nc X O\n\n"
 
 
 @pytest.mark.parametrize("format", ["text", "jsonl"])

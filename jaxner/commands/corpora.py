@@ -60,7 +60,7 @@ def convert(
 
     console = LineConsole(stderr=outputs.descriptor(target) == 1)
     if not target.is_dir():
-        outputs.check(target, sources=[source])
+        outputs.check(target, sources=formats.inputs(source, from_))
     if not (to or target.is_dir() or formats.of_name(target)):
         raise InputError(f"The name {target.name!r} shows no format: give --to")
     if from_ is None and not source.is_dir() and not formats.of_name(source):
@@ -140,7 +140,8 @@ def check(
         read, problems = audit.findings(path, **options)
         splits += read.values()
         findings += problems
-    outputs.check(json, html, sources=[read.path for read in splits])
+    sources = [file for read in splits for file in formats.inputs(read.path)]
+    outputs.check(json, html, sources=sources)
     if vectors and splits:
         from jaxner.data import vectors as tables
 

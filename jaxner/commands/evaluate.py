@@ -145,7 +145,7 @@ def evaluate(
         else:
             scored = corpus.load_split(options, split or "test")
         files = page.files(report) if report else []
-        outputs.check(output, json, *files, sources=[scored.path])
+        outputs.check(output, json, *files, sources=formats.inputs(scored.path))
         if member == "all":
             name += f", ensemble of {len(params)}"
         elif member is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -52,8 +54,12 @@ class Scoring:
         from jaxner.terminal import LineConsole
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
-        examples = predictions.examples(path, **reading)
-        tokens = predictions.tokens(path, **reading)
+        with tempfile.TemporaryDirectory() as folder:
+            if str(path) == "-":  # which is read more than once
+                path = Path(folder, "standard input")
+                path.write_bytes(sys.stdin.buffer.read())
+            examples = predictions.examples(path, **reading)
+            tokens = predictions.tokens(path, **reading)
         gold = [example.tokens for example in examples]
         predicted = [example.labels for example in examples]
         if self.tags:

@@ -6,7 +6,6 @@ A run reports the gravest findings when it starts.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import statistics
 import unicodedata
@@ -223,15 +222,29 @@ def _similar_types(split: Split) -> Iterator[Finding]:
     for example in split.examples if split.scheme != schemes.TAGS else ():
         for start, _, kind in schemes.to_spans(example.labels):
             cases[kind].append((example, start))
+    # The most frequent type by its spelling without case, or without a letter.
+    folded: dict[str, str] = {}
+    shorter: dict[str, str] = {}
+    for name in sorted(cases, key=lambda name: -len(cases[name])):
+        folded.setdefault(name.casefold(), name)
+        for part in _without_a_letter(name):
+            shorter.setdefault(part, name)
     for name, places in sorted(cases.items()):
         count = len(places)
-        closer = [n for n in cases if n != name and len(cases[n]) >= 20 * count]
-        same = [n for n in closer if n.casefold() == name.casefold()]
-        similar = difflib.get_close_matches(name, closer, 1, 0.8) if count < 3 else []
-        for twin in (same or similar)[:1]:
+        twins = [folded[name.casefold()]]
+        if count < 3:
+            twins += [shorter[part] for part in _without_a_letter(name)]
+        twin = max(twins, key=lambda twin: len(cases[twin]))
+        if len(cases[twin]) >= 20 * count:
             message = f"the type {name!r} ({count:,}) looks like {twin!r} "
             message += f"({len(cases[twin]):,}); is it a misspelling?"
             yield _at(split, places[0], "similar types", message)
+
+
+def _without_a_letter(name: str) -> Iterator[str]:
+    yield name
+    for i in range(len(name) if len(name) < 40 else 0):
+        yield f"{name[:i]}{name[i + 1 :]}"
 
 
 def _labels(split: Split) -> Iterator[Finding]:

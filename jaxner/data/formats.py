@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
-from jaxner import fields
+from jaxner import fields, outputs
 from jaxner.data import schemes, spans
 from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, Target, cell
 from jaxner.data.sources import Example as Example
@@ -36,12 +36,12 @@ LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 DOCUMENT = ("document", "document_id", "doc_id", "doc")
 
-_DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
+DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, XPOS, MISC = 3, 4, 9
 _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
-_NAME = re.compile(r"(?:^|\|)name=(O|[BIESLUM]-[^\t|]+)")  # of NorNE
+_NAME = re.compile(r"(?:^|\|)(?i:name)=(O|[BIESLUMW]-[^\t|]+)")  # of NorNE
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
-_RANGE = re.compile("([0-9]{1,9})-([0-9]{1,9})\t")
+_RANGE = re.compile("([0-9]+)-([0-9]+)\t")
 _WORD, _POS, _ENTITIES = 3, 4, 10  # of CoNLL-2012
 _BRACKETS = re.compile(r"(?:\(([^()* ]+))?\*?(\))?")
 
@@ -82,7 +82,8 @@ def _blocks(
     """
     start, block, last = 0, [], None
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
-        is_mark, is_blank = layout.mark.match(line), not line.strip(" \t")
+        is_mark = bool(layout.mark.match(line)) or number == layout.header
+        is_blank = not line.strip(" \t")
         group = last if is_mark or is_blank else layout.group(number, line)
         if block and (is_mark or is_blank or group != last is not None):
             yield start, block, last or ("",)
@@ -130,6 +131,8 @@ def _sentences(
                 errors.append(source.error(number, wanted, line))
             elif not cells:
                 continue
+            elif count < size and layout.split is _at_tabs:
+                errors.append(source.error(number, "no tab", line))
             elif "\r" in line or not all(
                 -count <= place < count and cells[place].strip(" ") for place in places
             ):
@@ -178,7 +181,7 @@ def columns(source: Source) -> Iterator[Record]:
     means "as above". Without labels to read, a column for them is added to the header.
     """
     lines, comments, begin = source.lines(), source.options.comments or "\n", []
-    skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{_DOCUMENT_LINE.pattern}")
+    skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
     for line in lines:
         begin.append(line)
         if not skips.match(line):
@@ -189,6 +192,7 @@ def columns(source: Source) -> Iterator[Record]:
     size = len(cells) or 2
     if first and source.has_labels and len(cells) == 1:
         message = "expected a token and a label between tabs or spaces, got one column"
+        message += "; save CSV with tabs" * ("," in first)
         error = source.error(number, message, first)
         yield Record(number, begin[-1:], [error].copy)
         return
@@ -197,6 +201,7 @@ def columns(source: Source) -> Iterator[Record]:
     if names and not source.has_labels:
         named = ["gold" if x == LABEL[0] else x for x in cells]
         begin[-1] = ("\t" if "\t" in first else " ").join([*named, LABEL[0]])
+        source.header = number
     above = ["", ""]
 
     def group(line_number: int, line: str) -> tuple[str, ...] | None:
@@ -206,7 +211,7 @@ def columns(source: Source) -> Iterator[Record]:
             above[i] = name if name.strip(" ") else above[i]
         return tuple(above) if row else None
 
-    layout = Layout(_DOCUMENT_LINE, split, size, size, token, label, comments)
+    layout = Layout(DOCUMENT_LINE, split, size, size, token, label, comments)
     if names:
         layout = layout._replace(header=number)
     if max(groups, default=-1) >= 0:
@@ -289,29 +294,31 @@ def _spread(
     source: Source, record: Record, numbers: Sequence[int], labels: list[str]
 ) -> Iterator[InputError]:
     """Gives the words of multiword tokens the entities of these."""
-    lines, last = dict(enumerate(record.lines, record.line)), 0
+    lines, last = dict(enumerate(record.lines, record.line)), -1
     names = (lines[number].partition("\t")[0] for number in numbers)
     positions = {name: i for i, name in enumerate(names)}
     for number, line in lines.items():
         match = _RANGE.match(line)
         if not match or (entity := _entity_of(line.rpartition("\t")[2])) in ("", "O"):
             continue
-        start, end = int(match[1]), int(match[2])
+        start, end = (positions.get(match[i], -1) for i in (1, 2))
         size = end - start + 1
-        words = [positions.get(str(start + i)) for i in range(min(size, len(labels)))]
+        if not last < start < end:
+            message = "expected a range of words after it, apart from other ranges"
+            yield source.error(number, message, line)
+            return
         prefix, kind = schemes.parse(entity)
         written = {"S": "BIE", "U": "BIL", "B": "BII", "E": "IIE", "L": "IIL"}
         prefixes = written.get(prefix, prefix * 3)
         prefixes = prefixes[0] + prefixes[1] * (size - 2) + prefixes[2]
-        names = [f"{prefix}-{kind}" for prefix in prefixes] if size > 1 else [entity]
-        before = [labels[word] for word in words if word is not None]
-        if start <= last or len(before) < size or before not in (["O"] * size, names):
-            message = f"expected the words {start} to {end} without entities of their "
-            yield source.error(number, f"{message}own, got {before}", line)
+        names = [f"{prefix}-{kind}" for prefix in prefixes]
+        before = labels[start : end + 1]
+        if before not in (["O"] * size, names):
+            message = f"expected words without entities of their own, got {before}"
+            yield source.error(number, message, line)
             return
         last = end
-        for word, name in zip(words, names, strict=True):
-            labels[cast(int, word)] = name
+        labels[start : end + 1] = names
 
 
 def conll2012(source: Source) -> Iterator[Record]:
@@ -362,7 +369,7 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
 def _line(cells: Iterable[str], separator: str = "\t", before: str = "") -> str:
     forbidden = f"\r\n\t{separator}"
     line = before + separator.join([cell(text, forbidden) for text in cells])
-    if _DOCUMENT_LINE.match(line):
+    if DOCUMENT_LINE.match(line):
         raise InputError(f"the token {DOCSTART} could not be read back")
     return f"{line}\n"
 
@@ -526,7 +533,8 @@ def guess(path: str | os.PathLike[str]) -> str:
 def guess_raw(path: str) -> str:
     """Returns the format of a file to tag by its name, one of `RAW`; `-` is text."""
     name = os.path.basename(path).removesuffix(".gz").lower()
-    if path == "-" or name.endswith((".txt", ".text")):
+    is_nameless = of_name(path) is None and outputs.is_stream(path)
+    if is_nameless or name.endswith((".txt", ".text")):
         return "text"
     format = "csv" if name.endswith(".csv") else guess(path)
     if format in (*RAW, "tsv"):
@@ -603,8 +611,8 @@ def read(
         except InputError as error:
             errors.append(error)
     if not examples and not errors:
-        message = "expected lines of tokens, got none; is it the right file?"
-        errors.append(InputError(message, path))
+        message = "expected labelled sentences, got none; is it the right file?"
+        errors.append(InputError(" ".join([message, *source.notes]), path))
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     if errors and not collect:
         raise errors[0]
@@ -623,6 +631,12 @@ def members(path: Path, format: str) -> list[Path]:
     if format == "brat":
         files = {file.with_suffix(".ann") for file in files}
     return sorted(files)
+
+
+def inputs(path: Path, format: str | None = None) -> list[Path]:
+    """Returns all files that are read for a path."""
+    files = members(path, format or guess(path))
+    return files + [x.with_suffix(".txt") for x in files if x.suffix == ".ann"]
 
 
 def write(

@@ -150,6 +150,8 @@ class Record(NamedTuple):
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
     check_file(path)
+    if str(path) == "-" and sys.stdin.buffer.closed:
+        raise InputError("Standard input can be read once: name a file")
     with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
         is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
         try:
@@ -176,6 +178,7 @@ class Source:
         options: How it is read.
         has_labels: Whether its labels are read, too.
         notes: What readers left out or changed.
+        header: Number of the line that names columns; 0 if there is none.
     """
 
     def __init__(
@@ -188,6 +191,7 @@ class Source:
         self.path, self.options, self.has_labels = Path(path), options, has_labels
         self._top = self.path
         self.notes: list[str] = []
+        self.header = 0
         self._max_line, self._digest = max_line, hashlib.sha256()
 
     @property

@@ -45,6 +45,14 @@ class CharSpan(NamedTuple):
     text: str | None = None  # if the file repeats it
     line: int = 0  # 0: that of the text
 
+    def fits(self, text: str) -> bool:
+        """Returns whether the text that the file repeats is that of the place."""
+        if not self.text:
+            return True
+        # White space may differ, but not so much that long spans cost time.
+        is_long = self.end - self.start > 2 * len(self.text) + 99
+        return not is_long and self.text.split() == text[self.start : self.end].split()
+
 
 def pieces(text: str, options: Options) -> list[Example]:
     """Returns the sentences of a raw text; without splitting, the text is one."""
@@ -99,8 +107,8 @@ def fitted(
         last = bisect.bisect_left(begins, span.end) - 1
         if not 0 <= span.start < span.end <= len(text):
             return f"exceeds its text of {counted(len(text), 'character')}", 1, 0
-        if span.text and span.text.split() != text[span.start : span.end].split():
-            return f"should be {shown(span.text)}", 1, 0
+        if not span.fits(text):
+            return f"should be {shown(span.text or '')}", 1, 0
         if first > last or owners[first] != owners[last]:
             return "has no tokens in one sentence", 1, 0
         # No span is longer than one before it, so that it cannot lie around that.
@@ -172,7 +180,7 @@ def _moved(span: CharSpan, units: Sequence[int]) -> CharSpan:
 
 # Keys of spans, by the tools that write them: jaxner and Prodigy; doccano with
 # relations, and without; others.
-_SPANS = ("spans", "entities", "label", "labels", "annotations")
+_SPANS = ("spans", "entities", "label", "labels", "annotations", "completions")
 ANNOTATION = (*_SPANS, "ner_tags", "relations", "predictions", "answer")
 """Keys of a JSON object that hold its annotation."""
 
@@ -238,8 +246,8 @@ def json_lines(source: Source) -> Iterator[Record]:
             yield Record(line, [raw], read, document, is_first, content, unit)
     two = "{} with characters of two units in UTF-16, such as emoji: offsets count "
     for lines, noun, text in (
-        (undone, "record", "left out {} that no annotator accepted"),
-        (others, "annotation", "left out {} that are no entities"),
+        (undone, "record", "left out, since no annotator accepted them: {}"),
+        (others, "annotation", "left out, since they are no entities: {}"),
         (wide, "text", f"{two}characters; offsets=utf-16 counts units"),
     ):
         if lines:
@@ -247,23 +255,29 @@ def json_lines(source: Source) -> Iterator[Record]:
 
 
 def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
-    """Yields number and unit, text, and object or error of each JSON object."""
-    lines = enumerate(source.lines(), 1)
+    """Yields number and unit, text, and object or error of each JSON object.
+
+    If the first line begins an array, or an object that it does not end, the file is
+    one value.
+    """
+    lines, is_first = enumerate(source.lines(), 1), True
     for number, line in lines:
-        if not line.strip(" \t\r"):
+        if not (start := line.strip(" \t\r")):
             continue
+        is_whole = start[0] == "[" or (is_first and start == "{")
+        is_first = False
         try:
-            if flaw := source.flaw(line):
+            rest = [line for _, line in lines] if is_whole else []
+            text = "\n".join([line, *rest])
+            if flaw := source.flaw(text):
                 raise InputError(flaw)
-            if line.lstrip(" \t")[0] != "[":
-                yield number, "line", line, load_json(line)
-                continue
-            flat = "\n".join([line, *(line for _, line in lines)])
-            if flaw := source.flaw(flat):
-                raise InputError(flaw)
-            for place, content in enumerate(_loaded(flat, list), 1):
-                text = json.dumps(content, ensure_ascii=False)
-                yield place, "record", text, content
+            value = _loaded(text, list if start[0] == "[" else dict)
+            for place, content in enumerate(
+                value if isinstance(value, list) else [], 1
+            ):
+                yield place, "record", json.dumps(content, ensure_ascii=False), content
+            if isinstance(value, dict):
+                yield number, "line", text, value
         except InputError as error:
             yield number, "line", line, source.error(number, error.message, line)
 
@@ -284,7 +298,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def _loaded(text: str, kind: type) -> Any:
     """Returns a JSON object, or an array of objects."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -298,6 +312,15 @@ def _loaded(text: str, kind: type) -> Any:
             message = "expected a JSON array of objects, in which there is a "
             raise InputError(f"{message}{type(item).__name__}")
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        key = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"the key {key!r} occurs twice")
+    return content
 
 
 def text_of(content: Mapping[str, Any]) -> Any:
@@ -356,12 +379,13 @@ def _mappings(values: Any) -> list[Mapping[str, Any]]:
 
 def _is_annotated(content: Mapping[str, Any]) -> bool:
     """Returns whether an annotator accepted what an object says."""
-    if content.get("answer") in ("reject", "ignore"):  # Prodigy
+    if str(content.get("answer")).lower() in ("reject", "ignore", "skip"):  # Prodigy
         return False
-    if not isinstance(content.get("data"), Mapping):
+    if not isinstance(content.get("data"), Mapping) or "spans" in content:
         return True
-    tasks = _mappings(content.get("annotations"))  # Label Studio
-    return any(not task.get("was_cancelled") for task in tasks)
+    tasks = content.get("annotations", content.get("completions", []))  # Label Studio
+    are_whole = isinstance(tasks, list) and len(_mappings(tasks)) == len(tasks)
+    return not are_whole or any(not task.get("was_cancelled") for task in tasks)
 
 
 def _results(items: list[Any]) -> list[Any]:
@@ -388,8 +412,9 @@ def _span(item: Any) -> CharSpan | None:
         start, end = (item.get(x, item.get(f"{x}_offset")) for x in ("start", "end"))
         item = [start, end, item.get("label", kind)]
     match item:
-        case [int(start), int(end), str(kind)] if isinstance(text, str | None):
-            return CharSpan(start, end, kind, text)
+        case [start, end, str(kind)] if type(start) is type(end) is int:
+            if isinstance(text, str | None):
+                return CharSpan(start, end, kind, text)
     raise InputError(f"expected a span with start, end and label, got {item!r}")
 
 
@@ -439,7 +464,10 @@ def _brat(source: Source) -> Parsed:
     def misfits(text: str, offsets: str) -> Iterator[InputError]:
         units = _units(text) if offsets == "utf-16" else []
         for number, _, fragments, wanted in annotations:
-            if (actual := content(text, units, fragments)) != wanted.strip():
+            # No more is looked at than an annotation may have.
+            most = 2 * len(wanted) + 99
+            ends = [(a, min(b, a + most)) for a, b in fragments]
+            if (actual := content(text, units, ends)) != wanted.strip():
                 message = f"expected {shown(wanted)} at characters {fragments} of the "
                 yield InputError(f"{message}text, got {shown(actual)}", None, number)
 
@@ -458,7 +486,7 @@ def _brat(source: Source) -> Parsed:
         parsed.append(Note(f"left out {count} that are no entities"))
     spans = []
     for number, kind, fragments, _ in annotations:
-        start, end = fragments[0][0], fragments[-1][1]
+        start, end = min(fragments)[0], max(end for _, end in fragments)
         if len(fragments) == 1:
             spans.append(CharSpan(start, end, kind, None, number))
             continue
@@ -492,13 +520,13 @@ def docbin(source: Source) -> Iterator[Record]:
     missing: dict[int, int] = {}  # tokens without annotation, by document
 
     def parse(number: int, doc: Any) -> Parsed:
-        sentences, spans = [], []
+        sentences, spans, whole = [], [], doc.text
         for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
             if words := [word for word in part if word.text.strip(_BLANK)]:
                 start, end = words[0].idx, words[-1].idx + len(words[-1])
                 places = ((w.idx - start, w.idx - start + len(w)) for w in words)
                 texts = tuple(word.text for word in words)
-                where = {"text": doc.text[start:end], "offsets": tuple(places)}
+                where = {"text": whole[start:end], "offsets": tuple(places)}
                 sentences.append(Example(texts, start=start, **where))
                 if count := sum(not word.ent_iob for word in words):
                     missing[number] = missing.get(number, 0) + count
@@ -506,7 +534,7 @@ def docbin(source: Source) -> Iterator[Record]:
             if words := [word for word in entity if word.text.strip(_BLANK)]:
                 end = words[-1].idx + len(words[-1])
                 spans.append(CharSpan(words[0].idx, end, entity.label_))
-        return fitted(source.options, doc.text, spans, sentences)
+        return fitted(source.options, whole, spans, sentences)
 
     for number, doc in enumerate(docs, 1):
         read = functools.partial(parse, number, doc)

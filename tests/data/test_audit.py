@@ -6,6 +6,7 @@ import pytest
 
 from jaxner.data import audit, corpora, formats
 from jaxner.data.formats import Example
+from tests.growth import growth
 
 GOOD = "Rome B-LOC\nwins O\n\nAjax B-ORG\nwins O\nagain O\n\n"
 LONG = "word O\n" * 4782
@@ -76,3 +77,11 @@ def test_words_without_a_vector_and_without_a_row():
     assert audit.vocabulary(10, 5, "1", "a") == []
     (finding,) = audit.vocabulary(10, 4, "1", "a")
     assert finding.level == "warning"
+
+
+def test_the_cost_of_types_is_linear(file):
+    def make(count):
+        rows = "".join(f"a B-t{i}\n\n" + "b B-u\n\n" * 3 for i in range(count))
+        return corpora.read(file(rows))
+
+    assert growth(audit.at_start, make, 400) < 15

@@ -191,8 +191,12 @@ def test_annotation_tools(file, is_array):
     unit = "record" if is_array else "line"
     assert {e.unit for e in read_back.examples} == {unit}
     undone, others = read_back.notes
-    assert undone.startswith(f"{unit} 8: left out 5 records")
-    assert others.startswith(f"{unit} 6: left out 1 annotation that")
+    assert undone.startswith(
+        f"{unit} 8: left out, since no annotator accepted them: 5 records"
+    )
+    assert others.startswith(
+        f"{unit} 6: left out, since they are no entities: 1 annotation"
+    )
 
 
 def test_offsets_in_utf16(file):
@@ -520,6 +524,10 @@ BAD = [
     ("a.jsonl", line(**TASK, annotations=[{"result": RESULT}] * 2), {}, [1]),
     ("a.jsonl", line(label_names=[3]) + NUMBERED, {}, [1, 2]),
     ("a.json", "[{},\n3]", {}, [1]),
+    ("a.jsonl", '{"tokens": ["a"], "labels": ["O"], "tokens": ["b"]}', {}, [1]),
+    ("a.jsonl", line(text="a b", spans=[[False, True, "X"]]), {}, [1]),
+    ("a.conllu", u("1-999999999", misc="NER=B-X") + u(1), {}, [1]),
+    ("a.conllu", u("2-1", misc="NER=B-X") + u(1) + u(2), {}, [1]),
 ]
 
 
@@ -687,6 +695,15 @@ def nested(count):
     return line(text="a " * count, spans=spans)
 
 
+def wrong_texts(count):
+    span = {"start": 0, "end": 2 * count, "label": "X", "text": "a"}
+    return line(text="a " * count, spans=[span] * count)
+
+
+def wrong_ends(count):
+    return f"T1\tX 0 {4 * count}\tabc\n" * count, "abc\n" * count
+
+
 def fragments(count):
     lines = (f"T{i}\tX {4 * i} {4 * i + 3}\tabc\n" for i in range(count))
     return "".join(lines), "abc\n" * count
@@ -702,6 +719,8 @@ COSTLY = {
     "text": ("a.jsonl", lambda n: line(text="a b " * n, spans=[]), {}),
     "nested": ("a.jsonl", nested, {"unfit": "drop"}),
     "overlaps": ("a.jsonl", nested, {}),
+    "wrong texts": ("a.jsonl", wrong_texts, {}),
+    "wrong ends": ("a.ann", wrong_ends, {}),
     "emoji": ("a.jsonl", lambda n: line(text="😀 " * n, spans=[[0, 1, "X"]]), {}),
     "objects": ("a.json", lambda n: "[" + "{}," * n + "{}]", {}),
     "brat": ("a.ann", fragments, {}),
