@@ -353,8 +353,8 @@ READ = [
     ),
     (
         "a.conllu",
-        u(1, misc="SpaceAfter=No|NER=O") + u(2, misc="NER=B-Big-City|ner=x") + u(3),
-        *({}, "0:1 a/O a/B-Big-City a/O"),
+        u(1, misc="MyNER=X|Xname=O|NER=B-Big-City|ner=x") + u(2, misc="MyNER=B-X"),
+        *({}, "0:1 a/B-Big-City a/O"),
     ),
     ("a.tsv", TABLE, {}, "0:2 New·York/B-geo wins/O", "0:4 Yes/O"),
     ("a.tsv", TABLE, {"label_column": 2}, "0:2 New·York/NNP wins/VBZ", "0:4 Yes/UH"),
@@ -362,7 +362,7 @@ READ = [
         *("a.tsv", "doc_id\tform\tner\na\tx\tO\n\na\ty\tO\nb\tz\tO\n", {}),
         *("1:2 x/O", "1:4 y/O", "2:5 z/O"),
     ),
-    ("dev.tsv", "Milan\tB-ORG\n", {}, "0:1 Milan/B-ORG"),
+    ("dev.tsv", "Milan\tB-ORG\n-DOCSTART-s\tO\n", {}, "0:1 Milan/B-ORG -DOCSTART-s/O"),
     ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, "0:2 EU/B-ORG"),
     (
         "a.jsonl",
