@@ -240,8 +240,8 @@ def test_entities_of_multiword_tokens(file):
         for size in (2, 3, 4):
             parts = [f"{x}-PER" for x in (whole[1], *"I" * (size - 2), whole[2])]
             token = u(f"2-{size + 1}", misc=f"ner={whole[0]}-PER")
-            rest = *map(u, range(2, size + 2)), u(size + 2, misc="name=B-X")
-            assert labels(u(1), token, *rest) == ("O", *parts, "B-X")
+            rest = *map(u, range(2, size + 2)), u(size + 2, misc="name=U-X")
+            assert labels(u(1), token, *rest) == ("O", *parts, "U-X")
             words = [u(i, misc=f"NER={part}") for i, part in enumerate(parts, 2)]
             assert labels(u(1), token, *words) == ("O", *parts)
     for wrong in (
@@ -634,7 +634,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         for token, label in rows:
             with pytest.raises(InputError):
                 write(tmp_path / "a", [Example((token,), (label,))], format)
-    for format, label in (("brat", "O"), ("conllu", "_")):
+    for format, label in (("brat", "O"), ("jsonl-spans", "O"), ("conllu", "_")):
         examples = [Example(("a",), (label,))]
         with pytest.raises(InputError):
             write(tmp_path / "a", examples, format, tags=True)
