@@ -197,7 +197,7 @@ def test_annotation_tools(file, is_array):
 
 def test_offsets_in_utf16(file):
     """They are converted on demand; what shows that they are meant is said."""
-    wide, span = "\U0001f600\U0001f600 A B won", [5, 6, "ORG"]
+    wide, span = "\U00010100\U0010fffd A B won", [5, 6, "ORG"]
     path = file(line(text=wide, label=[span]), "a.jsonl")
     counted = {}
     for unit in ("characters", "utf-16"):
