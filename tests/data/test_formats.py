@@ -471,7 +471,7 @@ BAD = [
     ("a.conll", "a\tO\nNew York\nb\tO\t\n", {}, [2, 3]),
     ("a.conll", "a\tO\n\tO\nb\t \n", {}, [2, 3]),
     ("a.conll", "a O\rb O\r", {}, [1]),
-    ("a.conll", "a O\né O\n".encode("latin-1"), {}, [2]),
+    ("a.conll", "a O\nÿ O\n\x80 O\n".encode("latin-1"), {}, [2, 3]),
     ("a.conll", "a O\nb O\n".encode("utf-16")[:-1], {"encoding": "utf-16"}, [2]),
     ("a.conll", "a O\n", {"label_column": 5}, [0]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
@@ -625,7 +625,7 @@ def test_what_a_reader_yields_comes_back_or_is_refused(tmp_path_factory, data, f
 def test_what_cannot_be_written_is_refused(tmp_path):
     refused = {
         **{"conll": [(x, "O") for x in (DOCSTART, "\t", "a\r", " ")]},
-        "tsv": [("a\nb", "O")],
+        "tsv": [("a\nb", "O"), ("\ud800", "O"), ("\udfff", "O")],
         **{"conll2012": [("a b", "O"), ("a", "B-(")], "brat": [("a", "B-x y")]},
         **{"conllu": [("a\tb", "O"), ("a", "B-x|y")], "parquet": [("a", "O")]},
         "jsonl-spans": [("a", "NOUN")],
