@@ -201,7 +201,7 @@ def test_annotation_tools(file, is_array):
 
 def test_offsets_in_utf16(file):
     """They are converted on demand; what shows that they are meant is said."""
-    wide, span = "\U0001f600\U0001f600 A B won", [5, 6, "ORG"]
+    wide, span = "\U00010100\U0010fffd A B won", [5, 6, "ORG"]
     path = file(line(text=wide, label=[span]), "a.jsonl")
     counted = {}
     for unit in ("characters", "utf-16"):
@@ -244,8 +244,8 @@ def test_entities_of_multiword_tokens(file):
         for size in (2, 3, 4):
             parts = [f"{x}-PER" for x in (whole[1], *"I" * (size - 2), whole[2])]
             token = u(f"2-{size + 1}", misc=f"ner={whole[0]}-PER")
-            rest = *map(u, range(2, size + 2)), u(size + 2, misc="name=B-X")
-            assert labels(u(1), token, *rest) == ("O", *parts, "B-X")
+            rest = *map(u, range(2, size + 2)), u(size + 2, misc="name=U-X")
+            assert labels(u(1), token, *rest) == ("O", *parts, "U-X")
             words = [u(i, misc=f"NER={part}") for i, part in enumerate(parts, 2)]
             assert labels(u(1), token, *words) == ("O", *parts)
     for wrong in (
@@ -357,8 +357,8 @@ READ = [
     ),
     (
         "a.conllu",
-        u(1, misc="SpaceAfter=No|NER=O") + u(2, misc="NER=B-Big-City|ner=x") + u(3),
-        *({}, "0:1 a/O a/B-Big-City a/O"),
+        u(1, misc="MyNER=X|Xname=O|NER=B-Big-City|ner=x") + u(2, misc="MyNER=B-X"),
+        *({}, "0:1 a/B-Big-City a/O"),
     ),
     ("a.tsv", TABLE, {}, "0:2 New·York/B-geo wins/O", "0:4 Yes/O"),
     ("a.tsv", TABLE, {"label_column": 2}, "0:2 New·York/NNP wins/VBZ", "0:4 Yes/UH"),
@@ -366,7 +366,7 @@ READ = [
         *("a.tsv", "doc_id\tform\tner\na\tx\tO\n\na\ty\tO\nb\tz\tO\n", {}),
         *("1:2 x/O", "1:4 y/O", "2:5 z/O"),
     ),
-    ("dev.tsv", "Milan\tB-ORG\n", {}, "0:1 Milan/B-ORG"),
+    ("dev.tsv", "Milan\tB-ORG\n-DOCSTART-s\tO\n", {}, "0:1 Milan/B-ORG -DOCSTART-s/O"),
     ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, "0:2 EU/B-ORG"),
     (
         "a.jsonl",
@@ -475,7 +475,7 @@ BAD = [
     ("a.conll", "a\tO\nNew York\nb\tO\t\n", {}, [2, 3]),
     ("a.conll", "a\tO\n\tO\nb\t \n", {}, [2, 3]),
     ("a.conll", "a O\rb O\r", {}, [1]),
-    ("a.conll", "a O\né O\n".encode("latin-1"), {}, [2]),
+    ("a.conll", "a O\nÿ O\n\x80 O\n".encode("latin-1"), {}, [2, 3]),
     ("a.conll", "a O\nb O\n".encode("utf-16")[:-1], {"encoding": "utf-16"}, [2]),
     ("a.conll", "a O\n", {"label_column": 5}, [0]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
@@ -633,7 +633,7 @@ def test_what_a_reader_yields_comes_back_or_is_refused(tmp_path_factory, data, f
 def test_what_cannot_be_written_is_refused(tmp_path):
     refused = {
         **{"conll": [(x, "O") for x in (DOCSTART, "\t", "a\r", " ")]},
-        "tsv": [("a\nb", "O")],
+        "tsv": [("a\nb", "O"), ("\ud800", "O"), ("\udfff", "O")],
         **{"conll2012": [("a b", "O"), ("a", "B-(")], "brat": [("a", "B-x y")]},
         **{"conllu": [("a\tb", "O"), ("a", "B-x|y")], "parquet": [("a", "O")]},
         "jsonl-spans": [("a", "NOUN")],
@@ -642,7 +642,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         for token, label in rows:
             with pytest.raises(InputError):
                 write(tmp_path / "a", [Example((token,), (label,))], format)
-    for format, label in (("brat", "O"), ("conllu", "_")):
+    for format, label in (("brat", "O"), ("jsonl-spans", "O"), ("conllu", "_")):
         examples = [Example(("a",), (label,))]
         with pytest.raises(InputError):
             write(tmp_path / "a", examples, format, tags=True)
