@@ -10,7 +10,7 @@ import pytest
 
 import jaxner
 from jaxner.answers import mentions
-from jaxner.data import corpora, formats, schemes
+from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from tests import tiny
 from tests.growth import growth
@@ -213,20 +213,3 @@ def test_show_draws_entities_in_notebooks_and_terminals(params):
         badge = f"{mention.type}\u00a0{int(100 * mention.probability)}%"
         assert badge in html
         assert badge in repr(shown)
-
-
-def test_docbin_files_have_a_document_for_each_sentence_without_one(tmp_path):
-    examples = [formats.Example(e.tokens, e.labels) for e in EXAMPLES[:9]]
-    formats.write(tmp_path / "dev.spacy", examples)
-    split = corpora.load(None, "dev", directory=tmp_path)
-    for ours, theirs in zip(split.examples, examples, strict=True):
-        assert ours.tokens == theirs.tokens
-        assert ours.labels == tuple(schemes.convert(theirs.labels, "BIO"))
-    assert [e.document for e in split.examples] == [*range(1, 10)]
-
-
-def test_what_is_no_docbin_is_refused(tmp_path):
-    (tmp_path / "a.spacy").write_bytes(b"no DocBin")
-    with pytest.raises(InputError, match=r"a\.spacy.*DocBin") as error:
-        formats.read(tmp_path / "a.spacy")
-    assert error.value.path == tmp_path / "a.spacy"

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models
 from jaxner.analysis import describe
 from jaxner.data import corpora, vectors
 from jaxner.errors import InputError
@@ -85,12 +84,6 @@ def test_a_loop_of_your_own_learns(corpus, tmp_path, capsys, monkeypatch):
     tagger = jaxner.load(tmp_path / "grn")
     scores = describe.label(tagger, train, rule="strict").scores
     assert scores.f1 > 0.3
-
-
-def test_a_description_of_another_library_is_refused():
-    for description in ({"module": "Gone"}, {"module": "GRN", "depth": 3}):
-        with pytest.raises((KeyError, TypeError)):
-            models.restore(description)
 
 
 def test_a_model_of_another_vocabulary_is_refused(params):

@@ -183,12 +183,6 @@ def test_what_is_missing_or_waited_for_is_said(tmp_path, monkeypatch):
         results.line_of(JOBS[0], {}, tmp_path / "runs/grn-doc/sample/seed-0")
 
 
-def test_a_heat_map_has_each_word_of_each_head(attending):
-    rows = [*figures.measured("heat-map", str(attending), "dev", 2)]
-    (length,) = {len(weights) for _, weights in rows}
-    assert len(rows) == 5 * length
-
-
 def test_two_queues_do_not_train_the_same_run(tmp_path):
     inner = Fake()
 

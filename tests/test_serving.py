@@ -294,17 +294,6 @@ def test_under_load_and_at_sigterm_nothing_is_lost(finished, tmp_path):
     assert {"good 200", "cut 0", "bad 400", "huge 413", "many 422"} < row.keys()
 
 
-@pytest.mark.slow
-def test_the_benchmark_loads_both_services(finished, tmp_path):
-    pytest.importorskip("spacy")
-    command = ["--quick", "--workdir", str(finished), "--seconds=0.2"]
-    benchmark.main([*command, "--json", str(tmp_path / "rows")])
-    tables = json.loads((tmp_path / "rows").read_text())
-    for clients in (1, 8, 64):
-        ours, theirs = tables[f"{clients} clients"]
-        assert ours["requests / s"]["median"] > 0 < theirs["requests / s"]["median"]
-
-
 @pytest.fixture
 def browser(finished, tmp_path):
     """The address of a tiny run, and what sends WebDriver's commands to Chromium."""

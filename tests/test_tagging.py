@@ -165,12 +165,6 @@ def test_an_accelerator_compiles_few_shapes():
     assert [*driver.plan([(5, 4)], 64, fills=True)] == [((8, 24), 1, [0])]
 
 
-def test_a_long_text_has_one_number_of_rows_for_each_length(params, sentences):
-    rows = driver.encoded(params, sentences * 100, None)
-    shapes = {x.words.shape for _, x in driver._batches(rows, params.weights, 1)}
-    assert len({length for _, length in shapes}) == len(shapes)
-
-
 def test_an_accelerator_tags_as_a_cpu(params, sentences, labels, monkeypatch):
     monkeypatch.setattr(driver.devices, "platform_of", lambda _: "gpu")
     monkeypatch.setattr(driver, "_TOKENS", {"gpu": 64})
@@ -209,21 +203,3 @@ def test_long_sentences_of_a_quadratic_tagger_are_said_before(
     chain = models.Chain(linear, models.SelfAttention())
     assert params.model.clone(encoder=chain).is_quadratic
     assert not recwarn
-
-
-def test_the_time_to_expect_is_that_of_a_line_and_a_square(monkeypatch, recwarn):
-    """Tokens in thousands take 1 s each, and `rate` s for each of their pairs."""
-    now, rate = 0.0, 0.0
-
-    def tag_first(tokens):
-        nonlocal now
-        size = driver.round_up(tokens, 1)[0] / 1000
-        now += size + rate * size**2
-
-    monkeypatch.setattr(driver.time, "perf_counter", lambda: now)
-    driver._foretell(tag_first, [driver.round_up(9000, 1)[0]])
-    assert not recwarn
-    rate, (size, _) = 0.5, driver.round_up(60_000, 1)
-    expected = 2 * (size / 1000 + rate * (size / 1000) ** 2) / 60
-    with pytest.warns(UserWarning, match=f"60,000 tokens.*least {expected:.1f} min"):
-        driver._foretell(tag_first, [60_000, 60_000])

@@ -90,6 +90,7 @@ def test_compare(files, run, monkeypatch):
         ("score", ["{a}", "--json=x.json", "--report=x.html"], "share x.json"),
         ("compare", ["{run}", "{run}"], "jaxner evaluate --workdir"),
         ("score", ["none.conll"], "none.conll"),
+        ("score", ["{a}", "--report=x.pdf"], ".html"),
     ],
 )
 def test_what_has_no_use_or_is_not_there_is_refused(

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -132,15 +131,3 @@ def test_tags_and_files_without_tokens_have_pages_too():
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
-
-
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"suffix \.html"):
-        pages.check(tmp_path / "report.pdf")
-    with pytest.raises(FileNotFoundError, match="no folder"):
-        pages.check(tmp_path / "none" / "report.html")
-    for module in ("jinja2", "matplotlib"):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, module, None)
-            with pytest.raises(ImportError, match=f"pip install {module}"):
-                pages.check(tmp_path / "report.html")

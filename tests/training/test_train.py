@@ -193,19 +193,6 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
     runs.assert_same_run(tmp_path / "run", whole)
 
 
-@pytest.mark.slow
-def test_killed_and_resumed_equals_uninterrupted(whole, corpus, tmp_path):
-    """Killed about when the best checkpoint is being written, before the latest one."""
-    command = runs.plain_command(corpus, tmp_path / "run", num_epochs=3)
-    process = runs.start(["-m", "jaxner", *command])
-    runs.read_until("epoch   2", process)
-    process.kill()
-    process.communicate()
-    assert not (tmp_path / "run" / "result.json").exists()
-    train.main_run(tiny.plain_config(corpus), tmp_path / "run")
-    runs.assert_same_run(tmp_path / "run", whole)
-
-
 @pytest.mark.parametrize("moment", ["log", "best", "no best"])
 def test_broken_off_between_saves_equals_uninterrupted(
     moment, whole, corpus, tmp_path, monkeypatch
