@@ -360,11 +360,3 @@ def test_the_page_works_by_keyboard_and_by_mouse(browser):
         send(f"/element/{element}/click")
         seen("#words", "Preston")
     assert seen("#detail", "relates to").startswith("Ms.")
-    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    command = "Emulation.setDeviceMetricsOverride"
-    send("/goog/cdp/execute", cmd=command, params=size)
-    script = """return [document.documentElement.scrollWidth,
-        performance.getEntriesByType("resource").map(entry => entry.name)]"""
-    width, fetched = send("/execute/sync", script=script, args=[])
-    assert width <= 400
-    assert all(name.startswith((url, "data:")) for name in fetched)

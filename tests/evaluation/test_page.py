@@ -1,7 +1,6 @@
 """Reports show the counts, load no other files, and escape all text."""
 
 import dataclasses
-import json
 import re
 
 import numpy as np
@@ -88,13 +87,6 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
     scores = scoring.score(labelled.gold, labelled.predicted, scheme="BIOES")
     for figure in (scores.f1, scores.macro.f1, scores.by_type["LOC"].recall):
         assert f"{100 * figure:.2f}" in text
-
-
-def test_json_says_the_same(content, tmp_path):
-    content = report.plain(content)
-    written = pages.write(tmp_path / "report.html", content)
-    assert [file.suffix for file in written] == [".html", ".json"]
-    assert json.loads(written[1].read_text("utf-8")) == content
 
 
 def test_examples_show_gold_beside_predicted(labelled):
