@@ -55,7 +55,6 @@ def test_report_of_a_run(finished, evaluated, tmp_path, decoding):
     for of, count in (("tokens", "tokens"), ("entities", "predicted")):
         assert 0 <= run["calibration"][of]["expected_calibration_error"] <= 1
         assert run["calibration"][of]["count"] == scores[count]
-    assert "Times the same string is an entity in training" in run["groups"]
     text = page.read_text("utf-8")
     assert "Learning curve" in text
     assert ("Decoding: <strong>sampled</strong>" in text) == (decoding == "sampled")
