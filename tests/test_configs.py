@@ -7,7 +7,6 @@
 import functools
 import json
 import re
-import string
 
 import jax
 import pytest
@@ -173,11 +172,7 @@ cross_bilstm:ontonotes5,model=cross batch_size=32 num_epochs=400
   dropout_scope=batch optimizer: name=nadam learning_rate=0.001
   objective: reduction=token
 cross_bilstm:wnut17,model=cross batch_size=32 num_epochs=1600
-  data: vectors=word2vec_twitter_tokens.txt train_words=False lowercase_fallback=False
-  model.representation.words: dim=400 evaluation: rule=strict
-  model.encoder: hidden_dim=100 num_layers=2 cross=True state_dropout=0.35
-  dropout_scope=batch optimizer: name=nadam learning_rate=0.001
-  objective: reduction=token
+  data: vectors=word2vec_twitter_tokens.txt model.representation.words: dim=400
 uanet:conll2003 batch_size=10 num_epochs=100 objective: reduction=sum stages=sum
   data: zero_digits=True standardise_vectors=True
   model.representation.words: initializer=lecun optimizer: name=sgd learning_rate=0.015
@@ -216,11 +211,3 @@ bert:conll2003,model=uanet optimizer.parts.bert: learning_rate=3e-5
 )
 def test_a_system_has_the_papers_settings(line):
     assert_settings(*line.split(maxsplit=1))
-
-
-def test_alphabet_of_li_fu_and_ma():
-    """87 symbols, two of which are padding and the unknown one."""
-    alphabet = configuration.load("cross_bilstm:wnut17").data.alphabet
-    assert len(set(alphabet)) == len(alphabet) == 85
-    assert set(string.ascii_letters + string.digits) < set(alphabet)
-    assert set(string.punctuation) - set(alphabet) == set("_|~^\\<>{}")

@@ -47,15 +47,12 @@ def test_every_config_takes_every_part(name):
     ("argument", "switch"),
     [
         ("ncrfpp:sample,head=crf", "ncrfpp:sample,crf"),
-        ("ncrfpp:sample,head=softmax", "ncrfpp:sample"),
         ("cnn_bilstm_crf:sample,head=softmax", "cnn_bilstm_crf:sample,softmax"),
         ("lan:sample,head=crf", "lan:sample,crf"),
         ("bert:sample,head=crf", "bert:sample,model=crf"),
-        ("lan:sample,crf,encoder=lan", "lan:sample,crf"),
         ("cross_bilstm:sample,head=direction", "cross_bilstm:sample,model=direction"),
         ("uanet:sample,encoder=grn", "uanet:sample,draft=grn"),
         ("parallel_rnn:sample,chars=none", "parallel_rnn:sample,chars=false"),
-        ("parallel_rnn:sample,chars=true", "parallel_rnn:sample"),
         ("grn:sample,encoder=grn,head=crf,chars=cnn", "grn:sample"),
         *((f"cnn_bilstm_crf:{x},encoder=grn", f"grn:{x}") for x in schema.DATASETS),
     ],
@@ -83,16 +80,12 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("num-epochs", "3", 3),
         ("optimizer.learning-rate", "1", 1.0),
         ("optimizer.clip_norm", "None", None),
         ("data.lowercase", "0", False),
         ("data.dir", "~/data", str(Path.home() / "data")),
-        ("data.comments", "~", "~"),
         ("model.representation.chars.width", "(3,5)", (3, 5)),
-        ("model.representation.chars.width", "3,5", (3, 5)),
         ("model.mc_dropout.parts", "('encoder', 'head')", ("encoder", "head")),
-        ("model.representation.chars", "None", None),
     ],
 )
 def test_an_option_is_set(name, text, value):

@@ -10,7 +10,7 @@ import pytest
 
 import jaxner
 from jaxner.answers import mentions
-from jaxner.data import corpora, formats, schemes
+from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from tests import tiny
 from tests.growth import growth
@@ -106,15 +106,12 @@ def test_sentences_and_merged_tokens_are_those_of_the_document(nlp, params):
     assert [(span.start, span.end) for span in doc.ents] == expected
 
 
-def test_pipelines_are_scored_drawn_and_merged_as_with_spacys_own(nlp):
-    (doc, number), (_, zero) = nlp.pipe([(TEXTS[0], 1), ("", 0)], as_tuples=True)
-    assert (number, zero) == (1, 0)
+def test_pipelines_are_scored_and_merged_as_with_spacys_own(nlp):
+    doc = nlp(TEXTS[0])
     gold = {"entities": [(e.start_char, e.end_char, e.label_) for e in doc.ents[1:]]}
     example = spacy.training.Example.from_dict(nlp.make_doc(TEXTS[0]), gold)
     scores = nlp.evaluate([example])
     assert scores["ents_r"] == 1 > scores["ents_p"] > 0
-    assert {*scores["ents_per_type"]} == {e.label_ for e in doc.ents}
-    assert spacy.displacy.render(doc, style="ent").count("<mark") == len(doc.ents)
     copy = spacy.tokens.Doc(nlp.vocab).from_bytes(doc.to_bytes())
     with copy.retokenize() as retokenizer:
         for span in copy.ents:
@@ -190,8 +187,6 @@ def test_presidio_gets_exact_probabilities(params):
     best = max(results, key=lambda r: r.score)
     call = functools.partial(analyzer.analyze, TEXTS[0], "en", entities=["PERSON"])
     assert {r.score for r in call(score_threshold=best.score)} == {best.score}
-    allowed = call(allow_list=[TEXTS[0][best.start : best.end]])
-    assert {(r.start, r.end) for r in results} > {(r.start, r.end) for r in allowed}
     recognizer.context = ["clinic"]
     assert max(r.score for r in call(context=["clinic"])) > best.score
     kinds = {TYPES.get(e.type, e.type) for e in jaxner.entities(params, TEXTS[0])}
@@ -215,18 +210,11 @@ def test_show_draws_entities_in_notebooks_and_terminals(params):
         assert badge in repr(shown)
 
 
-def test_docbin_files_have_a_document_for_each_sentence_without_one(tmp_path):
-    examples = [formats.Example(e.tokens, e.labels) for e in EXAMPLES[:9]]
-    formats.write(tmp_path / "dev.spacy", examples)
-    split = corpora.load(None, "dev", directory=tmp_path)
-    for ours, theirs in zip(split.examples, examples, strict=True):
-        assert ours.tokens == theirs.tokens
-        assert ours.labels == tuple(schemes.convert(theirs.labels, "BIO"))
-    assert [e.document for e in split.examples] == [*range(1, 10)]
-
-
-def test_what_is_no_docbin_is_refused(tmp_path):
-    (tmp_path / "a.spacy").write_bytes(b"no DocBin")
-    with pytest.raises(InputError, match=r"a\.spacy.*DocBin") as error:
-        formats.read(tmp_path / "a.spacy")
-    assert error.value.path == tmp_path / "a.spacy"
+def test_docbins_have_a_document_for_each_sentence_without_one(tmp_path):
+    file = tmp_path / "dev.spacy"
+    formats.write(file, [formats.Example(e.tokens, e.labels) for e in EXAMPLES[:9]])
+    assert [e.document for e in formats.read(file).examples] == [*range(1, 10)]
+    file.write_bytes(b"no DocBin")
+    with pytest.raises(InputError) as error:
+        formats.read(file)
+    assert error.value.path == file

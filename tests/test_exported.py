@@ -74,12 +74,6 @@ def test_it_answers_as_the_tagger(file, params):
     assert [e[:6] for e in answer] == [e[:6] for e in expected]
 
 
-def test_its_card_has_the_form_of_the_hubs(file):
-    text = archive.read(file)[1][CARD].decode()
-    assert text.startswith("---\nlibrary_name: jaxner\n")
-    assert "- exported: 20" in text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in fence.STORED if n != "grn"])
 def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
@@ -254,9 +248,6 @@ def test_damage_is_found(file, tmp_path):
         except DamagedFileError:
             continue
         assert files == archive.read(file)[1]  # dates of the zip, which nobody reads
-    target.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DamagedFileError):
-        archive.read(target)
     with zipfile.ZipFile(target, "w") as zipped:
         zipped.writestr("README.md", b"")
         zipped.writestr("README.md", b"")

@@ -11,9 +11,7 @@ slow"`.
 """
 
 import json
-import random
 
-import jax
 import numpy as np
 import pytest
 
@@ -103,24 +101,6 @@ def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, texts, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))
     answers = fence.answers(tagger, texts, fence.vectors(tagger, texts))
     fence.same(answers, ANSWERS[name])
-
-
-# One of each way to label; `test_product` has padding and batches for all encoders.
-@pytest.mark.parametrize("name", ["grn", *slow("uanet", "seq2seq", "bert")])
-def test_alone_batched_padded_and_shuffled_labels_are_equal(name, texts, tmp_path):
-    tagger = jaxner.load(fence.unpack(name, tmp_path / name))
-    together = jaxner.tag(tagger, texts)
-    assert [jaxner.tag(tagger, tokens) for tokens in texts] == together
-    order = list(range(len(texts)))
-    random.Random(0).shuffle(order)
-    shuffled = jaxner.tag(tagger, [texts[i] for i in order])
-    assert shuffled == [together[i] for i in order]
-    if tagger.vocabulary.reads_documents:
-        return  # `encode` has no separators
-    batch = jaxner.encode(tagger, texts)  # all padded to the longest
-    ids = np.asarray(jax.jit(jaxner.tag)(tagger, batch))
-    for row, labels in zip(ids, together, strict=True):
-        assert tagger.vocabulary.decode(row[: len(labels)].tolist()) == labels
 
 
 # --- Doors ----------------------------------------------------------------------------

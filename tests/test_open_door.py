@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models
 from jaxner.analysis import describe
 from jaxner.data import corpora, vectors
 from jaxner.errors import InputError
-from jaxner.models import pretrained
-from tests.golden import make_encoders
 from tests.models import draws
-from tests.models.test_bert import CASES, write
+from tests.models.test_bert import opened
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
@@ -87,12 +84,6 @@ def test_a_loop_of_your_own_learns(corpus, tmp_path, capsys, monkeypatch):
     assert scores.f1 > 0.3
 
 
-def test_a_description_of_another_library_is_refused():
-    for description in ({"module": "Gone"}, {"module": "GRN", "depth": 3}):
-        with pytest.raises((KeyError, TypeError)):
-            models.restore(description)
-
-
 def test_a_model_of_another_vocabulary_is_refused(params):
     with pytest.raises(ValueError, match="of another vocabulary: Words has num_train"):
         jaxner.Tagger(params.weights, params.model, VOCABULARY)
@@ -119,19 +110,15 @@ def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypa
 
 def test_frozen_vectors_of_an_encoder_are_written_for_each_split(tmp_path):
     pytest.importorskip("tokenizers")
-    case = next(c for c in CASES if c["config"]["model_type"] == "bert")
-    tensors = make_encoders.tensors(case["shapes"])
-    folder = write(tmp_path, case["config"], tensors)
+    model, _, encode = opened("bert", tmp_path)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "rome", "fell"]
-    (folder / "vocab.txt").write_text("\n".join(pieces))
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
     for split in corpora.SPLITS:
         (tmp_path / f"{split}.conll").write_text("Rome B-LOC\nfell O\n\nYes O\n")
-    example("frozen_vectors")(str(folder), str(tmp_path / "out"), str(tmp_path))
+    example("frozen_vectors")(str(tmp_path), str(tmp_path / "out"), str(tmp_path))
     texts = [["Rome", "fell"], ["Yes"]]
     written = vectors.read_contextual(tmp_path / "out/dev.npz", texts)
-    assert written[0].sizes == (1, case["config"]["hidden_size"])
-    model = pretrained.make(pretrained.sizes(folder))
-    weights = {"params": pretrained.read(folder)}
+    assert written[0].sizes == (1, model.hidden_size)
     ids = jnp.array([2, 4, 5, 3])
-    states = model.apply(weights, ids, ids > 0, train=False)
+    states = encode(ids, ids > 0)
     np.testing.assert_allclose(written[0], states[1:3, None], atol=1e-6)

@@ -74,20 +74,16 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
     ("paths", "sources"),
     [
         (["file"], ["file"]),
-        (["folder/../file"], ["file"]),
         (["./link"], ["file"]),
         (["hard"], ["link"]),
         (["fifo"], ["fifo"]),
         (["file", "hard"], []),
-        (["new", "folder/../new"], []),
         (["new", "dangling"], []),
         (["fifo", "fifo"], []),
         (["-", "-"], []),
         (["-", "/dev/stdout"], []),
         (["/dev/zero", "/dev/zero"], []),
         (["new", "new.part"], []),
-        (["new.journal", "new"], []),
-        (["dangling.lock", "dangling"], []),
         (["new"], ["new.part"]),
         (["file"], ["-"]),
     ],
@@ -127,10 +123,6 @@ def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
     (tmp_path / "b").touch()
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1
-    with pytest.raises(FileNotFoundError) as error:
-        outputs.write_text(tmp_path / "no" / "a.json", "{}")
-    place = tmp_path / "no" / "a.json"
-    assert str(error.value) == f"[Errno 2] No such file or directory: '{place}'"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes, and harms, devices")
@@ -328,21 +320,15 @@ def test_only_the_same_work_goes_on(tmp_path):
     "line",
     [
         "check {file} --html={file}",
-        "check {folder} --json={file}",
         "check {file} --html={folder}/x --json={folder}/./x",
-        "score {file} --json={file}",
-        "score {file} --report={folder}/x.html --json={folder}/x.json",
         "score {json} --report={folder}/a.html",
         "compare {file} {file} --json={file}",
         "convert {file} {file}",
         "show {file} --html={file} --workdir={run}",
         "tag --input={file} --output={file} --overwrite --workdir={run}",
         "tag --input={json} --output={folder}/x --rejects={folder}/./x --workdir={run}",
-        "tag --input={json} --output={file}x --rejects={file}x.part --workdir={run}",
         "tag --input={json} --output=- --rejects=/dev/stdout --workdir={run}",
-        "evaluate --workdir={run} --data={file} --output={file}",
         "evaluate --workdir={run} --data={json} --report={folder}/a.html",
-        "evaluate --workdir={run} --output=- --json=-",
         "evaluate --workdir={run} --split=dev --json={dev}",
         "export --workdir={run} --output={folder}/a.json --onnx={folder}/a.onnx",
     ],

@@ -89,10 +89,7 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
     result = Workdir(finished).read_json("result.json")["test"]
     scores = json.loads(json.dumps(evaluated("--workdir", finished)))
     assert {name: scores[name] for name in result} == result
-    out = capsys.readouterr().out
-    assert re.search("^test has tags .* tagger will miss: .*RARE$", out, re.MULTILINE)
-    assert f"accuracy, all tokens: {scores['accuracy']:.2f} of" in out
-    assert f"accuracy, out of vocabulary: {scores['oov_accuracy']:.2f} of" in out
+    assert re.search("tagger will miss: .*RARE", capsys.readouterr().out)
     assert scores["by_type"]["RARE"]["gold"] == 1
     assert scores["by_type"]["RARE"]["correct"] == 0
 

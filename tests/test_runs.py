@@ -251,14 +251,6 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
     assert file.read_bytes() == whole
 
 
-def test_a_link_is_replaced_not_followed(tmp_path):
-    (tmp_path / "file").touch()
-    (tmp_path / "link").symlink_to("file")
-    Workdir(tmp_path).write_json("link", {"a": (1, 2.5, None)})
-    assert not (tmp_path / "file").read_text()
-    assert Workdir(tmp_path).read_json("link") == {"a": [1, 2.5, None]}
-
-
 def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
     with Checkpoints(tmp_path / "latest") as latest:
 

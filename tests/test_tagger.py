@@ -34,9 +34,7 @@ def test_a_run_is_loaded_with_other_options(attending):
     ("changes", "message"),
     [
         ({"encoder.last.keep": "hidden"}, "no section for the option 'encoder.last"),
-        ({"": 1}, "no section for the option ''"),
         ({"encoder.then.keap": "hidden"}, "Unknown option encoder.then.keap; known: "),
-        ({"encoder.keep": "hidden"}, "encoder"),
         ({"encoder.then.keep": "context6"}, "Unknown part 'context6' in keep"),
         ({"encoder.then": "hidden"}, "'encoder.then' is a section"),
         ({"encoder.then.num_heads": 4}, "needs other weights than the run has"),

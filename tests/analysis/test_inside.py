@@ -20,11 +20,6 @@ def attentive():
     return tiny("softmax", encoder=CHAIN)
 
 
-@pytest.fixture(scope="module")
-def related():
-    return tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
-
-
 def intermediates(params, tokens):
     sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(tokens))
     return models.apply_stages(params.model, params.weights, sentence)[1]
@@ -35,8 +30,6 @@ def test_attention_of_a_sentence(attentive, length):
     tokens = WORDS[:length]
     weights = jaxner.attention(attentive, tokens)
     assert weights.shape == (2, length, length)
-    assert isinstance(weights, np.ndarray)
-    assert (weights > 0).all()
     np.testing.assert_allclose(weights.sum(axis=2), 1.0, atol=1e-6)
     expected = intermediates(attentive, tokens)["attention"]
     np.testing.assert_allclose(weights, expected, atol=1e-6)
@@ -44,11 +37,9 @@ def test_attention_of_a_sentence(attentive, length):
         assert weights.std() > 1e-4  # else nothing was compared
 
 
-def test_relations_of_a_sentence(related):
+def test_relations_of_a_sentence():
+    related = tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
     scores = jaxner.relations(related, WORDS)
-    assert scores.shape == (5, 5)
-    assert scores.min() >= 0
-    assert scores.max() <= 1 + 1e-6
     expected = models.relation_scores(intermediates(related, WORDS), jnp.ones(5, bool))
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     assert jaxner.relations(related, []).shape == (0, 0)

@@ -47,15 +47,6 @@ def test_arrays_under_jit_give_what_strings_give(refined):
             assert not np.asarray(getattr(arrays, name)[i][length:]).any()
 
 
-def test_a_run_without_sampling_has_no_mutual_information_without_dropout(finished):
-    changes = {"head.dropout": 0.0, "representation.dropout": 0.0}
-    quiet = jaxner.load(finished, changes)
-    summary = jaxner.uncertainty(quiet, SENTENCES[0], KEY, 3)
-    np.testing.assert_allclose(summary.mutual_information, 0, atol=1e-5)
-    assert (summary.entropy > 0).all()
-    assert (summary.vote_share == 1).all()
-
-
 def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined):
     examples = corpora.load("sample", "dev").examples
     dev = [e.tokens for e in examples if 8 < len(e.tokens) <= 16][:24]

@@ -80,7 +80,7 @@ def test_what_cannot_be_done_is_told(source, monkeypatch, run, arguments, word):
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]
 
 
-def test_no_file_that_is_read_is_replaced(tmp_path, run, capsys, monkeypatch):
+def test_no_file_that_is_read_is_replaced(tmp_path, run, monkeypatch):
     """The texts of brat, also within a folder; standard input is read once."""
     (tmp_path / "b").mkdir()
     for name, text in (("d.txt", "Rome fell"), ("d.ann", "T1\tLOC 0 4\tRome\n")):

@@ -36,8 +36,6 @@ def test_score(files, run):
         assert f"{scores['by_rule'][rule]['f1']:.2f}" in text
     f1 = scores["figures"]["f1"]
     assert f1["low"] <= f1["value"] == scores["f1"] <= f1["high"]
-    assert "partial match F1" in text
-    assert "chunk recall B" in text
 
 
 def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
@@ -59,7 +57,6 @@ def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
     status, text = run("score", path)
     assert status == 1
     assert f"{path}:1" in text
-    assert "--tags" in text
 
 
 def test_compare(files, run, monkeypatch):
@@ -69,7 +66,6 @@ def test_compare(files, run, monkeypatch):
     _, text = run("compare", *paths, "--rounds", 200, "--all", "--json", out)
     assert "…" not in text  # tables are whole in a pipe
     assert "partial match precision" in text
-    assert "conlleval rule; ill-formed labels: 0 and" in text
     f1 = json.loads(out.read_text())["figures"]["f1"]
     assert f1["first"] == 1.0
     assert f1["bootstrap"] <= 0.005
@@ -90,6 +86,7 @@ def test_compare(files, run, monkeypatch):
         ("score", ["{a}", "--json=x.json", "--report=x.html"], "share x.json"),
         ("compare", ["{run}", "{run}"], "jaxner evaluate --workdir"),
         ("score", ["none.conll"], "none.conll"),
+        ("score", ["{a}", "--report=x.pdf"], ".html"),
     ],
 )
 def test_what_has_no_use_or_is_not_there_is_refused(

@@ -4,7 +4,7 @@ import json
 import re
 
 from jaxner.evaluation import predictions, scoring
-from jaxner.evaluation.card import _papers, card
+from jaxner.evaluation.card import card
 from jaxner.runs import Workdir
 
 
@@ -36,14 +36,3 @@ def test_a_finished_run_has_a_card(finished):
     assert "| PER | " in text
     assert "Chen et al., GRN" in text
     assert "## Calibration" not in text
-
-
-def test_papers_of_all_parts_are_cited():
-    encoder = {"first": {"name": "idcnn"}, "then": {"name": "attention"}}
-    cited = _papers({"encoder": encoder, "refinement": {"num_heads": 5}})
-    assert len(cited) == 3
-    for paper in ("Uncertainty-Aware", "Why Attention?", "Iterated Dilated"):
-        assert any(paper in line for line in cited)
-    plain = {"encoder": {"name": "bilstm", "num_units": 1}, "refinement": None}
-    assert _papers(plain) == []
-    assert len(_papers({"encoder": {"name": "bilstm", "num_units": 16}})) == 1

@@ -135,11 +135,6 @@ def test_groups_by_training():
         assert (row["correct"], row["predicted"], row["gold"]) == expected
 
 
-def test_rules_without_lengths_have_no_pairs():
-    with pytest.raises(ValueError, match="take one of conlleval, strict"):
-        errors.pairs(GOLD, FOUND, "ncrfpp")
-
-
 def test_chunk_recall_by_hand():
     gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
     # Types do not matter, prefixes do.

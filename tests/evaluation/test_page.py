@@ -1,9 +1,7 @@
 """Reports show the counts, load no other files, and escape all text."""
 
 import dataclasses
-import json
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -91,13 +89,6 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
         assert f"{100 * figure:.2f}" in text
 
 
-def test_json_says_the_same(content, tmp_path):
-    content = report.plain(content)
-    written = pages.write(tmp_path / "report.html", content)
-    assert [file.suffix for file in written] == [".html", ".json"]
-    assert json.loads(written[1].read_text("utf-8")) == content
-
-
 def test_examples_show_gold_beside_predicted(labelled):
     run = describe(labelled, rounds=2)
     for kind, examples in run["examples"].items():
@@ -132,15 +123,3 @@ def test_tags_and_files_without_tokens_have_pages_too():
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
-
-
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"suffix \.html"):
-        pages.check(tmp_path / "report.pdf")
-    with pytest.raises(FileNotFoundError, match="no folder"):
-        pages.check(tmp_path / "none" / "report.html")
-    for module in ("jinja2", "matplotlib"):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, module, None)
-            with pytest.raises(ImportError, match=f"pip install {module}"):
-                pages.check(tmp_path / "report.html")

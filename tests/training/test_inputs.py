@@ -10,7 +10,6 @@ import pytest
 
 import jaxner
 import train
-from jaxner import tagging
 from jaxner.data import vectors as token_vectors
 from jaxner.errors import InputError
 from jaxner.models import pretrained
@@ -92,22 +91,6 @@ def vector_run(short, vectors, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "vectors"
     train.main_run(vector_config(short, vectors), folder)
     return folder
-
-
-@pytest.mark.slow
-def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
-    params = jaxner.load(vector_run)
-    text = sentences(short, "test")
-    rows = [np.load(vectors / "test.npz")[str(i)] for i in range(len(text))]
-    labels = jaxner.tag(params, text, vectors=rows)
-    options = vector_config(short, vectors).data.to_dict()
-    split = training_corpus.load_split(options, "test")
-    assert tagging.label_split(params, split)[1] == labels
-    assert jaxner.tag(params, text[0], vectors=rows[0]) == labels[0]
-    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, text, vectors=rows))
-    assert params.vocabulary.decode(ids[1, : len(text[1])].tolist()) == labels[1]
-    shares = params.weights["params"]["representation"]["vectors"]["shares"]
-    assert np.asarray(shares).any()  # they are trained
 
 
 def test_files_are_scored_and_old_types_are_kept_by_vectors(

@@ -7,8 +7,6 @@ import time
 import pytest
 from rich.console import Console
 
-from jaxner.evaluation import report
-from jaxner.evaluation.scoring import score
 from jaxner.training import monitor
 
 
@@ -16,18 +14,6 @@ def console(terminal):
     return Console(
         file=io.StringIO(), force_terminal=terminal, width=80, highlight=False
     )
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_wait_moves_on_a_terminal_and_is_a_line_in_a_log(terminal):
-    shown = console(terminal)
-    with monitor.waiting(shown, "Reading the data"):
-        time.sleep(0.3)
-        first = shown.file.getvalue()
-        time.sleep(0.3)  # this thread does nothing
-        assert (len(shown.file.getvalue()) > len(first)) is terminal
-    assert "Reading the data" in first
-    assert terminal or shown.file.getvalue() == "Reading the data …\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -58,18 +44,3 @@ def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, res
         show.advance(1, [1000.0 if resumed else 2.0], 1)
         with pytest.raises(FloatingPointError, match="another --workdir"):
             show.advance(1, [(1000.0 if resumed else 2.0) + 2 * loss], 2)
-
-
-def test_the_line_of_an_epoch_fits_80_columns():
-    shown = console(False)
-    wide = [["B-PER", "I-PER"]] * 70
-    scores = score(wide, [["I-PER", "I-LOC"]] * 70)
-    metrics = {"epoch": 120, "loss": 123.45678, "seconds": 1234.6, "step": 7}
-    with monitor.Monitor(shown, 4, 120) as show:
-        for _ in range(2):
-            show.report(metrics, report.short_line(scores), is_best=True)
-    line, legend, repeat = shown.file.getvalue().splitlines()
-    assert line == repeat
-    assert legend.startswith("*")
-    assert len(line) <= 80
-    assert "140 ill-formed  *" in line

@@ -1,6 +1,5 @@
 """Restarts, in turn or in one program, give the same runs as each alone."""
 
-import dataclasses
 import signal
 
 import jax
@@ -8,8 +7,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import tagger
-from jaxner.checkpoints import Checkpoints
 from jaxner.data import schemes
 from jaxner.runs import Workdir
 from jaxner.training import seeds, train
@@ -76,17 +73,6 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys)
 
 
 @pytest.mark.slow
-def test_each_seed_has_its_patience(corpus, tmp_path):
-    config = config_of(corpus, restarts="together", num_epochs=9, patience=1)
-    config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
-    result = train.main_run(config, tmp_path / "run")
-    assert [run["best_epoch"] for run in result["seeds"].values()] == [1, 1]
-    assert len(runs.losses(tmp_path / "run" / "seed-3")) == 2
-    with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
-        assert [p["epoch"] for p in latest.progress()["seeds"]] == [2, 2]
-
-
-@pytest.mark.slow
 def test_restarts_with_frozen_weights_of_their_own_resume(
     corpus, tmp_path, monkeypatch
 ):
@@ -131,11 +117,3 @@ def test_an_ensemble_averages_the_marginals_of_its_members(together, corpus):
     assert [decode(r[: len(x)]) for r, x in zip(ids, expected, strict=True)] == expected
     for row_labels in jaxner.tag(pair, dev, constrained=True):
         assert not schemes.violations(row_labels, "BIOES")
-
-
-def test_an_ensemble_of_other_taggers_is_refused(together):
-    member = jaxner.load(together[0], seed=3)
-    leaner = dataclasses.replace(member.model, remat=True)
-    lean = dataclasses.replace(member, model=leaner)
-    with pytest.raises(ValueError, match="same model"):
-        tagger.ensemble([member, lean])

@@ -18,7 +18,7 @@ from jaxner.data import corpora
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
-from jaxner.training import cluster, environment, train
+from jaxner.training import environment, train
 from tests import tiny
 from tests.training import runs
 
@@ -51,7 +51,7 @@ def test_the_commits_of_a_resumed_run_are_kept(tmp_path):
         assert environment.continued(folder, record) == {"commits": kept}
 
 
-def test_run_folder(finished, corpus):
+def test_run_folder(finished, corpus, params):
     folder = Workdir(finished)
     assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 32
     record = folder.read_json("environment.json")
@@ -71,19 +71,13 @@ def test_run_folder(finished, corpus):
     assert result["dev"]["f1"] == pytest.approx(max(f1))
     assert result["test"]["rule"] == "conlleval"
     test = corpora.load(None, "test", directory=corpus)
-    assert result["test"]["gold"] == test.sizes()[2]
-    assert not list(folder.path.rglob("*.tmp"))
-
-
-def test_predictions_are_kept_as_the_tagger_gave_them(finished, corpus, params):
-    folder = Workdir(finished)
-    split = corpora.load(None, "test", directory=corpus)
     gold, predicted = predictions.read(folder.predictions("test"))
-    assert list(gold) == [e.labels for e in split.to_scheme("BIOES")]
-    tokens = [list(example.tokens) for example in split.examples]
+    assert list(gold) == [e.labels for e in test.to_scheme("BIOES")]
+    tokens = [list(example.tokens) for example in test.examples]
     assert [list(labels) for labels in predicted] == jaxner.tag(params, tokens)
     f1 = 100 * scoring.score(gold, predicted).f1
-    assert f1 == pytest.approx(folder.read_json("result.json")["test"]["f1"])
+    assert f1 == pytest.approx(result["test"]["f1"])
+    assert not list(folder.path.rglob("*.tmp"))
 
 
 def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
@@ -101,12 +95,7 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     config.seed = 1
     result = train.main_run(config, tmp_path / "run", "my_config")
     told = capsys.readouterr().out
-    for part in (
-        *("my_config, seed 1", "rate 0.06", str(tmp_path / "run")),
-        *("12 batches of 4", "1 shape to compile", "only dev", "train lacks", "DRAGON"),
-        *("42 vectors", "1 malformed row and 1 repeated word", "broken"),
-        f"Best: epoch {result['best_epoch']},",
-    ):
+    for part in ("my_config", str(tmp_path / "run"), "DRAGON", "42 vectors", "broken"):
         assert part in told
     assert "test" not in result
     (metrics,) = Workdir(tmp_path / "run").metrics()
@@ -190,19 +179,6 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
                 assert latest.step == step
     assert not (tmp_path / "run" / "result.json").exists()
     train.main_run(config, tmp_path / "run")
-    runs.assert_same_run(tmp_path / "run", whole)
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_equals_uninterrupted(whole, corpus, tmp_path):
-    """Killed about when the best checkpoint is being written, before the latest one."""
-    command = runs.plain_command(corpus, tmp_path / "run", num_epochs=3)
-    process = runs.start(["-m", "jaxner", *command])
-    runs.read_until("epoch   2", process)
-    process.kill()
-    process.communicate()
-    assert not (tmp_path / "run" / "result.json").exists()
-    train.main_run(tiny.plain_config(corpus), tmp_path / "run")
     runs.assert_same_run(tmp_path / "run", whole)
 
 
@@ -359,15 +335,6 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     best = max(folder.metrics(), key=lambda each: each["dev_f1"])
     assert result["best_epoch"] == best["epoch"]
     assert result["dev"]["f1"] == best["dev_f1"]
-    # The same predictions by both rules.
-    labels = predictions.read(folder.predictions("dev"))
-    for rule, figure in (
-        ("strict", result["dev"]["f1"]),
-        ("conlleval", result["dev"]["by_conlleval"]),
-    ):
-        expected = scoring.score(*labels, rule=rule, scheme="BIOES").f1
-        assert figure == pytest.approx(100 * expected, abs=1e-9)
-    assert result["dev"]["rule"] == "strict"
     assert result["dev"]["f1"] != result["dev"]["by_conlleval"]
     # What scores the run later goes by the same rule, if it is not told.
     strict = evaluated("--workdir", tmp_path / "run", "--split=dev")
@@ -388,11 +355,3 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     assert (end.value.code, told.count("\n")) == (1, 1)
     assert "learning_rate" in told
     assert not (tmp_path / "run" / "result.json").exists()
-
-
-def test_what_makes_a_gpu_deterministic_is_set_once(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", f"--xla_one=1 {cluster.DETERMINISTIC[0]}")
-    cluster.make_deterministic()
-    cluster.make_deterministic()
-    options = os.environ["XLA_FLAGS"].split()
-    assert options == ["--xla_one=1", *cluster.DETERMINISTIC]

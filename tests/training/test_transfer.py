@@ -207,13 +207,6 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     train.main_run(second, tmp_path / "lost")
 
 
-def test_types_that_are_spelt_otherwise_are_told(corpus):
-    old, _ = jaxner.build_vocabulary([["Rome"]], ["person"], scheme="BIOES")
-    options, lines = tiny.config(corpus).data.to_dict(), []
-    train.corpora.load_data(options, word_dim=8, log=lines.append, old=old)
-    assert any("if some mean the same" in line for line in lines)
-
-
 def test_old_and_new_labels_are_those_of_both_vocabularies():
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC", "PER"], scheme="BIO")
     old, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], scheme="BIO")
