@@ -190,7 +190,6 @@ def _quiet() -> Iterator[None]:
 
 # --- From a signature to options ------------------------------------------------------
 
-_OTHER_SPELLINGS = {"--tokenizer": ("--tokeniser",)}
 _MANY = inspect.Parameter.VAR_POSITIONAL
 _SHORT = {"split_sentences": "sentences"}
 _COMMON = {
@@ -340,5 +339,4 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
         options["nargs"] = "*" if default == [] else None if is_needed else "?"
         parser.add_argument(name, **options)
     else:
-        flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
-        parser.add_argument(*flags, dest=name, required=is_needed, **options)
+        parser.add_argument(flag, dest=name, required=is_needed, **options)

@@ -47,7 +47,7 @@ def parsed(line):
         ("evaluate --workdir=a --no-constrained", {"constrained": False}),
         ("evaluate --workdir=a --model=b --model c", {"model": ["b", "c"]}),
         ("evaluate --workdir=a --format=a-b_c=d", {"format": "a-b_c=d"}),
-        ("show --workdir=a --tokeniser=whitespace", {"tokenizer": "whitespace"}),
+        ("show --workdir=a --tokenizer=whitespace", {"tokenizer": "whitespace"}),
         ("train --config.a-b=c-d", {"config.a-b": "c-d"}),
         ("train --config.dtype --config=a", {"config.dtype": "true", "config": "a"}),
         ("train --config.num_epochs 3", {"config.num_epochs": "3"}),

@@ -112,7 +112,7 @@ def test_raw_text_keeps_its_offsets(params):
     assert all(e.start_char == flat[e.start].start for e in entities)
     whole = jaxner.entities(params, TEXT, split_sentences=False)
     together = [[(token.start, token.end) for token in flat]]
-    assert whole == jaxner.entities(params, TEXT, tokeniser=lambda _: together)
+    assert whole == jaxner.entities(params, TEXT, tokenizer=lambda _: together)
 
 
 @settings(max_examples=12, suppress_health_check=[*HealthCheck])
@@ -200,10 +200,9 @@ def test_wrong_options_are_refused(params, pair):
         jaxner.entities(tagger, "Rome fell")
     refused = [
         (ValueError, "Rome", {"n_best": 2, "decoding": "max_marginal"}),
-        (ValueError, "Rome", {"tokeniser": lambda text: ["Milan"]}),
-        (TypeError, "Rome", {"tokenizer": "words", "tokeniser": "words"}),
+        (ValueError, "Rome", {"tokenizer": lambda text: ["Milan"]}),
         (TypeError, "Rome", {"documents": [0]}),
-        (TypeError, ["Rome"], {"tokeniser": str.split}),
+        (TypeError, ["Rome"], {"tokenizer": str.split}),
         (TypeError, ["Rome", 3], {"raw": True}),
     ]
     for kind, text, options in refused:
