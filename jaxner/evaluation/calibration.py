@@ -171,47 +171,6 @@ def match(
     return np.array(came_true, bool)
 
 
-class Detection(NamedTuple):
-    """How well an uncertainty separates wrong from right tokens; nan where undefined.
-
-    `auroc`, the area under the ROC curve, is the probability that a wrong token is more
-    uncertain than a right one, ties counting half. The means have the input's unit.
-    """
-
-    wrong: int
-    right: int
-    mean_wrong: float
-    mean_right: float
-    auroc: float
-
-    @property
-    def ratio(self) -> float:
-        """Mean uncertainty of wrong tokens over that of right tokens."""
-        return self.mean_wrong / self.mean_right if self.mean_right else np.nan
-
-
-def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
-    """Returns how well uncertainty detects wrong tokens, `[N]` each.
-
-    Example:
-        >>> quality = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
-        >>> round(quality.ratio, 2), quality.auroc
-        (6.0, 1.0)
-    """
-    num_wrong, num_right = int(wrong.sum()), int((~wrong).sum())
-    means = [
-        float(np.mean(uncertainty[x])) if x.any() else np.nan for x in (wrong, ~wrong)
-    ]
-    auroc = np.nan
-    if num_wrong and num_right:
-        # Imported here, because SciPy's statistics take a second to import.
-        from scipy import stats
-
-        above = stats.mannwhitneyu(uncertainty[wrong], uncertainty[~wrong]).statistic
-        auroc = float(above / (num_wrong * num_right))
-    return Detection(num_wrong, num_right, means[0], means[1], auroc)
-
-
 def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:
     chances = np.asarray(probabilities, float).ravel()
     came_true = np.asarray(correct, bool).ravel()
