@@ -1,4 +1,4 @@
-"""Calibration of probabilities, thresholds, and detection of errors by uncertainty.
+"""Calibration of probabilities, and thresholds.
 
 A prediction is a probability and whether it was correct. For a token: whether its
 predicted label is the gold label; for an entity: whether it is a gold entity.

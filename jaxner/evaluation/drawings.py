@@ -23,11 +23,9 @@ _INK = "#010203"
 _FAINT = "#040506"
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
 
-Lines = Mapping[str, Sequence[Sequence[Any]]]
-
 
 def curves(
-    lines: Lines,
+    lines: Mapping[str, Sequence[Sequence[Any]]],
     across: str,
     up: str,
     *,
@@ -44,18 +42,14 @@ def curves(
     def plot(figure: Any, axis: Any) -> None:
         if diagonal:
             axis.plot([0, 1], [0, 1], color=_FAINT, linestyle="--", linewidth=1)
-        _curves(axis, lines, across, up)
+        for name, points in lines.items():
+            shape = "o" if len(points) < 40 else None
+            style: Any = {"label": _clipped(name, 30), "marker": shape, "markersize": 3}
+            axis.plot(*_columns(points), **style)
+        _label(axis, across, up, legend=len(lines) > 1)
         axis.plot(*_columns(stars), "*", color=_INK, markersize=11)
 
     return _drawn(plot)
-
-
-def _curves(axis: Any, lines: Lines, across: str, up: str) -> None:
-    for name, points in lines.items():
-        shape = "o" if len(points) < 40 else None
-        style: Any = {"label": _clipped(name, 30), "marker": shape, "markersize": 3}
-        axis.plot(*_columns(points), **style)
-    _label(axis, across, up, legend=len(lines) > 1)
 
 
 def _columns(points: Sequence[Sequence[Any]]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Errors of entities by kind, scores of groups of entities, and changed tokens.
+"""Errors of entities by kind, and scores of groups of entities.
 
 Gold and predicted spans of a sentence are paired: first those with equal boundaries,
 then overlaps with equal types, then other overlaps, each from left to right. A pair

@@ -1,4 +1,4 @@
-"""Pairs of spans, kinds of errors, groups and tokens: by hand, and slowly."""
+"""Pairs of spans, kinds of errors and groups: by hand, and slowly."""
 
 import pytest
 from hypothesis import given
