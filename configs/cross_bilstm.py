@@ -24,10 +24,10 @@ After the colon: the data set, and
                       summed (Chiu and Nichols, 2016)
 
 For the paper's table of chunk recalls by parts of the attention model (OntoNotes 5
-dev), evaluate with `hidden`, `context` (all heads) or `context1` … `context5`:
+dev), see `python -m reproduce figures chunk-recall --workdir RUN`. `evaluate` scores a
+part alone, such as `hidden`, `context` (all heads) or `context1` … `context5`:
 
-    python evaluate.py --workdir RUN --split dev --chunks \
-        --model encoder.then.keep=hidden
+    python evaluate.py --workdir RUN --split dev --model encoder.then.keep=hidden
 """
 
 import string

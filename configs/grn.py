@@ -18,9 +18,9 @@ After the colon: the data set, and
     relation=attention        GAttN, eq. 7
     elmo                      GRN*, with ELMo vectors of each token
 
-`elmo` needs precomputed files, one for each split (`elmo/train.hdf5`, … in the data
-folder, or --config.data.contextual=…/{split}.hdf5; also .npz or .safetensors). The
-paper does not say which layer it uses; we use a learned mix.
+`elmo` needs precomputed files, one for each split (`elmo/train.npz`, … in the data
+folder, or --config.data.contextual=…/{split}.npz; also .safetensors). The paper does
+not say which layer it uses; we use a learned mix.
 """
 
 from jaxner import configuration, families
@@ -35,7 +35,7 @@ def get_config(config, arg):
     """Sets the options."""
     families.chen(config)
     if arg.elmo:
-        config.data.contextual = "elmo/{split}.hdf5"
+        config.data.contextual = "elmo/{split}.npz"
         config.model.representation.vectors = {"layer": "mix"}
     layers = {"context": arg.context, "relation": arg.relation}
     config.model.encoder = {"name": "grn", "hidden_dim": 400, **layers}

@@ -14,7 +14,7 @@ with warm-up for the refinement, gradients clipped jointly (metrics.jsonl has bo
 norms; --config.optimizer.clip=parts clips them separately, which is not in the paper).
 Losses are sums over a batch of ten sentences. Where paper and authors' code differ, the
 values are the code's with the flags of its README (Γ .45, 7 heads of 160). Choose Γ and
-M after training, with `jaxner sweep`.
+M after training, with `python -m reproduce figures sweep`.
 
 Differences from the code: the vocabulary, and the deviation by which vectors are
 divided, come from training, not from dev and test; there is no class for padding and no

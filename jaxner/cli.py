@@ -32,8 +32,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "scores a trained tagger"),
     "tag": ("tagging", "tags a file of any size"),
     "show": ("tagging", "shows text with its entities"),
-    "calibrate": ("uncertainty", "calibrates a run's probabilities"),
-    "sweep": ("uncertainty", "measures what a tagger's uncertainty options do"),
+    "calibrate": ("calibration", "calibrates a run's probabilities"),
     "export": ("export", "writes a tagger to one file, or as ONNX"),
     "serve": ("serving", "serves a tagger, and a page to try it"),
     "select": ("tagging", "chooses sentences worth annotating"),
@@ -190,7 +189,6 @@ def _quiet() -> Iterator[None]:
 
 # --- From a signature to options ------------------------------------------------------
 
-_OTHER_SPELLINGS = {"--tokenizer": ("--tokeniser",)}
 _MANY = inspect.Parameter.VAR_POSITIONAL
 _SHORT = {"split_sentences": "sentences"}
 _COMMON = {
@@ -340,5 +338,4 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
         options["nargs"] = "*" if default == [] else None if is_needed else "?"
         parser.add_argument(name, **options)
     else:
-        flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
-        parser.add_argument(*flags, dest=name, required=is_needed, **options)
+        parser.add_argument(flag, dest=name, required=is_needed, **options)

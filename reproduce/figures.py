@@ -3,11 +3,12 @@
 sentence-length, mention-length   F1 by length (UANet, Figure 3; Li et al.)
 changes                           what a refinement corrects and breaks (UANet, Table 1)
 tokens                            draft, refinement, uncertainty (nats; UANet, Table 7)
+sweep                             F1 over Γ and M, in percent (UANet, Figure 4)
 chunk-recall                      parts of an attention encoder, each alone (Li et al.)
 heat-map                          relations (GRN, Figure 4) or attention of a sentence
 
-Prints what the library's functions return, then the published values. `evaluate
---report` draws them; speed is in `python -m benchmarks.deviceless --orders`.
+Prints the measured values of the run, then the published ones. `evaluate --report`
+draws lengths and heat maps; speed is in `python -m benchmarks.deviceless --orders`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ import argparse
 import dataclasses
 import itertools
 import tomllib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jaxner
-from jaxner.analysis import inside, refinement
+from jaxner import tagging
+from jaxner.analysis import inside
+from jaxner.data import schemes
+from jaxner.data.corpora import Split
+from jaxner.errors import InputError
 from jaxner.evaluation import errors, predictions
 from jaxner.runs import Workdir
 from jaxner.training import corpus
+from reproduce import refinement
 from reproduce.plan import HERE
 
 
@@ -42,11 +49,14 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Iterabl
         data = dataclasses.replace(data, examples=data.examples[number - 1 : number])
     if name == "heat-map":
         words = list(data.examples[0].tokens)
-        show = jaxner.attention if inside.is_attentive(tagger) else jaxner.relations
-        rows = show(tagger, words).astype("f8").round(3).reshape(-1, len(words))
+        attention = inside.maps(tagger, words).get("attention")
+        rows = jaxner.relations(tagger, words) if attention is None else attention
+        rows = rows.astype("f8").round(3).reshape(-1, len(words))
         return zip(itertools.cycle(words), rows.tolist())  # one head after another
     if name == "chunk-recall":
-        return inside.chunk_recalls(tagger, data).items()
+        return chunk_recalls(workdir, data)
+    if name == "sweep":
+        return refinement.sweep(tagger, data)
     drafts = refinement.drafts(tagger, data)
     if name == "tokens":
         tokens = [" ".join(example.tokens) for example in data.examples]
@@ -54,6 +64,28 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Iterabl
         return zip(tokens, *sides, strict=True)
     changes = {x: drafts.changes(getattr(drafts, x)) for x in ("refined", "final")}
     return [*changes.items(), ("detection", drafts.detection)]
+
+
+def chunk_recalls(workdir: str, split: Split) -> Iterator[tuple[str, Any]]:
+    """Yields the recall of each chunk label, with each part of the attention alone.
+
+    All other parts are zero vectors; no part is trained again. The whole tagger is
+    first. The recall is the share of tokens with a gold B (I, E, S, O) whose predicted
+    label has the same prefix, from 0 to 1.
+    """
+    encoder: Any = jaxner.load(workdir).model.encoder
+    if not (heads := getattr(getattr(encoder, "then", None), "num_heads", 0)):
+        raise InputError(
+            "has no attention; use a run of configs/cross_bilstm.py", workdir
+        )
+    contexts = (f"context{i + 1}" for i in range(heads))
+    for part in ("all", "hidden", "context", *contexts):
+        changes = {} if part == "all" else {"encoder.then.keep": part}
+        sides = tagging.label_split(jaxner.load(workdir, changes), split)
+        gold, predicted = ([schemes.parse(x)[0] for y in z for x in y] for z in sides)
+        whole, pairs = Counter(gold), zip(gold, predicted, strict=True)
+        right = Counter(x for x, y in pairs if x == y)
+        yield part, {x: right[x] / whole[x] for x in "OSUBIEL" if whole[x]}
 
 
 def main(argv: list[str]) -> None:

@@ -153,7 +153,7 @@ grn:conll2003 batch_size=10 num_epochs=200 data: vectors=glove.6B.100d.txt
   lowercase=True min_count=3 scheme=BIOES objective: reduction=sentence
   optimizer: name=sgd learning_rate=0.02 momentum=0.9 decay=0.02 clip_norm=5.0
   model.encoder: hidden_dim=400 model.head: dropout=0.5
-grn:conll2003,elmo data: contextual=elmo/{split}.hdf5
+grn:conll2003,elmo data: contextual=elmo/{split}.npz
   model.representation.vectors: layer=mix
 cnn_bilstm_crf:conll2003 model.encoder: hidden_dim=200 forget_bias=2.0
 parallel_rnn:conll2003 model.encoder: num_units=16 hidden_dim=32 pool=concat

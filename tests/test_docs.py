@@ -30,7 +30,6 @@ MODULES = [
     *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
 ]
 EXPERIMENTS = ("jaxner.analysis.", "jaxner.answers.temperature", "jaxner.examples")
-EXPERIMENTS += ("jaxner.training.probing",)
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 
@@ -115,7 +114,7 @@ def test_the_readme_begins_with_training_and_has_the_command_of_the_tests():
     assert ["-m pytest" in text for text in rest].count(True) == 1
 
 
-@pytest.mark.parametrize("page", [*pages_with("python", "probing", "n_best", "train(")])
+@pytest.mark.parametrize("page", [*pages_with("python", "probes", "n_best", "train(")])
 def test_python_blocks(page, with_runs):
     namespace = {}
     blocks = [b.text for b in blocks_of(page) if b.language == "python" and not b.title]
@@ -165,8 +164,6 @@ if arguments[0] == "train.py":
     arguments += ["--config.num_epochs=1", "--config.data.num_shapes=1"]
     if name.startswith(("grn.py", "idcnn.py")):
         arguments += ["--config.model.encoder.hidden_dim=8"]
-if arguments[:3] == ["-m", "jaxner", "sweep"]:
-    arguments += ["--samples=2"]
 os.execv({python!r}, [{python!r}, *arguments])
 """
 

@@ -97,7 +97,6 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--split=dev --chunks", "--chunks"),
         ("--split=dev --rule=strict", "--rule"),
         ("--split=dev --label_column=5", r"dev\.conllu:\d+: "),
         ("--data={}/nowhere.conllu", r"No file .*nowhere\.conllu; beside it: xx_ti"),

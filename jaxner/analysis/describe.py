@@ -1,7 +1,7 @@
 """Scores and reports of trained taggers, and labels that they consider improbable.
 
 `evaluation.report` describes labels. This module adds a tagger's probabilities, its
-run, and, if the model has them, the papers' pictures, by `inside` and `refinement`.
+run, and heat maps of encoders that have them, by `inside`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ import jax
 import numpy as np
 
 from jaxner import __version__, tagging
-from jaxner.analysis import inside, refinement
+from jaxner.analysis import inside
 from jaxner.answers import entities, probabilities
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
-from jaxner.evaluation import errors, guarantees, page, report, stats
-from jaxner.evaluation.report import Prediction, Table, Value
+from jaxner.evaluation import guarantees, page, report, stats
+from jaxner.evaluation.report import Prediction, Value
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
 
 _EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
-_TRACED = 2  # number of sentences traced token by token
 _MAPS = 6  # maximum number of attention heads in heat maps
 
 
@@ -96,39 +95,11 @@ def describe(
             "(--restart SEED) shows what is inside."
         )
     elif params.vocabulary.scheme != TAGS:
-        run |= _inside(params, split, prediction)
-        if decoding != "viterbi":
-            run["inside_note"] = "The labels of this part are those by Viterbi."
+        run["pictures"] = _maps(params, split)
     return report.plain(run), prediction
 
 
 # --- The inside of a model ------------------------------------------------------------
-
-
-def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
-    """Returns pictures and tables of the model's inside."""
-    pictures, tables = _maps(params, split), []
-    if params.model.refinement is not None:
-        swept = refinement.sweep(params, split, samples=[1, 2, 4, 8])
-        for lines, across in refinement.panels(swept):
-            title = f"{swept.figure.upper()} over the {across.split(' (')[0]}"
-            note = "Gui et al. (2020), Figure 4."
-            picture: Value = {"kind": "curves", "title": title, "note": note}
-            picture["lines"] = {name: lines[name] for name in ("draft", "mixed by Γ")}
-            pictures.append(picture | {"across": across, "up": f"{swept.figure} (%)"})
-    if refinement.has_drafts(params):
-        tables += _drafts(prediction, refinement.drafts(params, split))
-    if inside.is_attentive(params):
-        parts = inside.chunk_recalls(params, split)
-        labels = list(parts[inside.WHOLE])
-        rows = [
-            [part, *(100 * (recalls[x] or 0.0) for x in labels)]
-            for part, recalls in parts.items()
-        ]
-        title = "Chunk recall with one part of the attention"
-        note = "All other parts are zeroed; percent. Li et al. (2020)."
-        tables.append(Table(["part kept", *labels], rows, note, title))
-    return {"pictures": pictures, "tables": tables}
 
 
 def _maps(params: Tagger, split: Split) -> list[Value]:
@@ -149,28 +120,10 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
         if name in maps:
             heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
             heads = {"": maps[name]} if maps[name].ndim == 2 else heads
-            picture: Value = {"kind": "heat maps", "title": title, "label": unit}
+            picture: Value = {"title": title, "label": unit}
             picture |= {"note": f"{about} ({unit}, 0 to 1).", "maps": heads}
             pictures.append(picture | {"rows": words, "columns": words})
     return pictures
-
-
-def _drafts(prediction: Prediction, drafts: refinement.Drafts) -> list[Table]:
-    """Returns what refining changes, and token by token where it changes most."""
-    names = [name.replace("_", ", ") for name in errors.Changes._fields]
-    rows = [["refined everywhere", *drafts.changes(drafts.refined)]]
-    rows.append(["as the tagger does", *drafts.changes(drafts.final)])
-    note = "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), Table 1."
-    tables = [Table(["", *names], rows, note, "What refining changes")]
-    columns = ["token", "gold", "draft", "uncertainty (nats)", "refined", "final"]
-    sides = drafts.draft, drafts.entropy, drafts.refined, drafts.final
-    moved = [sum(map(str.__ne__, *x)) for x in zip(drafts.draft, sides[3], strict=True)]
-    for i in sorted(range(len(moved)), key=lambda i: -moved[i])[:_TRACED]:
-        cells = prediction.words[i], prediction.gold[i], *(side[i] for side in sides)
-        title = f"Token by token, sentence {i + 1}"
-        note = "Gui et al. (2020), Table 7."
-        tables.append(Table(columns, [*zip(*cells, strict=True)], note, title))
-    return tables
 
 
 # --- Reports of runs ------------------------------------------------------------------

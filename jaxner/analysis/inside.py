@@ -1,12 +1,11 @@
-"""The inside of encoders: relations, attention weights, and their parts.
+"""The inside of encoders: relations and attention weights.
 
 Sources: Chen et al. (2019), Figure 4, for relations; Li, Fu and Ma (2020), the
-attention heat maps and the section "Entity-Chunking". No part is retrained.
+attention heat maps.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,15 +15,9 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxner import models, tagging
-from jaxner.data.corpora import Split
 from jaxner.errors import InputError
-from jaxner.evaluation import stats
-from jaxner.models import Chain, SelfAttention
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
-
-WHOLE = "all"
-"""Name of the unchanged tagger: H and all contexts, HC^all."""
 
 
 def relations(
@@ -91,36 +84,3 @@ def compute_maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
         mask = jnp.asarray(sentence.mask)
         arrays["relations"] = models.relation_scores(out, mask)
     return arrays
-
-
-def is_attentive(params: Tagger) -> bool:
-    """Returns whether a tagger's encoder ends in attention."""
-    return isinstance(_last(params.model.encoder), SelfAttention)
-
-
-def _last(encoder: Any) -> Any:
-    return encoder.then if isinstance(encoder, Chain) else encoder
-
-
-def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Any]]:
-    """Returns the recall of each chunk label, with each part of the attention alone.
-
-    All other parts are zero vectors. The parts are `hidden`, `context`, `context1`, …;
-    the whole tagger (`WHOLE`) is first.
-    """
-    if not is_attentive(params):
-        raise InputError(
-            "This tagger has no attention; use a run whose encoder ends in "
-            "'attention' (configs/cross_bilstm.py)"
-        )
-    encoder: Any = params.model.encoder
-    layer = _last(encoder)
-    contexts = (f"context{i + 1}" for i in range(layer.num_heads))
-    recalls = {}
-    for part in (WHOLE, "hidden", "context", *contexts):
-        last = layer.clone(keep=None if part == WHOLE else (part,))
-        changed = encoder.clone(then=last) if isinstance(encoder, Chain) else last
-        model = params.model.clone(encoder=changed)
-        labels = tagging.label_split(dataclasses.replace(params, model=model), split)
-        recalls[part] = stats.tally(*labels).chunk_recall
-    return recalls

@@ -56,7 +56,6 @@ def entities(
     n_best: int | Any = 1,
     raw: bool = False,
     tokenizer: str | Tokenizer | None = None,
-    tokeniser: str | Tokenizer | None = None,
     split_sentences: bool = True,
     decoding: Decoding = "viterbi",
     constrained: bool = False,
@@ -84,7 +83,6 @@ def entities(
         tokenizer: For raw text, "words" (the default; see `jaxner.data.tokens`),
             "whitespace", or a function from a text to its tokens, in order: substrings
             or pairs (start, end), or lists of these, one for each sentence.
-        tokeniser: The same, in the other spelling.
         split_sentences: Whether to split a raw text into sentences, or take it as one.
         documents: As in `tag`; each raw text is a document.
         num_samples: Number of passes with dropout, whose probabilities are averaged;
@@ -135,7 +133,6 @@ def entities(
         min_probability=min_probability,
         raw=raw,
         tokenizer=tokenizer,
-        tokeniser=tokeniser,
         split_sentences=split_sentences,
         documents=documents,
         vectors=vectors,

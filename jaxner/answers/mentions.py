@@ -116,7 +116,6 @@ def in_texts(
     min_probability: Any = 0.0,
     raw: bool = False,
     tokenizer: str | Tokenizer | None = None,
-    tokeniser: str | Tokenizer | None = None,
     split_sentences: bool = True,
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
@@ -127,7 +126,7 @@ def in_texts(
         if documents is not None or vectors is not None:
             raise TypeError("Raw text takes no documents and no vectors.")
         is_one = isinstance(text_or_tokens, str)
-        chosen = tokens.resolve(tokenizer, tokeniser)
+        chosen = tokens.resolve(tokenizer)
         placed = [
             tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
         ]
@@ -135,7 +134,7 @@ def in_texts(
         documents = [i for i, text in enumerate(placed) for _ in text]
         answers = find(sentences, documents=documents or None)
     else:
-        if (tokenizer, tokeniser) != (None, None):
+        if tokenizer is not None:
             raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")
         if isinstance(text_or_tokens, Split):
             sentences, is_one = [list(e.tokens) for e in text_or_tokens.examples], False

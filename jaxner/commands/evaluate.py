@@ -39,7 +39,6 @@ def evaluate(
     decoding: Decoding = "viterbi",
     n: fields.Size | None = None,
     seed: fields.Seed | None = None,
-    chunks: bool = False,
     model: list[str] | None = None,
     restart: str | None = None,
     processes: Processes,
@@ -54,7 +53,7 @@ def evaluate(
     The rule for reading spans is the one that picked the run's best epoch.
     `--rule` selects another: `conlleval`, `seqeval` (the same rule, read by
     that library), `strict`, `idcnn` or `ncrfpp`. For part-of-speech taggers,
-    the command reports accuracy; rule and chunks do not apply.
+    the command reports accuracy; rule does not apply.
 
     `--report` writes a page with errors, groups, calibration and a look inside
     the model, and the same as .json; several runs appear side by side.
@@ -67,8 +66,7 @@ def evaluate(
     `--model` changes a model option that needs no training, such as the parts
     of an attention encoder to keep (the others become zero):
 
-        jaxner evaluate --workdir runs/att --chunks \
-            --model encoder.then.keep=context2
+        jaxner evaluate --workdir runs/att --model encoder.then.keep=context2
 
     Args:
         workdir: Folder of the run; several for --report, between commas.
@@ -85,7 +83,6 @@ def evaluate(
         decoding: How labels are chosen.
         n: Labellings for --decoding=n_best; the nearest to gold counts; default: 10.
         seed: Seed of the draws of --decoding=sampled; default: 0.
-        chunks: Add the recall of each chunk label.
         model: Option of the model to change: encoder.then.keep=hidden; lists are JSON.
         restart: For a folder of restarts: a seed, or all, to average them.
         processes: The processes of a cluster.
@@ -96,7 +93,6 @@ def evaluate(
     from jaxner.analysis import describe
     from jaxner.evaluation import page, predictions
     from jaxner.evaluation import report as tables
-    from jaxner.evaluation.scoring import percents
     from jaxner.runs import Workdir, names_of
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
@@ -105,9 +101,7 @@ def evaluate(
     is_one = len(workdir) == 1
     wrong = {
         "Several runs in --workdir are for --report": not (is_one or report),
-        "--output, --json and --chunks are for one run": (
-            not is_one and (output or json or chunks)
-        ),
+        "--output and --json are for one run": not is_one and (output or json),
         "--decoding=n_best chooses by the gold labels, so --report has no errors": (
             report and is_n_best
         ),
@@ -132,10 +126,8 @@ def evaluate(
         params: Any = tagging.load(folder, changes, seed=member)
         config = Workdir(folder).read_json("config.json")
         has_tags = params.vocabulary.scheme == schemes.TAGS
-        if has_tags and (chunks or rule not in (None, "seqeval")):
-            raise InputError(
-                "--rule and --chunks need spans; the labels of this tagger are tags"
-            )
+        if has_tags and rule not in (None, "seqeval"):
+            raise InputError("--rule needs spans; the labels of this tagger are tags")
         options = {**config["data"], **reading}
         if format or data:  # the run's format is that of its own files
             options["format"] = format
@@ -183,10 +175,6 @@ def evaluate(
     result |= {"figures": labels.figures(), "notes": scored.notes}
     result |= {"file": str(scored.path), "sha256": scored.sha256}
     console.print(tables.interval_line({**result, "scores": result}))
-    if chunks:
-        recalls = labels.tally().chunk_recall
-        console.print(tables.Table(["label", "recall"], [*percents(recalls).items()]))
-        result["chunk_recall"] = percents(recalls)
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed

@@ -1,6 +1,6 @@
 """Splits raw text into tokens with offsets, and into sentences.
 
-The tokeniser follows the conventions of the Penn Treebank, as most entity corpora do.
+The tokenizer follows the conventions of the Penn Treebank, as most entity corpora do.
 Its rules need no model, and no word list except a few abbreviations:
 
 1. White space and invisible characters (zero-width spaces, byte order marks) separate
@@ -315,17 +315,13 @@ TOKENIZERS: dict[str, Tokenizer] = {"words": tokenise, "whitespace": at_whitespa
 """Tokenizers by name; "words" are the rules of this module."""
 
 
-def resolve(
-    tokenizer: str | Tokenizer | None = None, tokeniser: str | Tokenizer | None = None
-) -> Tokenizer:
-    """Returns the tokenizer that a caller chose, by either spelling of the argument.
+def resolve(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
+    """Returns the tokenizer that a caller chose.
 
     It is a key of `TOKENIZERS` or a function from a text to its tokens; None: "words".
-    `InputError`: the name is unknown. `TypeError`: both are set, or it is neither.
+    `InputError`: the name is unknown. `TypeError`: it is neither.
     """
-    if tokenizer is not None and tokeniser is not None:
-        raise TypeError("tokenizer and tokeniser are two spellings: set one of them.")
-    chosen = tokenizer or tokeniser or "words"
+    chosen = tokenizer or "words"
     if isinstance(chosen, str):
         fields.check_word("tokenizer", chosen, TOKENIZERS)
         chosen = TOKENIZERS[chosen]

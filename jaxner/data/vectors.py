@@ -1,11 +1,11 @@
 """Vectors that other programs computed: of words, and of tokens in their sentences.
 
 Files for `read_contextual` have one array for each sentence, named by its number from 0
-("0", "1", …), `[T, D]` for one layer or `[S, T, D]` for several. AllenNLP's `elmo`
-command writes this layout (HDF5; Peters et al., 2018); `.npz` and `.safetensors` files
-have the same. A file must list its sentences, each as tokens joined by spaces: as
-`tokens`, an array of strings (in `.safetensors`, a JSON list in the metadata), or in
-AllenNLP's form, `sentence_to_index`, a JSON object from sentence to number.
+("0", "1", …), `[T, D]` for one layer or `[S, T, D]` for several, as AllenNLP's `elmo`
+command lays them out (Peters et al., 2018). A file must list its sentences, each as
+tokens joined by spaces: as `tokens`, an array of strings (in `.safetensors`, a JSON
+list in the metadata), or in AllenNLP's form, `sentence_to_index`, a JSON object from
+sentence to number.
 
 Shape letters: `T` tokens, `S` layers, `D` dimensions, `N` words.
 """
@@ -155,8 +155,7 @@ def read_contextual(
 ) -> list[TokenVectors]:
     """Returns the vectors of a text, after checking that the file belongs to it.
 
-    The vectors themselves are read later. The file ends in `.hdf5`, `.h5`, `.npz` or
-    `.safetensors`.
+    The vectors themselves are read later. The file ends in `.npz` or `.safetensors`.
     """
     path, vectors = Path(path), []
     with _reading(path):
@@ -206,14 +205,9 @@ def write_contextual(
     library = _library(Path(path))
     if library is np:
         np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
-    elif library.__name__ == "safetensors":
+    else:
         about = {"tokens": json.dumps(texts)}
         library.numpy.save_file(arrays, path, metadata=about)
-    else:
-        with library.File(path, "w") as file:
-            for key, values in arrays.items():
-                file.create_dataset(key, data=values)
-            file.create_dataset("tokens", data=texts, dtype=library.string_dtype())
 
 
 def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -285,8 +279,6 @@ def _opened(path: Path) -> Any:
         file: Any = np.load(path, allow_pickle=False)
         weakref.finalize(file, file.fid.close)
         return file
-    if library.__name__ != "safetensors":
-        return library.File(path, "r")
     file = library.safe_open(path, "np")
     texts = json.loads((file.metadata() or {}).get("tokens", "[]"))
     keys = file.keys()
@@ -305,14 +297,13 @@ def _sizes(array: Any) -> tuple[int, tuple[int, int]]:
 
 def _texts(arrays: Any, path: Path) -> dict[int, str]:
     """Returns the text of each number that a file lists."""
-    entries = {}
-    for name in ("tokens", "sentence_to_index"):
-        values = arrays.get(name, [])
-        values = values.asstr()[()] if hasattr(values, "asstr") else values
-        entries[name] = np.atleast_1d(values).tolist()
-    if texts := entries["tokens"]:
+    texts, index = (
+        np.atleast_1d(arrays.get(name, [])).tolist()
+        for name in ("tokens", "sentence_to_index")
+    )
+    if texts:
         return {i: _cleaned(text) for i, text in enumerate(texts)}
-    if index := entries["sentence_to_index"]:
+    if index:
         return {int(n): _cleaned(text) for text, n in json.loads(index[0]).items()}
     message = "lists no text, as 'tokens' or 'sentence_to_index': write it with "
     message += "write_contextual, or AllenNLP's elmo without --forget-sentences"
@@ -335,13 +326,14 @@ def _cleaned(text: str) -> str:
 
 
 def _library(path: Path) -> Any:
-    """Returns the library that reads and writes a file: NumPy, safetensors or h5py."""
+    """Returns the library that reads and writes a file: NumPy or safetensors."""
     if path.suffix == ".npz":
         return np
     if path.suffix == ".safetensors":
         errors.optional("safetensors.numpy", "A .safetensors file")
         return errors.optional("safetensors", "A .safetensors file")
     if path.suffix in (".hdf5", ".h5"):
-        return errors.optional("h5py", f"A {path.suffix} file")
-    message = f"unknown ending {path.suffix!r}; known: .hdf5, .h5, .npz, .safetensors"
+        message = "is HDF5, expected .npz or .safetensors; docs/context.md converts it"
+        raise InputError(message, path)
+    message = f"unknown ending {path.suffix!r}; known: .npz, .safetensors"
     raise InputError(message, path)

@@ -1,4 +1,4 @@
-"""Calibration of probabilities, thresholds, and detection of errors by uncertainty.
+"""Calibration of probabilities, and thresholds.
 
 A prediction is a probability and whether it was correct. For a token: whether its
 predicted label is the gold label; for an entity: whether it is a gold entity.
@@ -169,47 +169,6 @@ def match(
         expected = {tuple(span) for span in right}
         came_true += [tuple(span) in expected for span in guessed]
     return np.array(came_true, bool)
-
-
-class Detection(NamedTuple):
-    """How well an uncertainty separates wrong from right tokens; nan where undefined.
-
-    `auroc`, the area under the ROC curve, is the probability that a wrong token is more
-    uncertain than a right one, ties counting half. The means have the input's unit.
-    """
-
-    wrong: int
-    right: int
-    mean_wrong: float
-    mean_right: float
-    auroc: float
-
-    @property
-    def ratio(self) -> float:
-        """Mean uncertainty of wrong tokens over that of right tokens."""
-        return self.mean_wrong / self.mean_right if self.mean_right else np.nan
-
-
-def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
-    """Returns how well uncertainty detects wrong tokens, `[N]` each.
-
-    Example:
-        >>> quality = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
-        >>> round(quality.ratio, 2), quality.auroc
-        (6.0, 1.0)
-    """
-    num_wrong, num_right = int(wrong.sum()), int((~wrong).sum())
-    means = [
-        float(np.mean(uncertainty[x])) if x.any() else np.nan for x in (wrong, ~wrong)
-    ]
-    auroc = np.nan
-    if num_wrong and num_right:
-        # Imported here, because SciPy's statistics take a second to import.
-        from scipy import stats
-
-        above = stats.mannwhitneyu(uncertainty[wrong], uncertainty[~wrong]).statistic
-        auroc = float(above / (num_wrong * num_right))
-    return Detection(num_wrong, num_right, means[0], means[1], auroc)
 
 
 def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -132,7 +132,7 @@ def _scores(run: Workdir, split: str, tags: bool) -> str:
 
 
 def _calibration(fitted: Any) -> Iterator[str]:
-    kept, best = fitted["temperature"], fitted.get("fitted", fitted["temperature"])
+    kept, best = fitted["temperature"], fitted["fitted"]
     if kept == best:
         yield f"Temperature {best:.4g}, fitted on dev.\n"
     else:

@@ -1,6 +1,6 @@
-"""Drawings by matplotlib: inline SVG for the page, or files.
+"""Drawings by matplotlib, as inline SVG.
 
-In SVG, lines and text have the colour of the page's text, so that a drawing fits light
+Lines and text have the colour of the page's text, so that a drawing fits light
 and dark pages.
 """
 
@@ -12,34 +12,20 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxner import errors, outputs
-from jaxner.errors import InputError
+from jaxner import errors
 
-SUFFIXES = (".png", ".pdf", ".svg")
 # Placeholders, which `_drawn` replaces: the page's text colour, and faint lines.
 _INK = "#010203"
 _FAINT = "#040506"
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
 
-Lines = Mapping[str, Sequence[Sequence[Any]]]
-
-
-def check(path: str) -> None:
-    """Checks, before any other work, that a plot can be written."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"Expected a plot with the suffix {', '.join(SUFFIXES)}, got {path!r}"
-        )
-    errors.optional("matplotlib", "A plot")
-
 
 def curves(
-    lines: Lines,
+    lines: Mapping[str, Sequence[Sequence[Any]]],
     across: str,
     up: str,
     *,
@@ -56,18 +42,14 @@ def curves(
     def plot(figure: Any, axis: Any) -> None:
         if diagonal:
             axis.plot([0, 1], [0, 1], color=_FAINT, linestyle="--", linewidth=1)
-        _curves(axis, lines, across, up)
+        for name, points in lines.items():
+            shape = "o" if len(points) < 40 else None
+            style: Any = {"label": _clipped(name, 30), "marker": shape, "markersize": 3}
+            axis.plot(*_columns(points), **style)
+        _label(axis, across, up, legend=len(lines) > 1)
         axis.plot(*_columns(stars), "*", color=_INK, markersize=11)
 
     return _drawn(plot)
-
-
-def _curves(axis: Any, lines: Lines, across: str, up: str) -> None:
-    for name, points in lines.items():
-        shape = "o" if len(points) < 40 else None
-        style: Any = {"label": _clipped(name, 30), "marker": shape, "markersize": 3}
-        axis.plot(*_columns(points), **style)
-    _label(axis, across, up, legend=len(lines) > 1)
 
 
 def _columns(points: Sequence[Sequence[Any]]) -> np.ndarray:
@@ -124,21 +106,6 @@ def heat_maps(
     return _drawn(plot, size, down, across)
 
 
-def sweep(path: str, panels: Sequence[tuple[Lines, str]], up: str, title: str) -> None:
-    """Draws scores over Γ and over M side by side, as in UANet's Figure 4.
-
-    The paper's figure shows differences from the first point; this one shows scores.
-    `panels` has the lines of each panel, and the label of its x-axis.
-    """
-
-    def plot(figure: Any, axes: Any) -> None:
-        figure.suptitle(title)
-        for axis, (lines, across) in zip(np.ravel(axes), panels, strict=True):
-            _curves(axis, lines, across, up)
-
-    _drawn(plot, (4.5 * len(panels), 3.4), 1, len(panels), path)
-
-
 def _clipped(text: str, most: int = 18) -> str:
     """Shortens a text for a drawing, and replaces control characters."""
     text = "".join(c if c.isprintable() else "·" for c in text[: most + 1])
@@ -160,9 +127,8 @@ def _drawn(
     size: tuple[float, float] = (4.4, 2.9),  # inches
     down: int = 1,
     across: int = 1,
-    path: str | None = None,
 ) -> str:
-    """Returns what a function plots as SVG with unique ids, or writes it to a file."""
+    """Returns what a function plots as SVG with unique ids."""
     matplotlib = errors.optional("matplotlib", "A drawing")
     matplotlib.use("Agg")  # no screen is needed
     from matplotlib import pyplot
@@ -184,17 +150,9 @@ def _drawn(
         for axis in np.ravel(axes):
             axis.patch.set_alpha(0.0)
         plot(figure, axes)
-        if path is None:
-            about = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
-            figure.savefig(file, format="svg", transparent=True, metadata=about)
-        else:
-            ending = Path(path).suffix[1:].lower()
-            figure.savefig(file, format=ending, dpi=150, facecolor="white")
+        about = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
+        figure.savefig(file, format="svg", transparent=True, metadata=about)
         pyplot.close(figure)
-    if path is not None:
-        with outputs.writing(path) as target:
-            target.write(file.getvalue())
-        return ""
     text = file.getvalue().decode()
     prefix = f"d{hashlib.sha256(text.encode()).hexdigest()[:8]}-"
     text = re.sub(

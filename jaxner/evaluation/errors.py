@@ -1,4 +1,4 @@
-"""Errors of entities by kind, scores of groups of entities, and changed tokens.
+"""Errors of entities by kind, and scores of groups of entities.
 
 Gold and predicted spans of a sentence are paired: first those with equal boundaries,
 then overlaps with equal types, then other overlaps, each from left to right. A pair
@@ -220,37 +220,3 @@ def mentions(examples: Iterable[Example]) -> Counter[str]:
         for example in examples
         for span in to_spans(example.labels)
     )
-
-
-# --- Tokens ---------------------------------------------------------------------------
-
-
-class Changes(NamedTuple):
-    """Counts of tokens whose label changed (Gui et al., 2020, Table 1).
-
-    Mended tokens were wrong and are right, broken ones were right and are wrong, moved
-    ones are wrong with another label. The mean uncertainties are nan without any.
-    """
-
-    mended: int
-    broken: int
-    moved: int
-    mended_uncertainty: float
-    broken_uncertainty: float
-
-
-def changes(
-    gold: Labels, before: Labels, after: Labels, uncertainty: np.ndarray
-) -> Changes:
-    """Returns the changes between two labellings; uncertainty is of tokens, `[N]`."""
-    right, old, new = (
-        np.array(list(chain(*side)), object) for side in (gold, before, after)
-    )
-    mended = (old != right) & (new == right)
-    broken = (old == right) & (new != right)
-    moved = (old != right) & (new != right) & (old != new)
-    means = [
-        float(np.mean(uncertainty[x])) if x.any() else float("nan")
-        for x in (mended, broken)
-    ]
-    return Changes(*(int(x.sum()) for x in (mended, broken, moved)), *means)

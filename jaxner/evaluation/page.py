@@ -72,7 +72,7 @@ def html(content: Value) -> str:
     environment.filters["shown"] = report.shown
     environment.globals |= {"report": report, "tiles": _TILES, "learning": _learning}
     environment.globals |= {"bars": _bars, "reliability": _reliability}
-    environment.globals |= {"curves": drawings.curves, "maps": drawings.heat_maps}
+    environment.globals |= {"maps": drawings.heat_maps}
     runs = content["runs"]
     by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
     is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12

@@ -83,12 +83,6 @@ class Tally:
         return np.concatenate([shares, np.stack(means, axis=-1)], axis=-1)
 
     @property
-    def chunk_recall(self) -> dict[str, float | None]:
-        """The recall of the tokens of each chunk label, by its prefix."""
-        start, figures = "chunk recall ", self.of_all.items()
-        return {x.removeprefix(start): y for x, y in figures if x.startswith(start)}
-
-    @property
     def of_all(self) -> dict[str, float | None]:
         """The figures over all sentences, by name; None where undefined."""
         figures = map(_defined, self.figures(self.counts.sum(0)))
@@ -158,14 +152,6 @@ def tally(
     for name, counts in errors.matches(pairs, len(gold)).items():
         ratios |= of_spans(counts, before=f"{name} match ").ratios
     ratios["token accuracy"] = _tokens(lengths, right, all_tokens)
-    first, second = (
-        np.array([schemes.parse(label)[0] for label in chain(*side)], "U1")
-        for side in (gold, predicted)
-    )
-    for prefix in "OSUBIEL":  # the order of Li et al. (2020), "Entity-Chunking"
-        if (first == prefix).any():
-            name = f"chunk recall {prefix}"
-            ratios[name] = _tokens(lengths, second == prefix, first == prefix)
     return Tally(ratios, kinds)
 
 

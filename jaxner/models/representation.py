@@ -112,11 +112,6 @@ class Vectors(nn.Module):
     dim: fields.Derived
     layer: Annotated[str, fields.OneOf(LAYERS)] | fields.Count = "mix"
 
-    def __post_init__(self):
-        if isinstance(self.layer, str) and self.layer.isdecimal():
-            self.layer = int(self.layer)  # as older runs have it
-        super().__post_init__()
-
     def check(self) -> None:
         """Raises ValueError if there is no such layer."""
         if not isinstance(self.layer, str) and self.layer >= self.num_layers:

@@ -141,7 +141,7 @@ def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
     if "{split}" not in pattern:
         raise InputError(
             "Expected {split} in --config.data.contextual, since each split has its "
-            f"own file, got {pattern!r}; an example is elmo/{{split}}.hdf5"
+            f"own file, got {pattern!r}; an example is elmo/{{split}}.npz"
         )
     return corpora.find_vectors(pattern.replace("{split}", split), options.get("dir"))
 

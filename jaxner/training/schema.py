@@ -99,7 +99,7 @@ class Data:
         vectors: File of word vectors, or its name among the data.
         standardise_vectors: Whether to divide vectors by their standard deviation.
         min_vector_match: Smallest share of the distinct training words with a vector.
-        contextual: Files of vectors for each token, such as elmo/{split}.hdf5.
+        contextual: Files of vectors for each token, such as elmo/{split}.npz.
         vectors_on_device: Whether these all lie on the device; None: if they fit.
         pretrained: Folder of BERT's weights.
         num_shapes: Largest number of padded sizes; each compiles once.

@@ -1,6 +1,5 @@
 """The report of a trained tagger: `jaxner evaluate --report`."""
 
-import dataclasses
 import json
 import shutil
 
@@ -116,16 +115,4 @@ def test_attention_is_shown(attending, dev):
     run, _ = describe.describe(jaxner.load(attending), dev, rounds=5)
     (picture,) = run["pictures"]
     assert picture["title"] == "Attention"
-    (table,) = run["tables"]
-    assert [row[0] for row in table["rows"]][:3] == ["all", "hidden", "context"]
-
-
-@pytest.mark.slow
-def test_drafts_are_shown(refining, dev):
-    few = dataclasses.replace(dev, examples=dev.examples[:6])
-    run, _ = describe.describe(jaxner.load(refining), few, rounds=5)
-    across = [picture["across"] for picture in run["pictures"]]
-    assert across == ["threshold Γ (nats)", "passes M"]
-    titles = [table["title"] for table in run["tables"]]
-    assert titles[0] == "What refining changes"
-    assert all(title.startswith("Token by token") for title in titles[1:])
+    assert len(picture["maps"]) > 1

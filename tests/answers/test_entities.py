@@ -112,7 +112,7 @@ def test_raw_text_keeps_its_offsets(params):
     assert all(e.start_char == flat[e.start].start for e in entities)
     whole = jaxner.entities(params, TEXT, split_sentences=False)
     together = [[(token.start, token.end) for token in flat]]
-    assert whole == jaxner.entities(params, TEXT, tokeniser=lambda _: together)
+    assert whole == jaxner.entities(params, TEXT, tokenizer=lambda _: together)
 
 
 @settings(max_examples=12, suppress_health_check=[*HealthCheck])
@@ -201,7 +201,7 @@ def test_wrong_options_are_refused(params, pair):
     for text, options in (
         ("Rome", {"n_best": 2, "decoding": "max_marginal"}),
         ("Rome", {"documents": [0]}),
-        (["Rome"], {"tokeniser": str.split}),
+        (["Rome"], {"tokenizer": str.split}),
         (["Rome", 3], {"raw": True}),
     ):
         with pytest.raises((TypeError, ValueError)):

@@ -44,7 +44,7 @@ def test_sentences_before_the_first_document_stay_before_it(tmp_path, run):
 
 
 def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
-    """The tokeniser would cut `U.S.-based` in three."""
+    """The tokenizer would cut `U.S.-based` in three."""
     text = "U.S.-based\tB-MISC\n\ufeffDubbz\tB-PER\nwon\tO\n"
     (tmp_path / "a.tsv").write_text(f"token\tlabel\n{text}")
     for form in ("brat", "jsonl-spans"):

@@ -31,7 +31,6 @@ WRITES = {
     "evaluate": "evaluate --workdir={run} --data={a} --json={out}",
     "evaluate --output": "evaluate --workdir={run} --split=dev --output={out}",
     "calibrate": "calibrate --workdir={run} --json={out}",
-    "sweep": "sweep --workdir={refined} --thresholds=0 --samples=1 --json={out}",
     "export": "export --workdir={run} --output={out}",
 }
 PRINTS = {

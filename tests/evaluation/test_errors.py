@@ -1,13 +1,12 @@
-"""Pairs of spans, kinds of errors, groups and tokens: by hand, and slowly."""
+"""Pairs of spans, kinds of errors and groups: by hand, and slowly."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 
 from jaxner.data import schemes
 from jaxner.data.formats import Example
 from jaxner.data.schemes import Span
-from jaxner.evaluation import errors, report, scoring, stats
+from jaxner.evaluation import errors, report, scoring
 from jaxner.evaluation.scoring import Counts
 from tests.evaluation.test_scoring import SENTENCES, random_corpus
 from tests.growth import growth
@@ -133,23 +132,3 @@ def test_groups_by_training():
     for name, expected in {"2–4": (1, 2, 2), "1": (0, 0, 0), "0": (0, 3, 3)}.items():
         row = by_frequency[name]
         assert (row["correct"], row["predicted"], row["gold"]) == expected
-
-
-def test_chunk_recall_by_hand():
-    gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
-    # Types do not matter, prefixes do.
-    predicted = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
-    recalls = stats.tally(gold, predicted).chunk_recall
-    expected = {"O": 1 / 3, "S": 1 / 2, "B": 1, "I": 0, "E": 1 / 2}
-    assert recalls == pytest.approx(expected)
-    assert list(recalls) == ["O", "S", "B", "I", "E"]  # the order of the paper's table
-    assert stats.tally([], []).chunk_recall == {}
-
-
-def test_changes_count_tokens_by_what_they_were_and_became():
-    gold = [["A", "A"], ["B", "B", "B"]]
-    before = [["A", "B"], ["B", "A", "A"]]
-    after = [["B", "A"], ["B", "A", "C"]]
-    changes = errors.changes(gold, before, after, np.array([0.1, 0.9, 0.2, 0.3, 0.4]))
-    assert changes[:3] == (1, 1, 1)
-    assert (changes.mended_uncertainty, changes.broken_uncertainty) == (0.9, 0.1)

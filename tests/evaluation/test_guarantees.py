@@ -10,7 +10,7 @@ from scipy import stats
 
 import jaxner
 from jaxner.answers import temperature
-from jaxner.commands import uncertainty
+from jaxner.commands import calibration
 from jaxner.errors import InputError
 from jaxner.evaluation.guarantees import bounded, p_value, rows_of
 from jaxner.evaluation.report import Prediction
@@ -73,7 +73,7 @@ def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, ru
     measured = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
     assert measured in (folder / "README.md").read_text("utf-8")
     with pytest.raises(InputError, match="--risk"):
-        uncertainty.calibrate(workdir=folder, of="errors")
+        calibration.calibrate(workdir=folder, of="errors")
     options = temperature.guaranteed(folder)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")

@@ -40,10 +40,8 @@ def run_of(labelled, name):
     """A run with all parts of a page."""
     run = describe(labelled, rounds=20)
     hot = {"": [[0.0, 1.0], [0.5, 0.2]]}
-    maps = {"kind": "heat maps", "title": "Relations", "note": "", "maps": hot}
+    maps = {"title": "Relations", "note": HOSTILE, "maps": hot}
     maps |= {"rows": [HOSTILE, "$x$\x00"], "columns": ["a & b", "$"], "label": "s"}
-    curves = {"kind": "curves", "title": "Γ", "note": HOSTILE, "across": "Γ"}
-    curves |= {"lines": {"f": [(0.0, 1.0)]}, "up": "F1"}
     return {
         "name": name,
         **run,
@@ -51,10 +49,7 @@ def run_of(labelled, name):
         "temperature": [1.25],
         "learning": [{"epoch": i, "loss": 9.0 / i, "dev_f1": 50 + i} for i in (1, 2)],
         "best_epoch": 2,
-        "pictures": [maps, curves],
-        "tables": [
-            {"title": "t", "note": "", "columns": ["c"], "rows": [[None], [1.5]]}
-        ],
+        "pictures": [maps],
         **{"file": HOSTILE, "sha256": "ab", "folder": name},
     }
 

@@ -1,4 +1,4 @@
-"""`jaxner calibrate` and `jaxner sweep`."""
+"""`jaxner calibrate`."""
 
 from __future__ import annotations
 
@@ -145,70 +145,3 @@ def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:
         f"{100 * curve.precision[i]:.2f}, recall {100 * curve.recall[i]:.2f}"
     )
     return threshold
-
-
-# --- sweep ----------------------------------------------------------------------------
-
-
-def sweep(
-    *,
-    workdir: Folder,
-    split: Literal["train", "dev", "test"] = "dev",
-    thresholds: tuple[fields.Real, ...] | None = None,
-    samples: tuple[fields.Size, ...] | None = None,
-    plot: Output | None = None,
-    json: Output | None = None,
-) -> None:
-    """Shows how labels change with the threshold Γ and the number of passes M.
-
-        jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
-
-    Scores a trained tagger for values of Γ and M (UANet's Figure 4), counts
-    the tokens that the refinement corrects and breaks (Table 1), and measures
-    how well uncertainty detects wrong labels.
-
-    Args:
-        workdir: Folder of the run.
-        split: Split to measure.
-        thresholds: Values of Γ in nats, between commas; default: 0,0.05,…,1.
-        samples: Numbers of passes M, between commas; default: 1,2,4,8,16.
-        plot: File to write the plot to: .png, .pdf or .svg.
-        json: File to write the figures to, as JSON.
-    """
-    from jaxner import tagging
-    from jaxner.analysis import refinement
-    from jaxner.evaluation import drawings, report
-    from jaxner.runs import Workdir
-    from jaxner.terminal import LineConsole
-    from jaxner.training import corpus, monitor
-
-    console = LineConsole()
-    if plot:
-        drawings.check(str(plot))
-    params = tagging.load(str(workdir))
-    config = Workdir(workdir).read_json("config.json")
-    scored = corpus.load_split(config["data"], split)
-    console.print(scored.summary())
-    with monitor.waiting(console, "Labelling with each Γ and M"):
-        swept = refinement.sweep(
-            params,
-            scored,
-            thresholds=sorted({*(thresholds or refinement.THRESHOLDS)}),
-            samples=sorted({*(samples or refinement.SAMPLES)}),
-        )
-    title = f"{scored.name} {split}"
-    console.print(refinement.table(swept, title))
-    detection = swept.detection
-    console.print(
-        f"Mean entropy of the draft: {detection.mean_wrong:.4f} nats for "
-        f"{detection.wrong:,} wrong tokens, {detection.mean_right:.4f} nats for "
-        f"{detection.right:,} right tokens (ratio {detection.ratio:.1f}); AUROC "
-        f"{detection.auroc:.4f}"
-    )
-    about = {"workdir": str(workdir), "split": split, "sha256": scored.sha256}
-    about |= {"own": config["model"].get("mc_dropout"), "ratio": detection.ratio}
-    write_json(json, report.plain(swept._asdict() | about))
-    if plot:
-        up = f"{'F1' if swept.figure == 'f1' else swept.figure} (%)"
-        drawings.sweep(str(plot), refinement.panels(swept), up, title)
-        console.print(f"Plot written to {plot}")

@@ -1,0 +1,223 @@
+"""Drafts and refinements: what refining changes, and scores over Γ and M (UANet).
+
+Two kinds of taggers have drafts: taggers with a refinement, such as UANet, and the
+label attention network (LAN), whose layers attend to the labels and so give a
+distribution over labels before the last layer decides. Gui et al. "slightly modified
+the code" of LAN to estimate uncertainties, but do not say how. Here LAN's draft is the
+attention weights of its last layer but one, averaged over the heads, and passes have
+dropout as in `jaxner.sample`. Only LAN's last layer is trained on gold labels, so the
+draft may be poor.
+
+Source: Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
+2020, Figure 4, Tables 1 and 7.
+
+Shape letters: `T` tokens, `L` labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxner import inference, models, tagging
+from jaxner.data.corpora import Split
+from jaxner.errors import InputError
+from jaxner.evaluation import scoring
+from jaxner.evaluation.scoring import Labels
+from jaxner.models import Keys
+from jaxner.models.lan import LabelAttention
+from jaxner.tagger import Tagger
+
+THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(21))
+SAMPLES = (1, 2, 4, 8, 16)
+LAN_SAMPLES = 8
+"""Number of passes for a LAN trained without a number of its own; as UANet's."""
+
+
+class Changes(NamedTuple):
+    """Counts of tokens whose label changed (Table 1).
+
+    Mended tokens were wrong and are right, broken ones were right and are wrong, moved
+    ones are wrong with another label. The mean uncertainties, in nats, are nan without
+    any.
+    """
+
+    mended: int
+    broken: int
+    moved: int
+    mended_uncertainty: float
+    broken_uncertainty: float
+
+
+class Detection(NamedTuple):
+    """How well entropy separates the draft's wrong tokens from right ones.
+
+    Counts, mean entropies in nats, and the probability that a wrong token is more
+    uncertain than a right one, ties counting half; nan where undefined.
+    """
+
+    wrong: int
+    right: int
+    mean_wrong: float
+    mean_right: float
+    auroc: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Drafts:
+    """The labels of drafts and refinements of a text, and the drafts' entropy, nats.
+
+    Where the entropy is above the threshold Γ, the refined labels are final, else the
+    draft's.
+    """
+
+    gold: Labels
+    draft: Labels
+    refined: Labels
+    entropy: Sequence[Sequence[float]]
+    threshold: float
+
+    @property
+    def final(self) -> Labels:
+        """The labels that the tagger returns."""
+        rows = zip(self.draft, self.refined, self.entropy, strict=True)
+        return [
+            [b if u > self.threshold else a for a, b, u in zip(*row, strict=True)]
+            for row in rows
+        ]
+
+    def changes(self, labels: Labels) -> Changes:
+        """Returns the tokens of the draft that other labels correct and break."""
+        right, old, new = map(_flat, (self.gold, self.draft, labels))
+        mended, broken = (
+            (old != right) & (new == right),
+            (old == right) & (new != right),
+        )
+        moved = (old != right) & (new != right) & (old != new)
+        counts = int(mended.sum()), int(broken.sum()), int(moved.sum())
+        return Changes(*counts, self._mean(mended), self._mean(broken))
+
+    @property
+    def detection(self) -> Detection:
+        """How well the entropy detects the draft's errors."""
+        entropy, wrong = _flat(self.entropy), _flat(self.gold) != _flat(self.draft)
+        high, low, auroc = entropy[wrong], entropy[~wrong], float("nan")
+        if len(high) and len(low):
+            above = stats.mannwhitneyu(high, low).statistic
+            auroc = float(above / (len(high) * len(low)))
+        means = self._mean(wrong), self._mean(~wrong)
+        return Detection(len(high), len(low), *means, auroc)
+
+    def _mean(self, places: np.ndarray) -> float:
+        values = _flat(self.entropy)[places]
+        return float(values.mean()) if len(values) else float("nan")
+
+
+def _flat(rows: Sequence[Sequence[Any]]) -> np.ndarray:
+    return np.array([*chain(*rows)])
+
+
+def drafts(params: Tagger, split: Split, passes: int | None = None) -> Drafts:
+    """Returns the drafts of a split, by the tagger's own number of passes or another.
+
+    `InputError`: the tagger has none.
+    """
+    model: Any = params.model
+    is_lan = isinstance(model.encoder, LabelAttention) and model.encoder.num_layers > 1
+    if model.refinement is None and not is_lan:
+        raise InputError(
+            "This tagger has no draft, since it has no refinement and is not a LAN. "
+            "Use a run of configs/uanet.py or configs/lan.py."
+        )
+    compute, gamma = of_lan, -np.inf  # a LAN refines all labels
+    own = model.mc_dropout.num_samples or LAN_SAMPLES * is_lan
+    count = own if passes is None else passes
+    if model.refinement is not None:
+        compute, gamma = of_refinement, float(model.refinement.threshold)
+    dropout = dataclasses.replace(model.mc_dropout, num_samples=count)
+    params = dataclasses.replace(params, model=model.clone(mc_dropout=dropout))
+    answers = tagging.over(compute, params, split, passes=count)
+    draft, refined, entropy = (
+        [np.asarray(answer[i]).tolist() for answer in answers] for i in range(3)
+    )
+    gold = [x.labels for x in split.to_scheme(params.vocabulary.scheme)]
+    decode = params.vocabulary.decode
+    return Drafts(gold, [*map(decode, draft)], [*map(decode, refined)], entropy, gamma)
+
+
+def sweep(
+    params: Tagger,
+    split: Split,
+    thresholds: Sequence[float] = THRESHOLDS,
+    samples: Sequence[int] = SAMPLES,
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yields F1 in percent over Γ at the tagger's M, then over M at its Γ (Figure 4).
+
+    F1 is by conlleval's rule, or accuracy for tags; nothing is trained again. The
+    paper's figure shows differences from the first point; these are the scores.
+    """
+    made, scheme = drafts(params, split), params.vocabulary.scheme
+    if params.model.refinement is None:
+        raise InputError(
+            "This tagger has no threshold Γ: use a run of configs/uanet.py"
+        )
+    figure = scoring.Task(scheme).main_figure
+    settings = [(f"Γ={x}", dataclasses.replace(made, threshold=x)) for x in thresholds]
+    of_samples = ((f"M={count}", drafts(params, split, count)) for count in samples)
+    for name, point in chain(settings, of_samples):
+        row = {}
+        for side in ("draft", "refined", "final"):
+            scores = scoring.score(made.gold, getattr(point, side), scheme=scheme)
+            value = getattr(scores, figure)
+            row[side] = float("nan") if value is None else 100 * value
+        yield name, row
+
+
+def of_refinement(params, sentence, *, key):
+    """Computes label ids of draft and refinement, and the draft's entropy, `[T]`."""
+    del key  # the one of the config draws the masks
+    model, weights, mask = params.model, params.weights, sentence.mask
+    x = models.represent(model, weights, sentence)
+    draft, chances = models.drafted(model, weights, sentence, x=x)
+    refined = models.refine(model, weights, sentence, chances, x)
+    first, second = (
+        inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
+        for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
+    )
+    return first, second, inference.entropy(chances)
+
+
+def of_lan(params, sentence, *, key):
+    """Computes what `of_refinement` does, by a LAN."""
+    model, mask = params.model, sentence.mask
+    if samples := model.mc_dropout.num_samples:
+        key = models.sentence_key(jax.random.key(model.mc_dropout.seed), sentence)
+        passes = jax.vmap(lambda k: _pass(params, sentence, Keys.of(k).rngs()))(
+            models.pass_keys(key, samples)
+        )
+        # Transitions are the same in all passes; mean scores decide the labels.
+        chances, final = jax.tree.map(lambda array: jnp.mean(array, axis=0), passes)
+    else:
+        chances, final = _pass(params, sentence, {})
+    refined = inference.viterbi(final, mask)
+    draft = jnp.argmax(chances, axis=1).astype(refined.dtype)
+    return draft, refined, inference.entropy(chances)
+
+
+def _pass(params, sentence, rngs):
+    """Returns a layer's mean attention to the labels `[T, L]`, and the potentials."""
+    model, weights, parts = params.model, params.weights, params.model.mc_dropout.parts
+    is_inside = bool(rngs) and "representation" in parts
+    how = {"train": is_inside, "rngs": rngs if is_inside else {}, "method": "represent"}
+    x = model.apply(weights, sentence, **how)
+    how = {"train": bool(rngs), "parts": parts, "rngs": rngs, "method": "draft"}
+    stages, out = model.apply(weights, x, sentence, **how)
+    chances = jnp.mean(out["label_attention"][-1], axis=0)
+    return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]

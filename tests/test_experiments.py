@@ -1,0 +1,210 @@
+"""The papers' experiments of `reproduce`: refinements, parts of attention, the probe.
+
+Where a model must fail at the probe, the failure is a proof: an identity of its scores.
+That others succeed shows that training is no excuse.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import jaxner
+from jaxner import models, tagging
+from jaxner.data import corpora
+from jaxner.data import vocabulary as vocab
+from jaxner.evaluation import scoring
+from jaxner.tagger import Tagger, build
+from reproduce import figures, probes, refinement
+from tests import fence
+from tests.marks import slow
+from tests.models import draws
+
+# --- Refinements ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def dev():
+    """Sentences of two padded shapes, each with its own program."""
+    split = corpora.load("sample", "dev")
+    short = [e for e in split.examples if len(e.tokens) <= 12]
+    return dataclasses.replace(split, examples=tuple(short[:20]))
+
+
+def score_of(params, dev):
+    gold, predicted = tagging.label_split(params, dev)
+    return 100 * scoring.score(gold, predicted, scheme="BIOES").f1
+
+
+@pytest.mark.slow  # compiles UANet for several settings
+def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
+    """Loads the run again with a changed option."""
+    params = jaxner.load(refining)
+    points = dict(refinement.sweep(params, dev, (0.0, 0.3, 5.0), (1, 3, 8)))
+    assert [*points] == ["Γ=0.0", "Γ=0.3", "Γ=5.0", "M=1", "M=3", "M=8"]
+    for name, option in (("Γ=0.3", "refinement.threshold"), ("M=3", "mc_dropout.num_")):
+        option += "samples" * name.startswith("M")
+        loaded = jaxner.load(refining, {option: float(name[2:]) if "Γ" in name else 3})
+        assert points[name]["final"] == pytest.approx(score_of(loaded, dev))
+    assert points["Γ=0.0"]["final"] == points["Γ=0.0"]["refined"]  # all are uncertain
+    assert points["Γ=5.0"]["final"] == points["Γ=5.0"]["draft"]
+    key = jax.random.key(params.model.mc_dropout.seed)
+    tokens = [e.tokens for e in dev.to_scheme("BIOES")]
+    each = jaxner.uncertainty(params, tokens, key, 8)
+    drafts = refinement.drafts(params, dev)
+    for entropy, sure in zip(drafts.entropy, each, strict=True):
+        np.testing.assert_allclose(entropy, sure.entropy, rtol=1e-3, atol=1e-5)
+    assert drafts.detection.auroc > 0.5
+
+
+def drawn(dev, documents=False, head="softmax", **options):
+    """A small tagger with a refinement and drawn weights."""
+    vocabulary, _ = vocab.build(
+        [e.tokens for e in dev.examples], dev.types(), documents=documents
+    )
+    streams = {"num_layers": 1, "num_heads": 1, "head_dim": 4, "label_dim": 4}
+    streams |= {"label_scale": 1.0, "threshold": 2.2, "head": {"name": "crf"}}
+    model = build(
+        vocabulary,
+        representation={"words": {"dim": 8}, "chars": None, "dropout": 0.0},
+        encoder={"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
+        head={"name": head, "dropout": 0.0},
+        mc_dropout={"parts": ("encoder",), **options},
+        refinement=streams,
+    )
+    return Tagger(draws.weights_of(model), model, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("documents", "head", "options"),
+    [(False, "softmax", {"num_samples": 0}), (True, "crf", {"num_samples": 2})],
+)
+@pytest.mark.slow
+def test_final_labels_are_those_of_the_tagger(dev, documents, head, options):
+    """With CRFs, without passes, and in documents, whose separators are known."""
+    params = drawn(dev, documents, head, **options)
+    drafts = refinement.drafts(params, dev)
+    _, labels = tagging.label_split(params, dev)
+    assert drafts.final == [*map(list, labels)]
+    assert sum(drafts.changes(drafts.final)[:3]) > 0
+    sure = jaxner.uncertainty(params, dev.examples[0].tokens, jax.random.key(0), 2)
+    assert "<sep>" not in sure.labels
+    if documents:
+        assert not sure.probabilities[:, -1].any()
+
+
+def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):
+    lan, dev = jaxner.load(fence.unpack("lan", tmp_path)), corpora.load("sample", "dev")
+    split = dataclasses.replace(dev, examples=dev.examples[:2])
+    drafts = refinement.drafts(lan, split, 0)
+    assert drafts.final == jaxner.tag(lan, [e.tokens for e in split.examples])
+    for i, example in enumerate(split.examples):
+        sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(example.tokens))
+        out = models.apply_stages(lan.model, lan.weights, sentence)[1]
+        chances = np.asarray(out["label_attention"], np.float64)[-1].mean(axis=0)
+        np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+        entropy = -(chances * np.log(chances)).sum(axis=1)
+        np.testing.assert_allclose(drafts.entropy[i], entropy, rtol=1e-4)
+        best = chances.argmax(axis=1).tolist()
+        assert drafts.draft[i] == lan.vocabulary.decode(best)
+    with pytest.raises(ValueError, match="no threshold"):
+        next(refinement.sweep(lan, split))
+
+
+def test_table_1_counts_each_kind_of_change():
+    gold = [["A", "B"], ["C", "A"]]
+    sides = [["A", "A"], ["A", "B"]], [["B", "B"], ["B", "B"]], [[0.5, 0.7], [0.1, 0.3]]
+    drafts = refinement.Drafts(gold, *sides, threshold=0.6)
+    assert drafts.final == [["A", "B"], ["A", "B"]]
+    assert drafts.changes(drafts.refined) == (1, 1, 1, 0.7, 0.5)
+    assert drafts.changes(drafts.final)[:3] == (1, 0, 0)
+    assert drafts.detection[:2] == (3, 1)
+    assert drafts.detection.auroc == pytest.approx(1 / 3)
+    right = refinement.Drafts(gold, gold, gold, sides[2], 0.6).detection
+    assert right[:2] == (0, 4)
+    assert np.isnan([right.auroc, right.mean_wrong]).all()
+
+
+def test_auroc_is_that_of_sklearn():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 5, 400).astype(float)  # with ties
+    wrong = rng.random(400) < 0.4
+    labels = [["A" if x else "B" for x in wrong]]
+    drafts = refinement.Drafts([["B"] * 400], labels, labels, [values.tolist()], 0.0)
+    expected = roc_auc_score(wrong, values)
+    assert drafts.detection.auroc == pytest.approx(expected, rel=1e-12)
+    assert drafts.detection.mean_wrong == pytest.approx(values[wrong].mean())
+
+
+# --- Parts of attention ---------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_chunk_recalls_are_by_prefix_and_by_part(attending):
+    def labels(*arguments):
+        gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
+        # Types do not matter, prefixes do.
+        found = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
+        return gold, found
+
+    names = ["all", "hidden", "context", *(f"context{i}" for i in range(1, 6))]
+    rows = dict(figures.measured("chunk-recall", str(attending), "dev", 4))
+    assert [*rows] == names
+    assert len({str(row) for row in rows.values()}) > 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tagging, "label_split", labels)
+        _, row = next(iter(figures.measured("chunk-recall", str(attending), "dev", 4)))
+    assert row == {"O": 1 / 3, "S": 1 / 2, "B": 1, "I": 0, "E": 1 / 2}
+
+
+# --- The probe ------------------------------------------------------------------------
+
+BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
+DEEP = BASELINE | {"num_layers": 2}
+CROSS = DEEP | {"cross": True}
+HEADS = {"name": "attention", "num_heads": 2}
+ATTENTION = {"name": "chain", "first": DEEP, "then": HEADS}
+GRN = {"name": "grn", "hidden_dim": 16}
+# Drawn, since the identity has a plateau: see `probes.fit`.
+IDCNN = {"name": "idcnn", "hidden_dim": 16, "initializer": "glorot"}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "head"), [(DEEP, "softmax"), (DEEP, "direction"), (CROSS, "softmax")]
+)
+def test_scores_of_directions_that_never_meet_add_up(encoder, head):
+    """The proof of Li, Fu and Ma: for any weights, and so for any training.
+
+    At "and" of the works of art, and of the other two phrases, the scores of the
+    directions (or probabilities) have the same sum.
+    """
+    _, model, batch = probes.build(encoder, head)
+    weights = draws.weights_of(model)
+    apply = jax.jit(jax.vmap(lambda sentence: models.apply(model, weights, sentence)))
+    middle = np.asarray(apply(batch).emissions)[:, 1]
+    middle = np.exp(middle) if head == "direction" else middle
+    difference = np.abs(middle[:2].sum(axis=0) - middle[2:].sum(axis=0)).max()
+    assert (difference > 0.01) if encoder is CROSS else (difference < 1e-5)
+    assert np.abs(middle[0] - middle[1]).max() > 0.01  # and not since all are the same
+
+
+@pytest.mark.parametrize(
+    ("encoder", "head"),
+    [
+        (IDCNN, "softmax"),
+        *slow((CROSS, "softmax"), (ATTENTION, "softmax"), (GRN, "softmax")),
+        *slow((models.GRN(hidden_dim=16), "softmax")),
+        # The paper decodes token by token; the labels at both ends imply the middle.
+        *slow((DEEP, "crf")),
+    ],
+)
+def test_what_sees_both_sides_at_once_learns_xor(encoder, head):
+    assert probes.fit(encoder, head) == 1
+
+
+@pytest.mark.slow
+def test_what_does_not_gets_three_of_four_at_most():
+    assert probes.fit(DEEP) <= 0.75
