@@ -1,27 +1,35 @@
 """How much longer ten times the input takes."""
 
 import gc
-import timeit
 from time import process_time
 
 
 def growth(function, make, size):
     """Returns the ratio of processor times for ten times the input, at the least.
 
-    `make(n)` makes an input of size n, which is not part of the time. Other processes
-    and pauses for garbage only add time, so that the least of several figures counts.
+    `make(n)` makes an input of size n, which is not part of the time. Ten small inputs
+    in turn stand for one, so that caches are as cold as for the large one. Pauses, also
+    for garbage, and other processes only add time: the least of several figures counts.
     """
 
-    def seconds(count):
-        value = make(count)
-        timer = timeit.Timer(lambda: function(value), timer=process_time)
-        number = 1 + int(0.005 / (timer.timeit(1) + 1e-9))
-        return min(timer.repeat(3, number)) / number
+    def seconds(values):
+        start = process_time()
+        for value in values:
+            function(value)
+        return process_time() - start
 
-    gc.collect()
+    small, large = [make(size) for _ in range(10)], [make(10 * size)]
     ratio = float("inf")
-    for _ in range(3):
-        ratio = min(ratio, seconds(10 * size) / seconds(size))
-        if ratio < 12:
-            break
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            times = [
+                min(seconds(values) for _ in range(3)) for values in (small, large)
+            ]
+            ratio = min(ratio, 10 * times[1] / times[0])
+            if ratio < 13:
+                break
+    finally:
+        gc.enable()
     return ratio
