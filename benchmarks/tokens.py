@@ -91,9 +91,7 @@ def figures(texts, split):
 if __name__ == "__main__":
     row = "{:23} {:7} {:>10} {:>7} {:>5}"
     print(row.format("", "", "sentences", "tokens", "cut"))
-    texts = {}
-    for name in ("dev", "test"):
-        texts[f"UD EWT {name}"] = [treebank(name)]
+    texts: dict[str, list] = {f"UD EWT {x}": [treebank(x)] for x in ("dev", "test")}
     for name in corpora.SPLITS:
         for kind in ("sentences", "documents"):
             texts[f"CoNLL {name}, {kind}"] = list(newswire(name, kind == "documents"))

@@ -232,16 +232,16 @@ def _by_sentence(
     keys: Sequence[tuple[str, str]], pairs: Sequence[tuple[Any, Any]]
 ) -> Iterator[tuple[str, Any]]:
     """Yields the document, and the tokens and labels, of neighbours with one key."""
-    seen, apart = set(), []
+    keys_before, returns = set(), []
     for key, places in itertools.groupby(range(len(keys)), key=keys.__getitem__):
         places = [*places]
-        if key in seen:
-            apart.append(f"{key[1]!r} comes back in row {places[0] + 1}")
-        seen.add(key)
+        if key in keys_before:
+            returns.append(f"{key[1]!r} comes back in row {places[0] + 1}")
+        keys_before.add(key)
         yield key[0], tuple(zip(*(pairs[i] for i in places), strict=True))
-    if apart:
+    if returns:
         warnings.warn(
-            f"Sentence {apart[0]} after others ({counted(len(apart), 'case')} of this) "
+            f"Sentence {returns[0]} after others ({counted(len(returns), 'case')} of this) "
             "and is read as a new one. If rows of one sentence are apart, sort them by "
             "sentence, without changing their order; if numbers restart, add a column "
             "document.",
