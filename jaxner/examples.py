@@ -241,7 +241,7 @@ def _by_sentence(
         yield key[0], tuple(zip(*(pairs[i] for i in places), strict=True))
     if returns:
         warnings.warn(
-            f"Sentence {returns[0]} after others, {counted(len(returns), 'such case')}, "
+            f"Sentence {returns[0]} after others (such cases: {len(returns):,}), "
             "and is read as a new one. If rows of one sentence are apart, sort them by "
             "sentence, without changing their order; if numbers restart, add a column "
             "document.",
