@@ -19,7 +19,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from jaxner.errors import InputError
 
@@ -124,7 +124,7 @@ def write_text(path: AnyPath, text: str) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: AnyPath, temporary: str = "") -> Iterator[BinaryIO]:
+def writing(path: AnyPath, temporary: str = "") -> Iterator[io.BufferedIOBase]:
     """Yields a file for bytes: a stream, or what replaces `path` if all went well."""
     if is_stream(path):
         with _stream(path) as file:
@@ -148,7 +148,7 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[BinaryIO]:
         raise
 
 
-def _stream(path: AnyPath) -> BinaryIO:
+def _stream(path: AnyPath) -> io.BufferedIOBase:
     number = descriptor(path)
     if number is None:
         return open(path, "wb")
@@ -164,7 +164,7 @@ def append_line(path: Path, text: str) -> None:
         _sync(file)
 
 
-def _sync(file: BinaryIO) -> None:
+def _sync(file: io.BufferedIOBase) -> None:
     file.flush()
     os.fsync(file.fileno())
 
@@ -278,10 +278,10 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(f"{path.name}.{ending}")
 
 
-def _open_at(path: Path, size: int) -> BinaryIO:
+def _open_at(path: Path, size: int) -> io.BufferedIOBase:
     """Opens the part of a file after its first `size` bytes; cuts off the rest."""
     path = _beside(path, "part")
-    file = path.open("r+b" if size else "wb")
+    file = path.open("r+b") if size else path.open("wb")
     if size > file.seek(0, os.SEEK_END):
         file.close()
         raise InputError("shorter than it was: use --overwrite", path)

@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple, TextIO, cast
+from typing import Annotated, Any, NamedTuple, TextIO, cast
 
 from jaxner import fields, outputs
 from jaxner.data import tokens
@@ -147,7 +147,7 @@ class Record(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
     """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
     check_file(path)
     if str(path) == "-" and sys.stdin.buffer.closed:
@@ -155,7 +155,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
         is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
         try:
-            yield cast(IO[bytes], gzip.GzipFile(fileobj=file) if is_zipped else file)
+            yield cast(
+                io.BufferedIOBase, gzip.GzipFile(fileobj=file) if is_zipped else file
+            )
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
 
@@ -289,14 +291,14 @@ class Source:
 class _Digested(io.RawIOBase):
     """A file whose bytes are added to a checksum as they are read."""
 
-    def __init__(self, file: IO[bytes], digest: Any):
+    def __init__(self, file: io.BufferedIOBase, digest: Any):
         self._file, self._digest = file, digest
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read1(len(buffer))  # pyright: ignore[reportAttributeAccessIssue]
+        data = self._file.read1(len(buffer))
         self._digest.update(data)
         buffer[: len(data)] = data
         return len(data)
