@@ -93,13 +93,13 @@ def _identity(path: AnyPath, standard: int = 1) -> tuple[object, int]:
     """
     number = standard if os.fspath(path) == "-" else descriptor(path)
     try:
-        about = os.stat(path if number is None else number)
+        status = os.stat(path if number is None else number)
     except OSError:
         return os.path.realpath(path), 0
-    is_device = number is None and stat.S_ISCHR(about.st_mode)
-    if is_device and about.st_rdev == os.stat(os.devnull).st_rdev:
-        return (), about.st_mode
-    return (about.st_dev, about.st_ino), about.st_mode
+    is_device = number is None and stat.S_ISCHR(status.st_mode)
+    if is_device and status.st_rdev == os.stat(os.devnull).st_rdev:
+        return (), status.st_mode
+    return (status.st_dev, status.st_ino), status.st_mode
 
 
 def _check_writable(path: AnyPath) -> None:

@@ -246,10 +246,10 @@ def _labelled(
     for answer in arrays(params, part.encoded, **options):
         labels = params.vocabulary.decode(answer.labels)
         chances = read_spans(types, answer)
-        kept = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
-        for start, end, _ in chances.keys() - kept:
+        entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
+        for start, end, _ in chances.keys() - entities:
             labels[start:end] = ["O"] * (end - start)
-        yield labels, kept
+        yield labels, entities
 
 
 def _parts(

@@ -137,8 +137,8 @@ def drafts(params: Tagger, split: Split, passes: int | None = None) -> Drafts:
             "Use a run of configs/uanet.py or configs/lan.py."
         )
     compute, gamma = of_lan, -np.inf  # a LAN refines all labels
-    own = model.mc_dropout.num_samples or LAN_SAMPLES * is_lan
-    count = own if passes is None else passes
+    passes_default = model.mc_dropout.num_samples or LAN_SAMPLES * is_lan
+    count = passes_default if passes is None else passes
     if model.refinement is not None:
         compute, gamma = of_refinement, float(model.refinement.threshold)
     dropout = dataclasses.replace(model.mc_dropout, num_samples=count)
@@ -215,9 +215,13 @@ def _pass(params, sentence, rngs):
     """Returns a layer's mean attention to the labels `[T, L]`, and the potentials."""
     model, weights, parts = params.model, params.weights, params.model.mc_dropout.parts
     is_inside = bool(rngs) and "representation" in parts
-    how = {"train": is_inside, "rngs": rngs if is_inside else {}, "method": "represent"}
-    x = model.apply(weights, sentence, **how)
-    how = {"train": bool(rngs), "parts": parts, "rngs": rngs, "method": "draft"}
-    stages, out = model.apply(weights, x, sentence, **how)
+    options = {
+        "train": is_inside,
+        "rngs": rngs if is_inside else {},
+        "method": "represent",
+    }
+    x = model.apply(weights, sentence, **options)
+    options = {"train": bool(rngs), "parts": parts, "rngs": rngs, "method": "draft"}
+    stages, out = model.apply(weights, x, sentence, **options)
     chances = jnp.mean(out["label_attention"][-1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]

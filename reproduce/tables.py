@@ -78,11 +78,11 @@ def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
     for cell in cells:
         runs = finished(cell, lines)
         figures = [summary(runs, CONLLEVAL, split) for split in ("test", "dev")]
-        own = summary(runs, cell.rule) if cell.rule != CONLLEVAL else ""
-        known = costs.get(cell.config, {})
-        figures += [f"{known[name]:,.0f}" if name in known else "" for name in COSTS]
+        own_rule = summary(runs, cell.rule) if cell.rule != CONLLEVAL else ""
+        cost = costs.get(cell.config, {})
+        figures += [f"{cost[name]:,.0f}" if name in cost else "" for name in COSTS]
         names = cell.system, cell.paper, _config(cell)
-        row = [*names, published_figure(cell), own, *figures]
+        row = [*names, published_figure(cell), own_rule, *figures]
         row.insert(-len(COSTS), departures := settings(runs))
         rank = departures == PUBLISHED, float(figures[0].split()[0])
         rows.append((rank, row))
@@ -111,8 +111,8 @@ def pages(published: Published, lines: Sequence[Line], costs: Costs) -> dict[str
     """Returns tables by page: main systems; in the docs also those with enough runs."""
     equal = under_equal_vectors(published, lines)
     more = [x for x in equal if x.main or len(finished(x, lines)) >= MIN_RUNS]
-    chosen = {"README.md": [x for x in equal if x.main], "docs/systems.md": more}
-    return {page: systems(cells, lines, costs) for page, cells in chosen.items()}
+    cells_by_page = {"README.md": [x for x in equal if x.main], "docs/systems.md": more}
+    return {page: systems(cells, lines, costs) for page, cells in cells_by_page.items()}
 
 
 def inserted(text: str, table: str) -> str:
@@ -125,7 +125,7 @@ def inserted(text: str, table: str) -> str:
 
 
 def report(
-    published: Published, lines: Sequence[Line], known: Known, costs: Costs
+    published: Published, lines: Sequence[Line], p_values: Known, costs: Costs
 ) -> str:
     """Returns the systems under equal vectors; of each paper, a table and verdicts."""
     more = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
@@ -139,7 +139,7 @@ def report(
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
         orders = [claim for claim in published.claims if claim["table"] == table]
-        rows = verdicts(orders, published, lines, known)
+        rows = verdicts(orders, published, lines, p_values)
         parts.append("Orders claimed:\n\n" + _markdown(claims, rows))
     return "\n".join(parts)
 
@@ -226,11 +226,13 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
             options = line["overrides"].items()
             changed = " ".join(f"{k}={v}" for k, v in options if k not in shown)
             kinds = sorted({*line.get("device_kind", ())} - {"cpu"})
-            how = f" with `{changed}`" if changed else ""
-            how += "".join(f", on {kind}" for kind in kinds)
-            if how:
-                settings.setdefault(how, {})[f"`{cell.id}`"] = None
-    notes += [f"Run{how}: {', '.join(names)}." for how, names in settings.items()]
+            departure = f" with `{changed}`" if changed else ""
+            departure += "".join(f", on {kind}" for kind in kinds)
+            if departure:
+                settings.setdefault(departure, {})[f"`{cell.id}`"] = None
+    notes += [
+        f"Run{departure}: {', '.join(names)}." for departure, names in settings.items()
+    ]
     ids = {cell.id for cell in cells}
     failed = (x for x in lines if x["cell"] in ids and x["status"] == FAILED)
     notes += [f"Failed: `{x['cell']}`, seed {x['seed']}: {x['error']}" for x in failed]
@@ -238,10 +240,13 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
 
 
 def verdicts(
-    claims: Sequence[Claim], published: Published, lines: Sequence[Line], known: Known
+    claims: Sequence[Claim],
+    published: Published,
+    lines: Sequence[Line],
+    p_values: Known,
 ) -> list[list[str]]:
     """Returns a row of each claim; `known` has p values and gets those of new runs."""
-    compared = [_compare(claim, published, lines, known) for claim in claims]
+    compared = [_compare(claim, published, lines, p_values) for claim in claims]
     corrected: dict[float, float] = {}
     for i, p in enumerate(sorted(p for _, _, p in compared if p is not None)):
         least = max(corrected.values(), default=0.0)  # claims without runs count, too
@@ -255,7 +260,7 @@ def verdicts(
 
 
 def _compare(
-    claim: Claim, published: Published, lines: Sequence[Line], known: Known
+    claim: Claim, published: Published, lines: Sequence[Line], p_values: Known
 ) -> tuple[list[str], float, float | None]:
     """Returns a claim's row, the difference of its means, and p of Welch's test."""
     names = claim["better"], claim["worse"]
@@ -270,9 +275,9 @@ def _compare(
         difference = f"{gap:+.2f}".replace("-", "−")
         if is_decidable:
             p = stats.welch(*runs)
-            known.pop(" > ".join(names), None)
+            p_values.pop(" > ".join(names), None)
         else:
-            runs, p = _bootstrap(sides, runs, rule, known)
+            runs, p = _bootstrap(sides, runs, rule, p_values)
             test = "bootstrap, one seed" if min(map(len, runs)) == 1 else "bootstrap"
     if p is not None:
         value = f"{_show(p)} ({test})"
@@ -282,7 +287,7 @@ def _compare(
 
 
 def _bootstrap(
-    sides: Sequence[Sequence[Line]], figures: Figures, rule: str, known: Known
+    sides: Sequence[Sequence[Line]], figures: Figures, rule: str, p_values: Known
 ) -> tuple[Figures, float | None]:
     """Returns the figures of the runs compared, and the p value.
 
@@ -292,11 +297,11 @@ def _bootstrap(
     name = " > ".join(side[0]["cell"] for side in sides)
     pair = [[line for line in side if COUNTS in line] for side in sides]
     compared = [[line["test"][rule] for line in side] for side in pair]
-    if all(pair) and known.get(name, {}).get("figures") != compared:
+    if all(pair) and p_values.get(name, {}).get("figures") != compared:
         tallies = [[stats.of_spans(results.counts(x, rule)) for x in y] for y in pair]
         p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap
-        known[name] = {"figures": compared, "p": p}
-    stored = known.get(name, {"figures": figures, "p": None})
+        p_values[name] = {"figures": compared, "p": p}
+    stored = p_values.get(name, {"figures": figures, "p": None})
     pairs = zip(stored["figures"], figures, strict=True)
     is_stale = any(set(old) - set(new) for old, new in pairs)
     return (figures, None) if is_stale else (stored["figures"], stored["p"])

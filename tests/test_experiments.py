@@ -55,8 +55,8 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     tokens = [e.tokens for e in dev.to_scheme("BIOES")]
     each = jaxner.uncertainty(params, tokens, key, 8)
     drafts = refinement.drafts(params, dev)
-    for entropy, sure in zip(drafts.entropy, each, strict=True):
-        np.testing.assert_allclose(entropy, sure.entropy, rtol=1e-3, atol=1e-5)
+    for entropy, uncertainty in zip(drafts.entropy, each, strict=True):
+        np.testing.assert_allclose(entropy, uncertainty.entropy, rtol=1e-3, atol=1e-5)
     assert drafts.detection.auroc > 0.5
 
 
@@ -90,10 +90,12 @@ def test_final_labels_are_those_of_the_tagger(dev, documents, head, options):
     _, labels = tagging.label_split(params, dev)
     assert drafts.final == [*map(list, labels)]
     assert sum(drafts.changes(drafts.final)[:3]) > 0
-    sure = jaxner.uncertainty(params, dev.examples[0].tokens, jax.random.key(0), 2)
-    assert "<sep>" not in sure.labels
+    uncertainty = jaxner.uncertainty(
+        params, dev.examples[0].tokens, jax.random.key(0), 2
+    )
+    assert "<sep>" not in uncertainty.labels
     if documents:
-        assert not sure.probabilities[:, -1].any()
+        assert not uncertainty.probabilities[:, -1].any()
 
 
 def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):
@@ -147,8 +149,12 @@ def test_chunk_recalls_are_by_prefix_and_by_part(attending):
     def labels(*arguments):
         gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
         # Types do not matter, prefixes do.
-        found = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
-        return gold, found
+        predicted = [
+            ["B-L", "O", "E-P", "O", "B-L"],
+            ["S-P", "B-O", "O"],
+            ["S-M", "S-M"],
+        ]
+        return gold, predicted
 
     names = ["all", "hidden", "context", *(f"context{i}" for i in range(1, 6))]
     rows = dict(figures.measured("chunk-recall", str(attending), "dev", 4))

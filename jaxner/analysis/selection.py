@@ -66,10 +66,10 @@ def select(params: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
     for piece, answer in zip(distinct, answers, strict=True):
         chances = dict(sorted(read_spans(types, answer).items()))
         labels = schemes.to_labels(chances, len(piece.tokens), "BIO")
-        sure = np.clip(np.asarray(answer.label_probability, float), 1e-12, 1.0)
+        p = np.clip(np.asarray(answer.label_probability, float), 1e-12, 1.0)
         where = {"text": piece.text, "offsets": piece.offsets}
         example = Example(piece.tokens, tuple(labels), **where)
-        choices.append(Choice(example, -np.log(sure).mean(), [*chances.values()]))
+        choices.append(Choice(example, -np.log(p).mean(), [*chances.values()]))
     choices.sort(key=lambda choice: -choice.uncertainty)
     pool = choices[: max(budget, min(_POOL * budget, _MOST))]
     if len(pool) <= budget:

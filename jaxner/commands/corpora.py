@@ -146,8 +146,8 @@ def check(
         from jaxner.data import vectors as tables
 
         file = corpora.find_vectors(str(vectors))
-        known = set(tables.read(file).words)
-        findings += [audit.coverage(read, file.name, known) for read in splits]
+        words = set(tables.read(file).words)
+        findings += [audit.coverage(read, file.name, words) for read in splits]
     suspects = []
     if params is not None:
         from jaxner.analysis import describe

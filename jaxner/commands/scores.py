@@ -187,9 +187,9 @@ def compare(
         or "accuracy" in name
         or (name.endswith("match f1") and not name.startswith("strict"))
     }
-    about: dict[str, Any] = {"first": [*map(str, first)], "second": [*map(str, second)]}
-    about["rule"] = "tags" if scoring.tags else scoring.rule
-    names = [",".join(about[side]) for side in ("first", "second")]
+    facts: dict[str, Any] = {"first": [*map(str, first)], "second": [*map(str, second)]}
+    facts["rule"] = "tags" if scoring.tags else scoring.rule
+    names = [",".join(facts[side]) for side in ("first", "second")]
     note = "a: {}, b: {} (runs: {} and {})".format(*names, *compared["numbers"])
     note += f"; {counted(rounds, 'round')}"
     if not scoring.tags:
@@ -197,7 +197,7 @@ def compare(
         note = f"{scoring.rule} rule; {broken}; {note}"
     heads = {"first": "a", "second": "b", "difference": "a - b"}
     LineConsole().print(report.differences_table(shown, note, heads))
-    write_json(json, about | compared)
+    write_json(json, facts | compared)
 
 
 def predictions_of(path: Path, split: str) -> Path:

@@ -277,8 +277,8 @@ def select(
         if errors:
             raise errors[0]
         sentences += examples
-    chosen = selection.select(tagger.load(str(workdir)), sentences, budget)
-    selection.write(output, chosen, tool)
-    count = counted(len(chosen), "sentence")
+    choices = selection.select(tagger.load(str(workdir)), sentences, budget)
+    selection.write(output, choices, tool)
+    count = counted(len(choices), "sentence")
     file = sys.stderr if outputs.descriptor(output) == 1 else sys.stdout
     print(f"{count} of {len(sentences):,}, for {tool}: {output}", file=file)

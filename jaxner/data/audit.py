@@ -110,13 +110,13 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
     if "train" not in splits:
         return []
     train = splits["train"]
-    known, words = {example.tokens for example in train.examples}, train.words()
+    sentences, words = {example.tokens for example in train.examples}, train.words()
     result = []
     for name, split in splits.items():
         if name == "train":
             continue
         long = [example for example in split.examples if len(example.tokens) > 3]
-        if copies := [example for example in long if example.tokens in known]:
+        if copies := [example for example in long if example.tokens in sentences]:
             share = len(copies) / len(long)
             text = f"{counted(len(copies), 'sentence')} of {name} ({share:.1%} of those"
             text += " with 4 tokens or more) also in train"
@@ -132,12 +132,12 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
     return result
 
 
-def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
+def vocabulary(words: int, count: int, rule: str, file: str) -> list[Finding]:
     """Warns if fewer than half of the distinct training words are known."""
-    message = f"only {known:,} of {words:,} distinct training words are known; give "
+    message = f"only {count:,} of {words:,} distinct training words are known; give "
     message += "vectors (--config.data.vectors), or keep rarer words "
     message += f"(--config.data.min_count is {rule})"
-    return [_of("vocabulary", message, file)] if known < 0.5 * words else []
+    return [_of("vocabulary", message, file)] if count < 0.5 * words else []
 
 
 def coverage(split: Split, name: str, known: Set[str]) -> Finding:

@@ -151,14 +151,14 @@ def read(
             both = f"{', '.join(others)} alike; {detected} is taken"
             notes.append(f"labels fit {detected} and {both}")
         broken = {
-            known: [
+            candidate: [
                 example.place(position)
                 for example in examples
-                for position in schemes.violations(example.labels, known)
+                for position in schemes.violations(example.labels, candidate)
             ]
-            for known in (scheme or detected, detected)
+            for candidate in (scheme or detected, detected)
         }
-        best = min(broken, key=lambda known: len(broken[known]))
+        best = min(broken, key=lambda candidate: len(broken[candidate]))
         if scheme and best != scheme:
             notes.append(f"labels are {best}, not {scheme} as published")
         scheme, lines = best, broken[best]
@@ -214,10 +214,10 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     if len(groups) < 2:
         raise InputError("expected several sentences, to take dev from", train.path)
     count = min(max(1, round(share * len(groups))), len(groups) - 1)
-    drawn = np.random.default_rng(seed).permutation(len(groups))[:count]
-    chosen = {i for group in drawn for i in groups[group]}
-    dev = tuple(e for i, e in enumerate(train.examples) if i in chosen)
-    rest = tuple(e for i, e in enumerate(train.examples) if i not in chosen)
+    draw = np.random.default_rng(seed).permutation(len(groups))[:count]
+    members = {i for group in draw for i in groups[group]}
+    dev = tuple(e for i, e in enumerate(train.examples) if i in members)
+    rest = tuple(e for i, e in enumerate(train.examples) if i not in members)
     note = f"{count:,} of {len(groups):,} {unit} of {train.path.name}, seed {seed}"
     notes = (*train.notes, f"without {note}")
     train = dataclasses.replace(train, examples=rest, notes=notes)
@@ -360,9 +360,9 @@ def load(
     path, scheme = find(corpus.name, split, directory), scheme or corpus.scheme
     loaded = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(loaded.notes), loaded.sizes()
-    known = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
+    published = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
     # Not strict: tags have no count of entities.
-    for nouns, expected, size in zip(COUNTED, known, sizes, strict=False):
+    for nouns, expected, size in zip(COUNTED, published, sizes, strict=False):
         if expected != size:
             amount = counted(expected, *nouns)
             notes.append(f"expected {amount} as published, got {size:,}")

@@ -226,8 +226,8 @@ def header(cells: Sequence[str]) -> tuple[int, int, int, int] | None:
     """
     names = [cell.strip().lower() for cell in cells]
     token, label, document, sentence = (
-        next((names.index(name) for name in known if name in names), -1)
-        for known in (TOKEN, LABEL, DOCUMENT, SENTENCE)
+        next((names.index(name) for name in spellings if name in names), -1)
+        for spellings in (TOKEN, LABEL, DOCUMENT, SENTENCE)
     )
     return None if -1 in (token, label) else (token, label, document, sentence)
 
@@ -345,8 +345,8 @@ def _unbracketed(
         match = _BRACKETS.fullmatch(mark)
         begins, ends = match.groups("") if match else ("", "")
         if not match or (begins and kind) or (ends and not begins + kind):
-            where = f"within {kind!r}" if kind else "outside of brackets"
-            message = f"expected (TYPE*, *, *) or (TYPE), {where}, got"
+            context = f"within {kind!r}" if kind else "outside of brackets"
+            message = f"expected (TYPE*, *, *) or (TYPE), {context}, got"
             yield source.error(number, message, mark)
         kind = begins or kind
         labels.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
@@ -516,8 +516,8 @@ OUTPUTS = ("conll", "jsonl")
 def of_name(path: str | os.PathLike[str]) -> str | None:
     """Returns the format that the name of a file tells, if any; `.gz` may follow."""
     name = Path(path).name.removesuffix(".gz").lower()
-    known = (n for n, f in FORMATS.items() if f.endings and name.endswith(f.endings))
-    return next(known, None)
+    formats = (n for n, f in FORMATS.items() if f.endings and name.endswith(f.endings))
+    return next(formats, None)
 
 
 def guess(path: str | os.PathLike[str]) -> str:

@@ -393,7 +393,7 @@ def _parsed(labels: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _check_scheme(scheme: str, has_spans: bool = False) -> None:
-    known = SCHEMES if has_spans else (*SCHEMES, TAGS)
-    if scheme not in known:
+    names = SCHEMES if has_spans else (*SCHEMES, TAGS)
+    if scheme not in names:
         hint = f"; {scheme} is {_ALIASES[scheme]}" if scheme in _ALIASES else ""
-        raise InputError(f"Unknown scheme {scheme!r}; known: {', '.join(known)}{hint}")
+        raise InputError(f"Unknown scheme {scheme!r}; known: {', '.join(names)}{hint}")

@@ -65,8 +65,8 @@ def pieces(text: str, options: Options) -> list[Example]:
             start, end = 0, len(text)
         offsets = tuple((t.start - start, t.end - start) for t in sentence)
         words = tuple(t.text for t in sentence)
-        where = {"text": text[start:end], "offsets": offsets, "start": start}
-        result.append(Example(words, **where))
+        fields = {"text": text[start:end], "offsets": offsets, "start": start}
+        result.append(Example(words, **fields))
     return result
 
 
@@ -526,8 +526,8 @@ def docbin(source: Source) -> Iterator[Record]:
                 start, end = words[0].idx, words[-1].idx + len(words[-1])
                 places = ((w.idx - start, w.idx - start + len(w)) for w in words)
                 texts = tuple(word.text for word in words)
-                where = {"text": whole[start:end], "offsets": tuple(places)}
-                sentences.append(Example(texts, start=start, **where))
+                fields = {"text": whole[start:end], "offsets": tuple(places)}
+                sentences.append(Example(texts, start=start, **fields))
                 if count := sum(not word.ent_iob for word in words):
                     missing[number] = missing.get(number, 0) + count
         for entity in doc.ents:
@@ -593,8 +593,8 @@ def write_brat(folder: Path, examples: Sequence[Example]) -> None:
                 for start, end, kind in places:
                     words = line[start:end].strip(_BLANK)  # a token may end with one
                     start = size + line.index(words, start)
-                    where = f"{start} {start + len(words)}\t{words}"
-                    spans.append(f"T{len(spans) + 1}\t{cell(kind, '; ')} {where}\n")
+                    position = f"{start} {start + len(words)}\t{words}"
+                    spans.append(f"T{len(spans) + 1}\t{cell(kind, '; ')} {position}\n")
                 lines.append(line)
                 size += len(line)
         pairs[number] = "".join(lines), "".join(spans)

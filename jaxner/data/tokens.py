@@ -321,12 +321,12 @@ def resolve(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
     It is a key of `TOKENIZERS` or a function from a text to its tokens; None: "words".
     `InputError`: the name is unknown. `TypeError`: it is neither.
     """
-    chosen = tokenizer or "words"
-    if isinstance(chosen, str):
-        fields.check_word("tokenizer", chosen, TOKENIZERS)
-        chosen = TOKENIZERS[chosen]
-    expect(callable(chosen), "a name or function as tokenizer", chosen)
-    return chosen
+    choice = tokenizer or "words"
+    if isinstance(choice, str):
+        fields.check_word("tokenizer", choice, TOKENIZERS)
+        choice = TOKENIZERS[choice]
+    expect(callable(choice), "a name or function as tokenizer", choice)
+    return choice
 
 
 def read(
@@ -347,17 +347,17 @@ def read(
         >>> [[t.text for t in s] for s in read("Rome fell. It rose.", "whitespace")]
         [['Rome', 'fell.'], ['It', 'rose.']]
     """
-    chosen = resolve(tokenizer)
-    made: Any = chosen(text)
+    choice = resolve(tokenizer)
+    made: Any = choice(text)
     expect(isinstance(made, Iterable), "tokens from the tokenizer", made)
     made = list(made)
     if made and all(isinstance(item, list) for item in made):
         flat = iter(located(text, [token for part in made for token in part]))
         return [[next(flat) for _ in part] for part in made if part]
-    tokens = made if chosen is tokenise else located(text, made)
+    tokens = made if choice is tokenise else located(text, made)
     if not split_sentences:
         return [tokens] if tokens else []
-    if chosen is tokenise:
+    if choice is tokenise:
         return sentences(text, tokens)
     starts = [part[0].start for part in sentences(text, tokenise(text))]
     parts = groupby(tokens, lambda token: bisect.bisect_right(starts, token.start))

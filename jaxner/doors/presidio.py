@@ -45,12 +45,12 @@ class Recognizer(EntityRecognizer):
         is_tagger = isinstance(tagger, jaxner.Tagger)
         self._tagger = tagger if is_tagger else jaxner.load(tagger)
         self._options = options
-        own = jaxner.entity_types(self._tagger)
+        entity_types = jaxner.entity_types(self._tagger)
         for name in types or ():
-            fields.check_word("type", name, own)
+            fields.check_word("type", name, entity_types)
         jaxner.entities(self._tagger, "", **options)  # which checks the options
-        known = {**TYPES, **(types or {})}
-        self._names = {t: known.get(t, t) for t in own}
+        spellings = {**TYPES, **(types or {})}
+        self._names = {t: spellings.get(t, t) for t in entity_types}
         names = sorted({*self._names.values()})
         super().__init__(names, name="jaxner", supported_language=language)
 

@@ -87,14 +87,16 @@ class Component:
         mentions = jaxner.entities(
             self.tagger, split, documents=numbers, **self._options
         )
-        sure = itertools.repeat(None)
+        samples = itertools.repeat(None)
         if self._num_samples and parts:
             key, count = jax.random.key(0), self._num_samples
-            sure = jaxner.uncertainty(self.tagger, split, key, count, documents=numbers)
+            samples = jaxner.uncertainty(
+                self.tagger, split, key, count, documents=numbers
+            )
         # Neither in an entity nor blocked.
         free = [np.isin(doc.to_array("ENT_IOB"), (0, 2)) for doc in docs]
         spans: list[list[Span]] = [[] for _ in docs]
-        for (i, part), entities, passes in zip(parts, mentions, sure, strict=False):
+        for (i, part), entities, passes in zip(parts, mentions, samples, strict=False):
             for entity in entities:
                 first, end = part[entity.start], part[entity.end - 1] + 1
                 if not free[i][first:end].all():

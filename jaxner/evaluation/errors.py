@@ -155,10 +155,10 @@ overlap, which counts half unless the boundaries are equal; overlap with equal t
 def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
     """Returns correct, predicted and gold spans by each match, `[sentences, 3]`."""
     rows = [(pair.sentence, pair.kind) for pair in paired]
-    where = np.array([sentence for sentence, _ in rows], np.int64)
+    indices = np.array([sentence for sentence, _ in rows], np.int64)
 
     def total(points: list) -> np.ndarray:
-        return np.bincount(where, np.array(points, float), sentences)
+        return np.bincount(indices, np.array(points, float), sentences)
 
     predicted, gold = (total([x != kind for _, x in rows]) for kind in KINDS[3:])
     return {

@@ -379,10 +379,10 @@ class _PreNormLayer(nn.Module):
             parts = first * cosine - second * sine, second * cosine + first * sine
             return jnp.concatenate(parts, axis=2)
 
-        seen = mask[None] & (near | is_global)
+        visible = mask[None] & (near | is_global)
         rate = sizes.attention_dropout
         q, k = turn(y[:, 0]), turn(y[:, 1])
-        y = attend(q, k, y[:, 2], seen, None, rate, self.train)
+        y = attend(q, k, y[:, 2], visible, None, rate, self.train)
         x += dense("attention_output", size, y)
         y = dense("intermediate", 2 * sizes.intermediate_size, normed("mlp_norm", x))
         y, gate = jnp.split(y, 2, axis=1)
