@@ -15,9 +15,7 @@ from sklearn.metrics import roc_auc_score
 import jaxner
 from jaxner import models, tagging
 from jaxner.data import corpora
-from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import scoring
-from jaxner.tagger import Tagger, build
 from reproduce import figures, probes, refinement
 from tests import fence
 from tests.marks import slow
@@ -58,44 +56,6 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     for entropy, uncertainty in zip(drafts.entropy, each, strict=True):
         np.testing.assert_allclose(entropy, uncertainty.entropy, rtol=1e-3, atol=1e-5)
     assert drafts.detection.auroc > 0.5
-
-
-def drawn(dev, documents=False, head="softmax", **options):
-    """A small tagger with a refinement and drawn weights."""
-    vocabulary, _ = vocab.build(
-        [e.tokens for e in dev.examples], dev.types(), documents=documents
-    )
-    streams = {"num_layers": 1, "num_heads": 1, "head_dim": 4, "label_dim": 4}
-    streams |= {"label_scale": 1.0, "threshold": 2.2, "head": {"name": "crf"}}
-    model = build(
-        vocabulary,
-        representation={"words": {"dim": 8}, "chars": None, "dropout": 0.0},
-        encoder={"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
-        head={"name": head, "dropout": 0.0},
-        mc_dropout={"parts": ("encoder",), **options},
-        refinement=streams,
-    )
-    return Tagger(draws.weights_of(model), model, vocabulary)
-
-
-@pytest.mark.parametrize(
-    ("documents", "head", "options"),
-    [(False, "softmax", {"num_samples": 0}), (True, "crf", {"num_samples": 2})],
-)
-@pytest.mark.slow
-def test_final_labels_are_those_of_the_tagger(dev, documents, head, options):
-    """With CRFs, without passes, and in documents, whose separators are known."""
-    params = drawn(dev, documents, head, **options)
-    drafts = refinement.drafts(params, dev)
-    _, labels = tagging.label_split(params, dev)
-    assert drafts.final == [*map(list, labels)]
-    assert sum(drafts.changes(drafts.final)[:3]) > 0
-    uncertainty = jaxner.uncertainty(
-        params, dev.examples[0].tokens, jax.random.key(0), 2
-    )
-    assert "<sep>" not in uncertainty.labels
-    if documents:
-        assert not uncertainty.probabilities[:, -1].any()
 
 
 def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):

@@ -324,6 +324,9 @@ def test_only_the_same_work_goes_on(tmp_path):
         "score {json} --report={folder}/a.html",
         "compare {file} {file} --json={file}",
         "convert {file} {file}",
+        "convert {brat}/a.ann {brat}/a.txt",
+        "convert {brat} {brat}/a.txt --to=jsonl",
+        "check {brat} --json={brat}/a.ann",
         "show {file} --html={file} --workdir={run}",
         "tag --input={file} --output={file} --overwrite --workdir={run}",
         "tag --input={json} --output={folder}/x --rejects={folder}/./x --workdir={run}",
@@ -338,8 +341,13 @@ def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run
     file.write_text("Rome B-LOC B-LOC\nfell O O\n")
     json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
     names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
+    names["brat"] = tmp_path / "brat"
+    names["brat"].mkdir()
+    (names["brat"] / "a.txt").write_text("Rome fell")
+    (names["brat"] / "a.ann").write_text("T1\tLOC 0 4\tRome\n")
     names["dev"] = corpus / "dev.conll"
-    kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
+    files = file, json, names["dev"], *names["brat"].iterdir()
+    contents = [path.read_bytes() for path in files]
     assert "Expected two files" in run(*line.format(**names).split())[1]
-    assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept
-    assert len(list(tmp_path.iterdir())) == 2
+    assert [path.read_bytes() for path in files] == contents
+    assert len(list(tmp_path.rglob("*"))) == 5

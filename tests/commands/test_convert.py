@@ -1,8 +1,6 @@
 """`jaxner convert` rewrites files, and reports what it cannot write."""
 
-import io
 import json
-import sys
 
 import pytest
 
@@ -78,22 +76,3 @@ def test_what_cannot_be_done_is_told(source, monkeypatch, run, arguments, word):
     assert status == 1
     assert word in shown
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]
-
-
-def test_no_file_that_is_read_is_replaced(tmp_path, run, monkeypatch):
-    """The texts of brat, also within a folder; standard input is read once."""
-    (tmp_path / "b").mkdir()
-    for name, text in (("d.txt", "Rome fell"), ("d.ann", "T1\tLOC 0 4\tRome\n")):
-        (tmp_path / "b" / name).write_text(text)
-    folder = tmp_path / "b"
-    for arguments in (
-        ("convert", folder / "d.ann", folder / "d.txt"),
-        ("convert", folder, folder / "d.txt", "--to=jsonl"),
-        ("check", folder, "--json", folder / "d.ann"),
-    ):
-        assert run(*arguments)[0] == 1
-        assert (folder / "d.txt").read_text() == "Rome fell"
-        assert (folder / "d.ann").read_text().startswith("T1")
-    text = io.TextIOWrapper(io.BytesIO(b"Rome B-LOC B-LOC\n"))
-    monkeypatch.setattr(sys, "stdin", text)
-    assert "100.00" in run("score", "-")[1]

@@ -1,7 +1,9 @@
 """`jaxner score` and `jaxner compare`."""
 
+import io
 import json
 import re
+import sys
 
 import pytest
 
@@ -112,3 +114,9 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
     status, shown = run("score", file(text, "bad.conll"))
     assert status == 1
     assert message in shown
+
+
+def test_standard_input_is_read_as_a_file(run, monkeypatch):
+    text = io.TextIOWrapper(io.BytesIO(b"Rome B-LOC B-LOC\n"))
+    monkeypatch.setattr(sys, "stdin", text)
+    assert "100.00" in run("score", "-")[1]
