@@ -3,6 +3,10 @@
 import gc
 from time import process_time
 
+# Ten times the input takes ten times as long where the cost is linear, a hundred times
+# where it is quadratic. Caches and busy neighbours brought linear ones up to 16.
+LINEAR = 25
+
 
 def growth(function, make, size):
     """Returns the ratio of processor times for ten times the input, at the least.
@@ -28,7 +32,7 @@ def growth(function, make, size):
                 min(seconds(values) for _ in range(3)) for values in (small, large)
             ]
             ratio = min(ratio, 10 * times[1] / times[0])
-            if ratio < 13:
+            if ratio < LINEAR / 2:
                 break
     finally:
         gc.enable()

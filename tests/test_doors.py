@@ -13,7 +13,7 @@ from jaxner.answers import mentions
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from tests import tiny
-from tests.growth import growth
+from tests.growth import LINEAR, growth
 
 spacy = pytest.importorskip("spacy")
 EXAMPLES = corpora.load("sample", "dev").examples
@@ -160,7 +160,7 @@ def test_long_documents_take_linear_time(finished, monkeypatch):
     nlp = spacy.blank("en")
     pipe = nlp.add_pipe("jaxner", config={"workdir": str(finished)})
 
-    assert growth(pipe, lambda n: nlp.make_doc("Milan won. " * n), 2000) < 15
+    assert growth(pipe, lambda n: nlp.make_doc("Milan won. " * n), 2000) < LINEAR
 
 
 def test_presidio_gets_exact_probabilities(params):

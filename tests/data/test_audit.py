@@ -6,7 +6,7 @@ import pytest
 
 from jaxner.data import audit, corpora, formats
 from jaxner.data.formats import Example
-from tests.growth import growth
+from tests.growth import LINEAR, growth
 
 GOOD = "Rome B-LOC\nwins O\n\nAjax B-ORG\nwins O\nagain O\n\n"
 LONG = "word O\n" * 4782
@@ -81,4 +81,4 @@ def test_the_cost_of_types_is_linear(file):
         rows = "".join(f"a B-t{i}\n\n" + "b B-u\n\n" * 3 for i in range(count))
         return corpora.read(file(rows))
 
-    assert growth(audit.at_start, make, 400) < 15
+    assert growth(audit.at_start, make, 400) < LINEAR

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, FORMATS, Example, read, write
 from jaxner.errors import InputError
-from tests.growth import growth
+from tests.growth import LINEAR, growth
 
 # Characters that str.split() and str.splitlines() take for separators are favoured.
 ODD = "\xa0\x85\u2028\u2029\x0b\x0c\x1c\x1f\u3000\ufeff#-é组"
@@ -743,4 +743,4 @@ def test_cost_grows_with_the_file(tmp_path, name):
     def read_file(path):
         return read(path, collect=True, **options)
 
-    assert growth(read_file, write_file, 600) < 15
+    assert growth(read_file, write_file, 600) < LINEAR

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jaxner.data import tokens as module
 from jaxner.data.tokens import located, read, resolve, tokenise
 from jaxner.errors import InputError
-from tests.growth import growth
+from tests.growth import LINEAR, growth
 
 # Any Unicode there is, and what the rules speak of, often.
 ANY = st.text(st.characters(), max_size=60)
@@ -210,4 +210,4 @@ LINKED = (
 def test_time_is_linear(unit):
     start = "http://" if unit == "(" else ""
     split = functools.partial(read, tokenizer=str.split)
-    assert growth(split, lambda n: start + unit * n, 4_000) < 15
+    assert growth(split, lambda n: start + unit * n, 4_000) < LINEAR

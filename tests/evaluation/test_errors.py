@@ -9,7 +9,7 @@ from jaxner.data.schemes import Span
 from jaxner.evaluation import errors, report, scoring
 from jaxner.evaluation.scoring import Counts
 from tests.evaluation.test_scoring import SENTENCES, random_corpus
-from tests.growth import growth
+from tests.growth import LINEAR, growth
 
 GOLD = [
     ["B-A", "E-A", "O", "S-B", "B-A", "I-A", "E-A"],
@@ -104,7 +104,7 @@ def test_the_errors_of_one_long_sentence_take_linear_time(gold, predicted):
         for side in spans:
             report._pieces(["w"] * len(sides[0]), side, None, 0, len(sides[0]))
 
-    assert growth(explain, make, 400) < 15
+    assert growth(explain, make, 400) < LINEAR
 
 
 @pytest.mark.parametrize("rule", scoring.WITH_LENGTHS)
