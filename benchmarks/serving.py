@@ -34,41 +34,40 @@ import numpy as np
 from benchmarks import measure, peers
 from benchmarks.measure import CONLL_TYPES
 from jaxner.answers.mentions import EntityArrays
-from jaxner.commands import serving
-from jaxner.serving import Limits
+from jaxner.data.schemes import label_types
+from jaxner.serving import Limits, server
+from jaxner.serving.programs import Job
 
 
 class SpaCy:
     """spaCy's NER as a model of the service."""
 
     has_chances, reads_documents, budget = True, False, 4096
+    labels: tuple[str, ...] = ()
+    types = label_types([f"B-{name}" for name in CONLL_TYPES])
 
     def __init__(self, train: Any):
         self._peer = peers.SpaCy(train)
         for _ in range(2):
             self._peer.epoch(32)
-        self.types = types.SimpleNamespace(names=tuple(CONLL_TYPES))
-        self.labels, self.counts, self.is_over = (), {"batches": 0}, False
+        self.counts = {"batches": 0}
 
     def compile(self) -> None:
         self._peer.tag([["Rome"]], 1)
 
-    def encode(self, sentences: Any) -> Any:
-        return types.SimpleNamespace(words=sentences[0])
-
-    def cost(self, job: Any) -> int:
-        return len(job.encoded.words)
+    def job(self, sentences: Any, is_deep: bool = False) -> Job:
+        return Job(sentences[0], len(sentences[0]), is_deep)
 
     def __call__(self, jobs: Any) -> list[Any]:
-        words = [job.encoded.words for job in jobs]
+        words = [job.encoded for job in jobs]
         docs = [self._peer.tokens.Doc(self._peer.nlp.vocab, words=w) for w in words]
         return [doc.ents for doc in self._peer.nlp.pipe(docs)]
 
-    def cut(self, entities: Any, sentences: Any) -> Iterator[Any]:
+    def cut(self, answer: Any, sentences: Any) -> Iterator[Any]:
         count = len(sentences[0])
         arrays: list[Any] = [np.zeros(count, x) for x in (bool, int, int, float)]
-        for entity in entities:
-            kind = CONLL_TYPES.index(entity.label_)
+        for entity in answer:
+            kind = self.types.names.index(entity.label_)
             for array, value in zip(arrays, (True, entity.end, kind, 1), strict=True):
                 array[entity.start] = value
         yield {"best": EntityArrays(arrays[1], arrays[3], *arrays)}
@@ -208,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = measure.parse(parser, argv)
     if options.spacy:
         train = measure.load(options.dataset, "train", options.limit)
-        return serving.run(SpaCy(train), Limits(), "127.0.0.1", 0)
+        return server.run(SpaCy(train), Limits(), "127.0.0.1", 0)
     report, most = measure.Report(options.json), 16 if options.quick else 128
     dev = [tokens for tokens, _ in measure.load(options.dataset, "dev", options.limit)]
     bodies = [json.dumps({"tokens": t}).encode() for t in dev if len(t) <= most]

@@ -172,19 +172,18 @@ def _is_users(error: Exception) -> bool:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all."""
-    from absl import logging
 
     def show(message: Any, *about: Any, **more: Any) -> None:
         print(f"Warning: {message}", file=sys.stderr)
 
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = show
-            yield
-    finally:
-        logging.set_verbosity(before)
+    with warnings.catch_warnings(), contextlib.ExitStack() as stack:
+        warnings.showwarning = show
+        with contextlib.suppress(ImportError):  # who serves a file has no Orbax
+            from absl import logging
+
+            stack.callback(logging.set_verbosity, logging.get_verbosity())
+            logging.set_verbosity(logging.ERROR)
+        yield
 
 
 # --- From a signature to options ------------------------------------------------------

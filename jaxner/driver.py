@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import itertools
 import re
 import time
 import warnings
@@ -48,16 +49,19 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     """Returns the sentences that a caller gave, and whether it was a single one."""
     is_one = is_one_sentence(tokens)
     sentences = [list(tokens)] if is_one else [list(sentence) for sentence in tokens]
-    for sentence in sentences:
-        for token in sentence:
-            # The first test is fast, and true of hardly any token.
-            if not token.isalnum() and _SEVERAL_WORDS.search(token):
-                raise InputError(
-                    f"Expected tokens, got {token[:40]!r} with white space inside: "
-                    "split it into tokens; or, for texts, call jaxner.entities with "
-                    "raw=True."
-                )
+    for token in itertools.chain(*sentences):
+        if is_text(token):
+            raise InputError(
+                f"Expected tokens, got {token[:40]!r} with white space inside: split "
+                "it into tokens; or, for texts, call jaxner.entities with raw=True."
+            )
     return sentences, is_one
+
+
+def is_text(token: str) -> bool:
+    """Returns whether a token has white space inside, as no token of a file has."""
+    # The first test is fast, and false of hardly any token.
+    return not token.isalnum() and bool(_SEVERAL_WORDS.search(token))
 
 
 def check_key(key: Any) -> None:

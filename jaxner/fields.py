@@ -56,7 +56,7 @@ class Range(Rule):
     def __contains__(self, value: Any) -> bool:
         compared = all(compare(value, bound) for _, compare, bound in self._bounds())
         in_step = not self.step or (value - (self.least or 0)) % self.step == 0
-        return math.isfinite(value) and compared and in_step
+        return -math.inf < value < math.inf and compared and in_step
 
     def __str__(self) -> str:
         bounds = [f"{words} {bound}" for words, _, bound in self._bounds()]

@@ -1,10 +1,11 @@
 """The service: answers, batches, refusals, its end, and the page in a browser."""
 
 import asyncio
-import itertools
+import gzip
 import json
 import logging
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -17,29 +18,33 @@ import pytest
 import jaxner
 from benchmarks import serving as benchmark
 from jaxner.answers.mentions import EntityArrays
+from jaxner.data import tokens
 from tests import fence
 from tests.marks import CHROMIUM
 from tests.test_decoding import tiny
 
 httpx = pytest.importorskip("httpx")
 testclient = pytest.importorskip("starlette.testclient")
+jsonschema = pytest.importorskip("jsonschema")
+openapi = pytest.importorskip("openapi_spec_validator")
 from jaxner.serving import Limits  # noqa: E402
 from jaxner.serving.programs import Job, Programs  # noqa: E402
 from jaxner.serving.service import Service  # noqa: E402
 
 TEXT = "Rome beat Milan. Mr. Preston left Lakeside."
 SENTENCES = [["Rome", "beat", "Milan", "."], [], ["Mr.", "Preston", "fell"]]
-SMALL = Limits(1 << 10, 8, 16, 4, 5.0, 32)
+SMALL = Limits(5000, 24, 16, 4, max_seconds=5.0, batch_tokens=32)
 
 
-def client_of(model, limits=SMALL, key=None, **more):
-    return testclient.TestClient(Service(model, limits, key, **more).app)
+def service_of(model, limits=SMALL, *options, **more):
+    service = Service(model, limits, *options, **more)
+    model.compile()
+    service.is_ready = True
+    return service
 
 
-def until_ready(client):
-    while client.get("/ready").status_code == 503:
-        time.sleep(0.02)
-    return client
+def client_of(*options, **more):
+    return testclient.TestClient(service_of(*options, **more))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +55,7 @@ def programs(params):
 @pytest.fixture(scope="module")
 def client(programs):
     with client_of(programs) as made:
-        yield until_ready(made)
+        yield made
 
 
 def ask(client, path, **body):
@@ -97,7 +102,7 @@ def test_entities_are_those_of_the_library(client, params, n_best):
 def test_the_service_has_a_minimum_for_requests_without_one(programs):
     with client_of(programs, least={"PER": 1.0}) as client:
         options = {"texts": TEXT, "n_best": 4}
-        (result,) = ask(until_ready(client), "entities", **options)
+        (result,) = ask(client, "entities", **options)
         (whole,) = ask(client, "entities", **options, min_probability=0.0)
         assert client.get("/ready").json()["min_probability"] == {"PER": 1.0}
     kept = [e for e in whole["entities"] if e["type"] != "PER"]
@@ -108,9 +113,9 @@ def test_requests_compile_nothing(client, programs):
     rng = random.Random(0)
     words = ["Rome", "beat"] * 9 + ["A" * 30, "é" * 400]
     texts = [rng.choices(words, k=rng.randint(1, 16)) for _ in range(60)]
-    programs([Job(programs.encode([text]), rng.random() < 0.1) for text in texts])
+    programs([programs.job([text], rng.random() < 0.1) for text in texts])
     for text in (["?"], [""], []):
-        programs([Job(programs.encode([text]))])
+        programs([programs.job([text])])
     assert programs.counts["late"] == 0
     assert 0 < programs.counts["tokens"] < programs.counts["padded"]
 
@@ -119,7 +124,7 @@ def test_a_tagger_of_documents_reads_each_text_as_one():
     tagger = tiny("crf", documents=True)
     text = "Rome fell. It rose."  # with separators, nine tokens
     with client_of(Programs(tagger, 9, 9)) as client:
-        (result,) = ask(until_ready(client), "entities", texts=text)
+        (result,) = ask(client, "entities", texts=text)
     places = [(e["start_char"], e["end_char"]) for e in result["entities"]]
     expected = jaxner.entities(tagger, text)
     assert places == [(e.start_char, e.end_char) for e in expected] != []
@@ -128,7 +133,7 @@ def test_a_tagger_of_documents_reads_each_text_as_one():
 def test_a_tagger_without_probabilities_gives_labels(tmp_path):
     tagger = jaxner.load(fence.unpack("seq2seq", tmp_path))
     with client_of(Programs(tagger, 8, 8)) as client:
-        (result,) = ask(until_ready(client), "tag", tokens=["Rome", "fell"])
+        (result,) = ask(client, "tag", tokens=["Rome", "fell"])
         assert result["sentences"][0]["labels"] == tagger.tag(["Rome", "fell"])
         for path, more in (("entities", {}), ("tag", {"n_best": 2})):
             answer = client.post(f"/v1/{path}", json={"tokens": ["Rome"], **more})
@@ -138,7 +143,7 @@ def test_a_tagger_without_probabilities_gives_labels(tmp_path):
 def test_attention_is_that_of_the_library(tmp_path):
     tagger, tokens = jaxner.load(fence.unpack("att_bilstm", tmp_path)), ["Rome", "fell"]
     programs = Programs(tagger, 8, 8)
-    job = Job(programs.encode([tokens]), is_deep=True)
+    job = programs.job([tokens], is_deep=True)
     (arrays,) = programs.cut(programs([job])[0], [tokens])
     heads = np.moveaxis(arrays["attention"], -1, 0)
     np.testing.assert_allclose(heads, jaxner.attention(tagger, tokens), atol=1e-6)
@@ -146,47 +151,104 @@ def test_attention_is_that_of_the_library(tmp_path):
 
 # --- Refusals -------------------------------------------------------------------------
 
+LARGE = "9" * 4001
 REFUSED = {
-    400: ['{"texts": "Ro', "[" * 1000],
-    413: [json.dumps({"texts": "a" * 1024})],
-    422: [
-        *("{}", '{"texts": "a", "tokens": ["a"]}', '{"texts": [1]}'),
-        *('{"tokens": "Rome"}', '{"tokens": [["a"], "b"]}', '{"tokens": ["a b"]}'),
-        *('{"texts": "a", "n_best": 11}', '{"texts": "a", "min_probability": NaN}'),
-        *('{"texts": "a", "truncate": true}', '{"texts": "a", "maps": 1}'),
-        '{"texts": "a", "min_probability": {"PER": 2}}',
-        '{"texts": "a", "min_probability": {"DRAGON": 0.5}}',
-        *(json.dumps({"texts": text}) for text in (["a"] * 9, "a " * 17)),
-    ],
+    '{"texts": "Ro': (400, "Expected JSON in UTF-8, each name once."),
+    "[" * 1000: (400, "Expected JSON in UTF-8"),
+    '{"texts": "a", "texts": "b"}': (400, "Expected JSON in UTF-8"),
+    json.dumps({"texts": "a"}).encode("utf-16"): (400, "Expected JSON in UTF-8"),
+    json.dumps({"texts": "a" * 5000}): (413, "Expected at most 5000 bytes."),
+    "{}": (422, 'Expected an object with either "texts" or "tokens".'),
+    "[]": (422, "Expected an object"),
+    '{"texts": "a", "tokens": ["a"]}': (422, "Expected an object with either"),
+    '{"texts": [1]}': (422, "Expected texts as a string or an array of strings."),
+    '{"texts": null}': (422, "Expected texts as a string or an array"),
+    '{"tokens": "Rome"}': (422, "Expected tokens as an array of strings, or of such"),
+    '{"tokens": [["a"], "b"]}': (422, "Expected tokens as an array"),
+    '{"tokens": {"a": 1}}': (422, "Expected tokens as an array"),
+    '{"tokens": ["a b"]}': (422, 'Expected tokens, got "a b" with white space inside.'),
+    '{"texts": "a", "n_best": 11}': (422, "Expected n_best as whole number at least 1"),
+    '{"texts": "a", "n_best": true}': (422, "at most 10, got true"),
+    f'{{"texts": "a", "n_best": {LARGE}}}': (422, "Expected n_best as whole number"),
+    f'{{"texts": "a", "n_best": {LARGE + LARGE[:500]}}}': (
+        422,
+        "Expected n_best as whole number",
+    ),
+    '{"texts": "a", "min_probability": NaN}': (400, "Expected JSON in UTF-8"),
+    '{"texts": "a", "min_probability": 1e999}': (422, "at most 1, got Infinity"),
+    '{"texts": "a", "min_probability": null}': (422, "at most 1, got null"),
+    '{"texts": "a", "min_probability": {"PER": 2}}': (422, "at most 1, got 2"),
+    '{"texts": "a", "min_probability": {"DRAGON": 0.5}}': (422, "Unknown type in min"),
+    '{"texts": "a", "maps": 1}': (422, "Expected maps as true or false, got 1"),
+    '{"texts": "a", "nbest": 2}': (422, "Unknown field 'nbest'; known: "),
+    json.dumps({"texts": ["a"] * 25}): (422, "at most 24 sentences in a request."),
+    json.dumps({"texts": ["a"] * 9, "maps": True}): (422, "maps, each counts as 8."),
+    json.dumps({"texts": "a " * 17}): (422, "at most 16 tokens in a sentence."),
 }
+PYTHON = re.compile(
+    r"None|True|False|NaN|Error|\b(list|dict|tuple|str|int|jaxner|raw)\b"
+)
 
 
-@pytest.mark.parametrize("status", REFUSED)
-def test_refusals_have_a_status_and_a_reason(client, status):
-    for path, body in itertools.product(("tag", "entities"), REFUSED[status]):
-        for content in (body, iter([body.encode()])):  # with and without a length
+@pytest.mark.parametrize("path", ["tag", "entities"])
+def test_refusals_have_a_status_and_a_reason(client, path):
+    for body, (status, reason) in REFUSED.items():
+        body = body if isinstance(body, bytes) else body.encode()
+        for content in (body, iter([body])):  # with and without a length
             answer = client.post(f"/v1/{path}", content=content)
-            assert (answer.status_code, [*answer.json()]) == (status, ["error"])
+            assert answer.status_code == status, (body[:80], answer.text)
+            assert [*answer.json()] == ["error"]
+            assert reason in answer.json()["error"]
+            assert not PYTHON.search(answer.json()["error"])
+
+
+def test_http_is_as_its_specifications_say(client):
+    for path in ("/v1/tag", "/v1/entities"):
+        for method in ("GET", "HEAD", "PUT"):
+            answer = client.request(method, path)
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    answer = client.post("/ready")
+    assert answer.status_code == 405
+    assert {*answer.headers["allow"].split(", ")} == {"GET", "HEAD"}
+    for path in ("/nothing", "/v1/nothing", "/v1/", "/page/../x", "/script.js/x"):
+        for method in ("GET", "POST"):
+            answer = client.request(method, path)
+            assert (answer.status_code, answer.json()) == (404, {"error": "Not Found"})
+    for path in ("/", "/health", "/ready", "/metrics", "/openapi.json"):
+        answer = client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+    zipped = gzip.compress(b'{"texts": "a"}')
+    answer = client.post(
+        "/v1/tag", content=zipped, headers={"content-encoding": "gzip"}
+    )
+    assert answer.status_code == 415
+
+
+def test_a_request_has_an_id_in_its_answer_and_in_the_log(client, caplog):
+    caplog.set_level(logging.INFO)
+    for sent in ("a.B-7:_", "two words", "é", "x" * 65, ""):
+        headers = {"x-request-id": sent.encode()}
+        answer = client.post("/v1/tag", json={"texts": "Rome"}, headers=headers)
+        name = answer.headers["x-request-id"]
+        assert (name == sent) == (sent == "a.B-7:_")
+        assert f"{name} testclient /v1/tag 200" in caplog.text
 
 
 class Slow:
     """A model that says what it got, and takes its time."""
 
     labels, has_chances, reads_documents, budget = ("O",), True, False, 2
-    types = types.SimpleNamespace(names=())
+    types = types.SimpleNamespace(names=("PER",))
 
     def __init__(self, seconds=0.05):
-        self.seconds, self.batches = seconds, []
-        self.counts = dict.fromkeys(("batches", "tokens", "padded", "late"), 0)
+        self.seconds, self.batches, self.counts = seconds, [], {"batches": 0}
 
     def compile(self):
         time.sleep(self.seconds)
 
-    def encode(self, sentences):
-        return types.SimpleNamespace(words=sentences[0])
-
-    def cost(self, job):
-        return len(job.encoded.words)
+    def job(self, sentences, is_deep=False):
+        words = types.SimpleNamespace(words=sentences[0])
+        return Job(words, len(sentences[0]), is_deep)
 
     def __call__(self, jobs):
         self.batches.append([job.encoded.words for job in jobs])
@@ -202,13 +264,11 @@ class Slow:
 
 async def together(service, bodies, seconds=0.0):
     """Returns the answers to requests that come one after another."""
-    transport = httpx.ASGITransport(service.app)
+    transport = httpx.ASGITransport(service)
     async with (
-        service.app.router.lifespan_context(service.app),
+        service._app.router.lifespan_context(service._app),
         httpx.AsyncClient(transport=transport, base_url="http://test") as client,
     ):
-        while (await client.get("/ready")).status_code == 503:
-            await asyncio.sleep(0.01)
         tasks = []
         for body in bodies:
             tasks.append(asyncio.ensure_future(client.post("/v1/tag", json=body)))
@@ -219,7 +279,7 @@ async def together(service, bodies, seconds=0.0):
 def test_waiting_requests_share_batches_and_keep_their_answers():
     model = Slow()
     bodies = [{"tokens": [["w"] * (1 + i % 5)] * 2} for i in range(20)]
-    answers = asyncio.run(together(Service(model, Limits()), bodies))
+    answers = asyncio.run(together(service_of(model, Limits()), bodies))
     for body, answer in zip(bodies, answers, strict=True):
         sentences = [s for r in answer.json()["results"] for s in r["sentences"]]
         assert [s["tokens"] for s in sentences] == body["tokens"]
@@ -233,7 +293,7 @@ def test_waiting_requests_share_batches_and_keep_their_answers():
 def test_a_small_request_overtakes_a_large_one():
     model = Slow(0.02)
     bodies = [{"tokens": [["large"] * 4] * 250}, {"tokens": ["small"]}]
-    asyncio.run(together(Service(model, Limits()), bodies, seconds=0.03))
+    asyncio.run(together(service_of(model, Limits()), bodies, seconds=0.03))
     order = [sentence[0] for batch in model.batches for sentence in batch]
     assert order[-1] != "small"
 
@@ -241,36 +301,91 @@ def test_a_small_request_overtakes_a_large_one():
 def test_time_and_the_number_of_requests_are_limited():
     limits = Limits(max_requests=2, max_seconds=0.2)
     bodies = [{"texts": "a"}] * 3
-    answers = asyncio.run(together(Service(Slow(0.5), limits), bodies))
+    answers = asyncio.run(together(service_of(Slow(0.5), limits), bodies))
     assert [answer.status_code for answer in answers] == [503, 503, 429]
     assert all("retry-after" in answer.headers for answer in answers)
+
+
+def test_what_waits_is_limited(monkeypatch):
+    limits = Limits(max_bytes=4000, max_sentences=20, max_tokens=4)
+    bodies = [{"tokens": [["a"] * 4] * 20, "uncertainty": False}] * 7
+    answers = asyncio.run(together(service_of(Slow(0.1), limits), bodies, 0.01))
+    assert [answer.status_code for answer in answers] == [200] * 4 + [503] * 3
+    assert {answer.json()["error"] for answer in answers[4:]} == {
+        "Too much waits to be tagged."
+    }
+    monkeypatch.setattr(tokens, "read", lambda text: [time.sleep(len(text) / 1e4)])
+    bodies = [{"texts": "a" * 3900}] * 6 + [{"texts": "a"}]
+    answers = asyncio.run(together(service_of(Slow(), limits), bodies))
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [500] * 4 + [503] * 2 + [500]  # a short one goes on
 
 
 def test_errors_are_logged_without_texts(caplog):
     caplog.set_level(logging.DEBUG)
     with client_of(Slow()) as client:
-        assert client.post("/v1/tag", json={"texts": "crash"}).status_code == 503
-        until_ready(client)
         answer = client.post("/v1/tag", json={"texts": "crash"})
-        assert answer.status_code == 500
+        assert (answer.status_code, [*answer.json()]) == (500, ["error"])
         assert ask(client, "tag", texts="goes on")
-    assert "RuntimeError in /v1/tag" in caplog.text
+    assert re.search("RuntimeError in /v1/tag\n  File", caplog.text)
     assert not any(word in caplog.text for word in ("crash", "goes on"))
 
 
+def test_before_all_is_compiled_requests_are_refused():
+    with testclient.TestClient(Service(Slow(), SMALL)) as client:
+        for answer in (client.get("/ready"), client.post("/v1/tag", json={})):
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert client.get("/health").status_code == 200
+
+
 def test_a_key_is_asked_for():
-    with client_of(Slow(), key="säsam") as client:
-        until_ready(client)
-        for sent, status in (("", 401), ("Bearer nein", 401), ("Bearer säsam", 200)):
-            headers = {"authorization": sent.encode()}
+    with client_of(Slow(), SMALL, "säsam") as client:
+        for sent, status in {
+            "": 401,
+            "Bearer nein": 401,
+            "Bearer": 401,
+            "Basic säsam": 401,
+            "Bearer säsam": 200,
+            "bEARER säsam": 200,
+        }.items():
+            headers = [("authorization", sent.encode())]
             answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)
             assert answer.status_code == status
+            assert answer.headers.get("www-authenticate") == {401: "Bearer"}.get(status)
+        headers = [("authorization", b"Bearer s"), ("authorization", sent.encode())]
+        answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)
+        assert answer.status_code == 401
+
+
+def test_the_description_is_valid_and_describes_each_answer(client):
+    described = client.get("/openapi.json").json()
+    openapi.validate(described)
+    routes = {r.path for r in client.app._app.routes} - {
+        "/",
+        "/script.js",
+        "/style.css",
+    }
+    assert {*described["paths"]} == routes - {"/openapi.json"}
+
+    def check(name, content):
+        schema = {"$ref": f"#/components/schemas/{name}"}
+        jsonschema.validate(content, {**schema, "components": described["components"]})
+
+    check("Ready", client.get("/ready").json())
+    options = {"n_best": 3, "uncertainty": True, "maps": True}
+    for name, path in (("Tagged", "tag"), ("Entities", "entities")):
+        for question in ({"tokens": []}, {"tokens": SENTENCES}, {"texts": TEXT}):
+            check("Question", question | options)
+            for result in ask(client, path, **question, **options):
+                check(name, result)
+    statuses = {status for status, _ in REFUSED.values()} | {200, 401, 405, 408, 415}
+    for path in ("/v1/tag", "/v1/entities"):
+        responses = described["paths"][path]["post"]["responses"]
+        assert {*map(int, responses)} == statuses | {429, 500, 503}
+    check("Error", client.get("/nothing").json())
 
 
 def test_pages_and_metrics(client):
-    described = client.get("/openapi.json").json()
-    routes = {r.path for r in client.app.routes if r.path} | {"/"}
-    assert set(described["paths"]) | {"/"} == routes
     for path in ("/", "/script.js", "/style.css", "/health", "/ready"):
         assert client.get(path).status_code == 200
         assert "http" not in client.get(path).text.replace("http-equiv", "")
@@ -278,7 +393,6 @@ def test_pages_and_metrics(client):
     text = client.get("/metrics").text
     assert 'jaxner_request_seconds_count{path="/v1/tag",status="200"}' in text
     assert "jaxner_open 0.0" in text
-    assert client.get("/nothing").json() == {"error": "Not Found"}
 
 
 # --- A process and a browser ----------------------------------------------------------

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-import os
 import signal
-import socket
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from jaxner import fields
 from jaxner.commands import Folder
@@ -23,6 +20,9 @@ def serve(
     host: str = "127.0.0.1",
     port: Annotated[int, fields.Range(least=0, most=65535)] = 8000,
     min_probability: str = "0",
+    root_path: str = "",
+    proxies: str = "",
+    reuse_port: bool = False,
     limits: Limits,
 ) -> None:
     """Serves a tagger over HTTP, with a page to try it at /.
@@ -40,46 +40,34 @@ def serve(
         model: File of `jaxner export`, instead of a run.
         host: Address to listen at; 0.0.0.0 for other machines.
         port: Port to listen at; 0 for a free one.
-        min_probability: That of entities where a request has none, as of jaxner tag.
+        min_probability: Minimum probability for requests that set none; same syntax as
+            in jaxner tag.
+        root_path: Path under which a proxy serves it, such as /tagger; the proxy
+            removes it.
+        proxies: Addresses of proxies, between commas, whose X-Forwarded-For the log
+            believes; * for all.
+        reuse_port: Shares the port with other processes, one for each device.
         limits: What the service accepts.
     """
-    optional("starlette", "The service", "uvicorn", "prometheus_client")
+    # The first process of a container ignores signals that have no handler.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    needs = "uvicorn", "prometheus_client", "flax", "jaxtyping", "filelock"
+    optional("starlette", "The service", *needs)
     if (workdir is None) == (model is None):
         raise InputError("Expected either --workdir or --model.")
     from jaxner import exported, tagger
     from jaxner.answers.mentions import check_least
     from jaxner.commands.tagging import read_least
+    from jaxner.serving import server
     from jaxner.serving.programs import Programs
 
     least = read_least(min_probability, workdir)
     if model is None:
-        chosen = tagger.load(str(workdir))
+        loaded = tagger.load(str(workdir))
     else:  # the service has programs of its own, for its shapes
-        chosen = exported.load_exported(model, program=False)
-    served = Programs(chosen, limits.max_tokens, limits.batch_tokens)
-    check_least(served.types.names, least)
-    run(served, limits, host, port, least)
-
-
-def run(model: Any, limits: Limits, host: str, port: int, least: Any = 0.0) -> None:
-    """Serves a model until a signal ends it."""
-    import uvicorn
-
-    from jaxner.serving.service import Service
-
-    logging.basicConfig(format="%(asctime)s %(message)s", force=True)
-    for name in ("jaxner.serve", "uvicorn.error"):
-        logging.getLogger(name).setLevel(logging.INFO)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family, backlog=1024)
-    place = f"http://{host}:{listening.getsockname()[1]}"
-    print(f"Serving at {place}, ready once all programs are compiled", flush=True)
-    # uvicorn raises the signal that ended it again: then the process ends with 0.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    # Each collection of what JAX holds would stop all requests for a second.
-    key = os.environ.get("JAXNER_API_KEY")
-    service = Service(model, limits, key, gc.freeze, least)
-    config: Any = {"log_config": None, "access_log": False, "server_header": False}
-    config["limit_concurrency"] = 8 * limits.max_requests  # connections, idle ones, too
-    uvicorn.Server(uvicorn.Config(service.app, **config)).run([listening])
+        loaded = exported.load_exported(model, program=False)
+    programs = Programs(loaded, limits.max_tokens, limits.batch_tokens)
+    check_least(programs.types.names, least)
+    where = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}
+    server.run(programs, limits, host, port, least, **where)

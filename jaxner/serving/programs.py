@@ -9,7 +9,7 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from jaxner.analysis import inside
 from jaxner.answers import entities, probabilities
 from jaxner.answers.mentions import EntityArrays, types_of
 from jaxner.data import batching
+from jaxner.data.schemes import LabelTypes
 from jaxner.data.vocabulary import MAX_CHARACTERS
 from jaxner.errors import InputError
 from jaxner.tagger import Ensemble, Tagger
@@ -26,20 +27,54 @@ from jaxner.types import Sentence, batch_axes
 
 LABELLINGS = 10
 """Labellings that a deep program finds: the maximum of `n_best`."""
-_PASSES = 8  # with dropout, for uncertainty
+PASSES = 8
+"""Passes with dropout, for uncertainty: a deep job costs about as many plain ones."""
 # Padded tokens of a batch. On a CPU, larger batches are no faster, and need programs.
 _TOKENS = {"cpu": 1 << 8, "gpu": 1 << 14, "tpu": 1 << 14}
 
 
-class Job(NamedTuple):
-    """An encoded sentence or document; a deep job asks for more than entities."""
+_COUNTS = ("batches", "tokens", "padded", "late")
 
-    encoded: Sentence
+
+class Job(NamedTuple):
+    """An encoded sentence or document, and its tokens with padding.
+
+    A deep job asks for more than entities.
+    """
+
+    encoded: Any
+    cost: int
     is_deep: bool = False
 
 
+class Model(Protocol):
+    """What answers the requests of a service."""
+
+    labels: tuple[str, ...]  # by id
+    types: LabelTypes  # of entities
+    has_chances: bool  # whether labels have probabilities
+    reads_documents: bool  # whether a job is a document, not a sentence
+    budget: int  # tokens of a batch
+    counts: dict[str, int]  # what has been done so far, for the metrics
+
+    def compile(self) -> None:
+        """Prepares all that a request may need."""
+
+    def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
+        """Returns a job of one sentence, or of the sentences of one document."""
+        ...
+
+    def __call__(self, jobs: Sequence[Job]) -> Sequence[Any]:
+        """Returns the answer to each job."""
+        ...
+
+    def cut(self, answer: Any, sentences: Sequence[Sequence[Any]]) -> Iterator[Any]:
+        """Yields the arrays of each sentence of a job, by name."""
+        ...
+
+
 class Programs:
-    """Answers jobs in batches of few shapes.
+    """The `Model` of a tagger: answers jobs in batches of few shapes.
 
     Args:
         tagger: The tagger; one that reads precomputed vectors is an InputError.
@@ -49,7 +84,6 @@ class Programs:
     Attributes:
         counts: Batches, tokens, and padded tokens so far, and programs that had to be
             compiled for a request (by taggers of word pieces alone).
-        is_over: True ends `compile` early.
     """
 
     def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
@@ -58,35 +92,29 @@ class Programs:
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents
-        self.counts = dict.fromkeys(("batches", "tokens", "padded", "late"), 0)
-        self.is_over = False
+        self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
         platform = devices.platform_of(tagger.weights)
         self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
         self._tagger, self._most, self._fills = tagger, max_tokens, platform != "cpu"
         self._reads_characters = tagger.reads_characters
         self._programs: dict[Any, Any] = {}
 
-    def encode(self, sentences: Sequence[Sequence[str]]) -> Sentence:
-        """Returns one encoded sentence, or the sentences of one document."""
-        encoded = [self._tagger.vocabulary.encode(tokens) for tokens in sentences]
+    def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
+        """Returns a job of one sentence, or of the sentences of one document."""
+        parts = [self._tagger.vocabulary.encode(tokens) for tokens in sentences]
         if not self._reads_characters:
-            encoded = [*map(batching.without_characters, encoded)]
-        return batching.join(encoded) if self.reads_documents else encoded[0]
+            parts = [*map(batching.without_characters, parts)]
+        encoded = batching.join(parts) if self.reads_documents else parts[0]
+        return Job(encoded, self._size(encoded, is_deep)[0], is_deep)
 
-    def cost(self, job: Job) -> int:
-        """Returns the padded tokens of a job."""
-        return self._size(job)[0]
-
-    def _size(self, job: Job) -> tuple[int, int]:
+    def _size(self, encoded: Sentence, is_deep: bool) -> tuple[int, int]:
         """Returns padded tokens, and characters of a word; deep jobs have one width."""
         # Words of one character would share no program with those of several.
-        least = 1 + self._reads_characters
-        chars = max(least, job.encoded.chars.shape[1])
-        chars = MAX_CHARACTERS if job.is_deep else chars
-        return _rounded(len(job.encoded.words), chars)
+        chars = max(1 + self._reads_characters, encoded.chars.shape[1])
+        return _rounded(len(encoded.words), MAX_CHARACTERS if is_deep else chars)
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
-        most = self.budget // (_PASSES if is_deep else 1)
+        most = self.budget // (PASSES if is_deep else 1)
         return driver.plan(sizes, most, fills=self._fills, doublings=2)
 
     def compile(self) -> None:
@@ -105,9 +133,8 @@ class Programs:
 
         def compile_one(shape: tuple[bool, tuple[int, int], int]) -> None:
             is_deep, size, count = shape
-            if not self.is_over:
-                text = self.encode([["a"] * (size[0] - 2)])
-                self._program(_padded([text], size, count), is_deep)
+            job = self.job([["a"] * (size[0] - 2)])
+            self._program(_padded([job.encoded], size, count), is_deep)
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, sorted(shapes)))
@@ -126,7 +153,7 @@ class Programs:
         answers: list[Any] = [None] * len(jobs)
         for is_deep in (False, True):
             of = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
-            sizes = [self._size(jobs[i]) for i in of]
+            sizes = [self._size(jobs[i].encoded, is_deep) for i in of]
             for size, count, rows in self._plan(sizes, is_deep):
                 here = [jobs[of[row]].encoded for row in rows]
                 batch = _padded(here, size, count)
@@ -187,7 +214,7 @@ def _answer(tagger: Tagger, batch: Sentence, is_deep: bool) -> dict[str, Any]:
         answer["chances"] = jnp.broadcast_to(chances, shape)
     if not isinstance(tagger, Ensemble):
         key = jax.random.key(0)
-        passes = probabilities.uncertainty(tagger, batch, key, _PASSES)._asdict()
+        passes = probabilities.uncertainty(tagger, batch, key, PASSES)._asdict()
         names = ("entropy", "mutual_information", "vote_share")
         answer["uncertainty"] = {name: passes[name] for name in names}
         maps_of = jax.vmap(inside.compute_maps, in_axes=(None, batch_axes(batch)))

@@ -1,5 +1,8 @@
-"""The service: requests in JSON, waiting requests in batches, and refusals.
+"""The service: requests in JSON, jobs in batches, and refusals.
 
+A request is read, its jobs wait for the model, and its answer is written. What is short
+happens on the event loop, the rest in two threads: one reads and writes, one runs the
+model. Of the largest requests, `_WAITING` may wait for each; short ones overtake them.
 Nothing of a text is logged.
 """
 
@@ -13,39 +16,42 @@ import hmac
 import itertools
 import json
 import logging
+import math
+import mimetypes
+import re
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import prometheus_client as prometheus
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as Refusal
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from jaxner import driver, fields
-from jaxner.answers.mentions import (
-    EntityArrays,
-    check_least,
-    joined,
-    least_certain,
-    read_entities,
-)
+from jaxner.answers.mentions import EntityArrays, joined, least_certain, read_entities
 from jaxner.data import tokens
 from jaxner.data.tokens import Token
 from jaxner.errors import InputError
 from jaxner.serving import Limits
-from jaxner.serving.programs import LABELLINGS, Job
+from jaxner.serving.programs import LABELLINGS, PASSES, Job, Model
 
 log = logging.getLogger("jaxner.serve")
 
+_WAITING = 4
+_SHORT = 1 << 11  # bytes of a request whose reading takes less than a change of threads
 _BUDGETS = 4  # of a batch: jobs that are planned together have less padding
 _STEP = 1e-3  # seconds that each sentence of a request stands behind the one before
+_NUMBERS = 1 << 19  # of the maps in an answer, up to ten bytes each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,80 +65,143 @@ class Question:
     uncertainty: bool = False
     maps: bool = False
 
+    @property
+    def is_deep(self) -> bool:
+        """Whether more is asked than labels and their entities."""
+        return self.n_best > 1 or self.uncertainty or self.maps
 
-def read(body: bytes, limits: Limits, least: Any = 0.0) -> Question:
+    def groups(self, reads_documents: bool) -> Iterator[tuple[int, list[list[Token]]]]:
+        """Yields the index of a text and the sentences of a job, for each job."""
+        for index, sentences in enumerate(self.sentences):
+            if reads_documents and sentences:
+                yield index, sentences
+            elif not reads_documents:
+                yield from ((index, [sentence]) for sentence in sentences)
+
+
+def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Question:
     """Returns the question of a request; `Refusal`: it cannot be answered."""
     try:
-        content = json.loads(body)
+        text = body.decode("utf-8-sig")
+        hooks = {"parse_int": _number, "parse_constant": int}  # there is no int("NaN")
+        content = json.loads(text, object_pairs_hook=_object, **hooks)
     except (ValueError, RecursionError):
-        raise Refusal(400, "The body is no JSON in UTF-8.") from None
+        raise Refusal(400, "Expected JSON in UTF-8, each name once.") from None
     if not isinstance(content, dict) or len({"texts", "tokens"} & {*content}) != 1:
         raise Refusal(422, 'Expected an object with either "texts" or "tokens".')
     options = {k: v for k, v in content.items() if k not in ("texts", "tokens")}
-    known = fields.of(Question)
+    hints = {name: field.hint for name, field in fields.of(Question).items()}
     try:
         for name, value in options.items():
             fields.check_word("field", name, fields.names(Question)[2:])
-            if name in known:
-                fields.check(name, value, known[name].hint)
-        if "tokens" in content:
-            words, _ = driver.sentences_of(content["tokens"])
-            texts = [" ".join(sentence) for sentence in words]
-            made = [[joined(sentence)] for sentence in words]
-        else:
-            texts = content["texts"]
-            texts = [texts] if isinstance(texts, str) else texts
-            if not isinstance(texts, list) or {*map(type, texts)} - {str}:
-                raise TypeError("Expected texts as a string or a list of strings.")
-            made = [tokens.read(text) for text in texts]
-    except (TypeError, ValueError) as error:
+            is_each = name == "min_probability" and isinstance(value, dict)
+            for kind in value if is_each else ():
+                fields.check_word(f"type in {name}", kind, model.types.names)
+            for each in value.values() if is_each else [value]:
+                _check(name, each, hints.get(name, fields.Share))
+        texts, sentences = _read_tokens(content) or _read_texts(content)
+    except InputError as error:
         raise Refusal(422, str(error)) from None
-    most = limits.max_sentences
-    if max(len(made), sum(map(len, made))) > most:
-        raise Refusal(422, f"Expected at most {most} sentences in a request.")
-    return Question(texts, made, **{"min_probability": least, **options})
+    question = Question(texts, sentences, **{"min_probability": least, **options})
+    if question.is_deep and not model.has_chances:
+        raise Refusal(422, "This tagger has no probabilities: ask for labels only.")
+    count = sum(map(len, sentences)) * (PASSES if question.is_deep else 1)
+    if max(len(texts), count) > limits.max_sentences:
+        each = f"; with n_best, uncertainty or maps, each counts as {PASSES}"
+        most = f"Expected at most {limits.max_sentences} sentences in a request"
+        raise Refusal(422, f"{most}{each * question.is_deep}.")
+    for _, group in question.groups(model.reads_documents):
+        separators = (len(group) + 1) * model.reads_documents
+        if sum(map(len, group)) + separators > limits.max_tokens:
+            unit = "document" if model.reads_documents else "sentence"
+            most = f"Expected at most {limits.max_tokens} tokens in a {unit}"
+            raise Refusal(422, f"{most}{', separators included' * bool(separators)}.")
+    return question
+
+
+def _number(digits: str) -> float:
+    # Python refuses to read a whole number of more than 4,300 digits.
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return content
+
+
+def _check(name: str, value: Any, hint: Any) -> None:
+    if not fields.fits(value, hint):
+        text = json.dumps(value)[:60]
+        raise InputError(f"Expected {name} as {fields.allowed(hint)}, got {text}")
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and {*map(type, value)} <= {str}
+
+
+def _read_tokens(content: dict[str, Any]) -> Any:
+    if "tokens" not in content:
+        return None
+    words = content["tokens"]
+    words = [words] if words and _are_strings(words) else words
+    if not isinstance(words, list) or not all(map(_are_strings, words)):
+        raise InputError("Expected tokens as an array of strings, or of such arrays.")
+    for token in itertools.chain(*words):
+        if driver.is_text(token):
+            text = json.dumps(token[:40], ensure_ascii=False)
+            raise InputError(f"Expected tokens, got {text} with white space inside.")
+    return [*map(" ".join, words)], [[joined(sentence)] for sentence in words]
+
+
+def _read_texts(content: dict[str, Any]) -> Any:
+    texts = content["texts"]
+    texts = [texts] if isinstance(texts, str) else texts
+    if not _are_strings(texts):
+        raise InputError("Expected texts as a string or an array of strings.")
+    return texts, [tokens.read(text) for text in texts]
 
 
 def tag(
-    model: Any, question: Question, text: str, sentences: Any, answers: Any
+    model: Model, question: Question, text: str, sentences: Any, answers: Any
 ) -> dict[str, Any]:
     """Returns the result of `/v1/tag` for a text: its tokens and what is asked."""
 
-    def named(ids: Any) -> list[str]:
+    def names(ids: np.ndarray) -> list[str]:
         return [model.labels[i] for i in ids.tolist()]
 
+    maps = [arrays[name] for arrays in answers for name in _maps(arrays)]
+    if question.maps and sum(array.size for array in maps) > _NUMBERS:
+        raise Refusal(422, f"Expected maps of at most {_NUMBERS} numbers in a text.")
     results = []
     for words, arrays in zip(sentences, answers, strict=True):
         best, n = arrays["best"], question.n_best
         result: dict[str, Any] = {"tokens": [token.text for token in words]}
         result["offsets"] = [[token.start, token.end] for token in words]
-        result["labels"] = named(best.labels)
+        result["labels"] = names(best.labels)
         if model.has_chances:
             result["probabilities"] = _rounded(best.label_probability)
         if n > 1 and words and "chances" in arrays:
-            rows = zip(
-                arrays["n_best"].labels.T[:n], arrays["chances"][0], strict=False
-            )
+            labellings = arrays["n_best"].labels.T[:n]
             result["labellings"] = [
-                {"labels": named(ids), "probability": _rounded(chance)}
-                for ids, chance in rows
+                {"labels": names(ids), "probability": _rounded(chance)}
+                for ids, chance in zip(labellings, arrays["chances"][0], strict=False)
                 if chance > 0
             ]
         if question.uncertainty and "uncertainty" in arrays:
             values = arrays["uncertainty"].items()
             result["uncertainty"] = {name: _rounded(array) for name, array in values}
-        for name in {"relations", "attention"} & arrays.keys() if question.maps else ():
+        for name in _maps(arrays) if question.maps else ():
             result[name] = _rounded(arrays[name])
         results.append(result)
     return {"sentences": results}
 
 
 def entities(
-    model: Any, question: Question, text: str, sentences: Any, answers: Any
+    model: Model, question: Question, text: str, sentences: Any, answers: Any
 ) -> dict[str, Any]:
     """Returns the result of `/v1/entities` for a text, as `jaxner.entities` does."""
-    if not (model.types.names and model.has_chances):
-        raise Refusal(422, "This tagger has no entities with probabilities.")
     best = [arrays["best"] for arrays in answers]
     if (n := question.n_best) > 1:
         best = [EntityArrays(*(x[:, :n] for x in a["n_best"])) for a in answers]
@@ -151,163 +220,187 @@ def entities(
     return {"entities": records}
 
 
+def _maps(arrays: dict[str, Any]) -> set[str]:
+    return {"relations", "attention"} & arrays.keys()
+
+
 def _rounded(values: Any) -> Any:
     return np.asarray(values, np.float64).round(6).tolist()
 
 
-def _json(content: Any, status: int = 200) -> Response:
+def _json(content: Any, status: int = 200, headers: Any = None) -> Response:
     # Lone surrogates in a text are no UTF-8: they stay escaped.
     body = json.dumps(content, allow_nan=False, separators=(",", ":"))
-    headers = {"retry-after": "1"} if status in (429, 503) else {}
     return Response(body, status, headers, "application/json")
 
 
+async def _refuse(request: Request, error: Any) -> Response:
+    status, headers = error.status_code, {**(error.headers or {})}
+    if status in (429, 503):
+        headers["retry-after"] = "1"
+    elif status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return _json({"error": error.detail}, status, headers)
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    return _json({"error": "Internal error; see the log."}, 500)
+
+
+async def _drop(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # for the log alone: the client is gone
+
+
+def _page(path: Path) -> Route:
+    async def show(request: Request) -> Response:
+        return Response(content, media_type=kind)
+
+    content, kind = path.read_bytes(), mimetypes.guess_type(path)[0]
+    return Route("/" + path.name.replace("index.html", ""), show)
+
+
+class _Place(NamedTuple):
+    """A job in the queue: earlier turns first, then in the order of arrival."""
+
+    turn: float
+    number: int
+    job: Job
+    answer: asyncio.Future[Any]
+
+
 class Service:
-    """The application around a model.
+    """The application around a model, an ASGI callable.
 
     Args:
-        model: Encodes, computes and names; see `jaxner.serving.programs.Programs`.
+        model: Encodes, computes and names.
         limits: What the service accepts.
         key: The key that clients must send; None: no key.
-        prepare: Called once the model has compiled its programs.
         least: Minimum probability of entities, or that of each type, for requests
             without one.
+
+    Attributes:
+        is_ready: Whether the model has compiled; before, requests get status 503.
+        ends: Number of requests answered and refused since `stop`.
     """
 
     def __init__(
-        self,
-        model: Any,
-        limits: Limits,
-        key: str | None = None,
-        prepare: Callable[[], object] = lambda: None,
-        least: Any = 0.0,
+        self, model: Model, limits: Limits, key: str | None = None, least: Any = 0.0
     ):
-        self._model, self._limits, self._counts = model, limits, model.counts
-        self._prepare, self._least = prepare, least
-        self._counts["open"] = 0
-        self._key = None if key is None else f"Bearer {key}".encode()
+        self.is_ready, self.ends = False, {"answered": 0, "refused": 0}
+        self._model, self._limits, self._key, self._least = model, limits, key, least
+        self._open: set[asyncio.Timeout] = set()
+        self._end = math.inf  # when what is open is refused
+        self._held = {"read": 0, "tagged": 0}  # bytes and tokens that wait
         self._metrics = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self._metrics)
-        about = "jaxner_request_seconds", "Seconds of requests", ("path", "status")
-        self._seconds = prometheus.Histogram(*about, registry=self._metrics)
-        for name in self._counts:
-            about = f"jaxner_{name}", f"{name.title()}; see the documentation"
-            gauge = prometheus.Gauge(*about, registry=self._metrics)
-            gauge.set_function(functools.partial(self._counts.__getitem__, name))
-        pages = StaticFiles(packages=[("jaxner.serving", "page")], html=True)
-        routes: list[Any] = [
-            Route(f"/{f.__name__}", f) for f in (self.health, self.ready, self.metrics)
-        ]
-        for path, write in (("/v1/tag", tag), ("/v1/entities", entities)):
-            routes.append(Route(path, self._handler(path, write), methods=["POST"]))
-        routes.append(Mount("/", pages))
-
-        async def refuse(request: Request, error: Any) -> Response:
-            return _json({"error": error.detail}, error.status_code)
-
-        handlers: Any = {Refusal: refuse}
-        self.app = Starlette(
+        texts = "jaxner_request_seconds", "Seconds of requests", ("path", "status")
+        self._seconds = prometheus.Histogram(*texts, registry=self._metrics)
+        gauges = {k: functools.partial(model.counts.get, k, 0) for k in model.counts}
+        for name, value in {**gauges, "open": lambda: len(self._open)}.items():
+            texts = f"jaxner_{name}", f"{name.title()}; see the documentation"
+            prometheus.Gauge(*texts, registry=self._metrics).set_function(value)
+        routes = [*map(_page, (Path(__file__).parent / "page").iterdir())]
+        for function in (self.health, self.ready, self.metrics):
+            routes.append(Route(f"/{function.__name__}", function))
+        for write in (tag, entities):
+            answer = functools.partial(self._answer, write)
+            routes.append(Route(f"/v1/{write.__name__}", answer, methods=["POST"]))
+        self._paths = {route.path for route in routes}
+        handlers: Any = {Refusal: _refuse, ClientDisconnect: _drop, Exception: _fail}
+        self._app = Starlette(
             routes=routes, lifespan=self._lifespan, exception_handlers=handlers
         )
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
-        self._waiting: Any = asyncio.PriorityQueue()
-        self._numbers = itertools.count()  # of jobs, in the order of arrival
-        running = asyncio.ensure_future(self._run())
-        self._compiled = asyncio.ensure_future(asyncio.to_thread(self._compile))
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self._queue: asyncio.PriorityQueue[_Place] = asyncio.PriorityQueue()
+        self._numbers = itertools.count()
+        self._reader, self._runner = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        task = asyncio.ensure_future(self._run())
         yield
-        self._model.is_over = True  # compiling a program cannot be cancelled
-        await self._compiled
-        running.cancel()
+        task.cancel()
+        for thread in (self._reader, self._runner):
+            thread.shutdown(wait=False, cancel_futures=True)
 
-    def _compile(self) -> None:
-        self._model.compile()
-        self._prepare()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request; names, measures and logs it."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        start, status = time.perf_counter(), 499
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = path if path in self._paths else "other"
+        name = Request(scope).headers.get("x-request-id", "")
+        if not re.fullmatch(r"[\w.:-]{1,64}", name, re.ASCII):
+            name = uuid.uuid4().hex
 
-    async def _run(self) -> None:
-        """Gives waiting jobs to the model in batches, until cancelled."""
-        model, loop = self._model, asyncio.get_running_loop()
-        with ThreadPoolExecutor(1) as thread:
-            while True:
-                taken = [await self._waiting.get()]
-                cost = model.cost(taken[0][2])
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._limits.batch_ms / 1e3):
-                        while cost < _BUDGETS * model.budget:
-                            taken.append(await self._waiting.get())
-                            cost += model.cost(taken[-1][2])
-                # Where the future is done, the request's time is over.
-                taken = [item for item in taken if not item[3].done()]
-                jobs = [job for _, _, job, _ in taken]
-                answers: Any
-                try:
-                    answers = await loop.run_in_executor(thread, model, jobs)
-                except Exception as error:
-                    answers = [error] * len(jobs)
-                for (*_, future), answer in zip(taken, answers, strict=True):
-                    if future.done():
-                        continue
-                    if isinstance(answer, Exception):
-                        future.set_exception(answer)
-                    else:
-                        future.set_result(answer)
+        async def send_more(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status, headers = message["status"], MutableHeaders(scope=message)
+                headers["x-request-id"] = name
+                if self._end < math.inf:
+                    headers["connection"] = "close"
+            await send(message)
 
-    def _handler(self, path: str, write: Callable) -> Callable:
-        """Returns a handler that measures, logs, and refuses in JSON."""
-
-        async def handler(request: Request) -> Response:
-            start = time.perf_counter()
-            try:
-                response = await self._answer(request, write)
-            except Refusal as refusal:
-                response = _json({"error": refusal.detail}, refusal.status_code)
-            except ClientDisconnect:
-                response = Response(status_code=499)
-            except Exception as error:
-                # Its message may have the text.
-                frames = "".join(traceback.format_tb(error.__traceback__))
-                log.error("%s in %s\n%s", type(error).__name__, path, frames)
-                response = _json({"error": "Internal error; see the log."}, 500)
-            seconds, status = time.perf_counter() - start, response.status_code
-            self._seconds.labels(path, str(status)).observe(seconds)
-            log.info("%s %d %.1f ms", path, status, 1e3 * seconds)
-            return response
-
-        return handler
-
-    async def _answer(self, request: Request, write: Callable) -> Response:
-        sent = request.headers.get("authorization", "").encode("latin-1")
-        if self._key is not None and not hmac.compare_digest(sent, self._key):
-            raise Refusal(401, "Expected the header Authorization: Bearer KEY.")
-        if not self._is_ready():
-            raise Refusal(503, "Not ready: compiling.")
-        if self._counts["open"] >= self._limits.max_requests:
-            raise Refusal(429, "Too many requests at a time.")
-        self._counts["open"] += 1
         try:
-            async with asyncio.timeout(self._limits.max_seconds):
+            await self._app(scope, receive, send_more)
+        except (
+            Exception
+        ) as error:  # it has been answered; its message may have the text
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            log.error("%s %s in %s\n%s", name, type(error).__name__, path, frames)
+        seconds = time.perf_counter() - start
+        self._seconds.labels(path, str(status)).observe(seconds)
+        if path.startswith("/v1"):
+            client = (scope["client"] or "-")[0]
+            log.info("%s %s %s %d %.1f ms", name, client, path, status, 1e3 * seconds)
+            if self._end < math.inf:
+                self.ends["answered" if status < 499 else "refused"] += 1
+        return None
+
+    def stop(self, seconds: float) -> None:
+        """Closes connections after their answers; refuses what takes longer."""
+        self._end = asyncio.get_running_loop().time() + seconds
+        for limit in self._open:
+            limit.reschedule(min(limit.when() or math.inf, self._end))
+
+    async def _answer(self, write: Callable[..., Any], request: Request) -> Response:
+        limits, model = self._limits, self._model
+        self._check_key(request.headers.getlist("authorization"))
+        if not self.is_ready:
+            raise Refusal(503, "Not ready: compiling.")
+        if len(self._open) >= limits.max_requests:
+            raise Refusal(429, "Too many requests at a time.")
+        if write is entities and not (model.types.names and model.has_chances):
+            raise Refusal(422, "This tagger has no entities with probabilities.")
+        body, end = None, asyncio.get_running_loop().time() + limits.max_seconds
+        limit = asyncio.timeout_at(min(end, self._end))
+        self._open.add(limit)
+        try:
+            async with limit:
                 body = await self._body(request)
-                question, groups = await asyncio.to_thread(self._read, body)
-                turn, futures = time.monotonic(), [asyncio.Future() for _ in groups]
-                for i, (_, _, job) in enumerate(groups):
-                    item = turn + i * _STEP, next(self._numbers), job, futures[i]
-                    self._waiting.put_nowait(item)
-                arrays = await asyncio.gather(*futures)
+                return await self._ask(body, write)
         except TimeoutError:
-            most = f"{self._limits.max_seconds:g} seconds"
-            raise Refusal(503, f"No answer within {most}.") from None
+            if self._end < math.inf:
+                raise Refusal(503, "The service stops.") from None
+            if body is None:
+                raise Refusal(408, "The request took too long to arrive.") from None
+            raise Refusal(503, f"No answer within {limits.max_seconds:g} s.") from None
         finally:
-            self._counts["open"] -= 1
-        answers: list[list[Any]] = [[] for _ in question.texts]
-        for (number, group, _), each in zip(groups, arrays, strict=True):
-            answers[number] += self._model.cut(each, group)
-        parts = zip(question.texts, question.sentences, answers, strict=True)
-        results = [write(self._model, question, *part) for part in parts]
-        return _json({"results": results, "truncated": False})
+            self._open.discard(limit)
+
+    def _check_key(self, sent: list[str]) -> None:
+        if self._key is None:
+            return
+        scheme, _, key = (sent[0] if len(sent) == 1 else "").partition(" ")
+        is_equal = hmac.compare_digest(key.encode("latin-1"), self._key.encode())
+        if scheme.lower() != "bearer" or not is_equal:
+            raise Refusal(401, "Expected the header Authorization: Bearer KEY.")
 
     async def _body(self, request: Request) -> bytes:
-        most, body = self._limits.max_bytes, b""
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Refusal(415, "Expected a body without Content-Encoding.")
+        most, body = self._limits.max_bytes, bytearray()
         too_long = Refusal(413, f"Expected at most {most} bytes.")
         if int(request.headers.get("content-length", 0)) > most:
             raise too_long
@@ -315,32 +408,83 @@ class Service:
             body += chunk
             if len(body) > most:
                 raise too_long
-        return body
+        return bytes(body)
+
+    async def _ask(self, body: bytes, write: Callable[..., Any]) -> Response:
+        """Returns the answer to a request: reads it, waits for the model, writes."""
+        limits, loop = self._limits, asyncio.get_running_loop()
+        with self._holding("read", len(body), limits.max_bytes):
+            question, groups = await self._do(len(body), self._read, body)
+        cost = sum(job.cost for *_, job in groups)
+        with self._holding("tagged", cost, limits.max_sentences * limits.max_tokens):
+            turn, futures = time.monotonic(), [loop.create_future() for _ in groups]
+            for i, ((*_, job), future) in enumerate(zip(groups, futures, strict=True)):
+                at = turn + i * _STEP, next(self._numbers)
+                self._queue.put_nowait(_Place(*at, job, future))
+            arrays = await asyncio.gather(*futures)
+        size = len(body) if not question.is_deep else limits.max_bytes
+        return await self._do(size, self._write, write, question, groups, arrays)
+
+    @contextlib.contextmanager
+    def _holding(self, stage: str, size: int, most: int) -> Iterator[None]:
+        """Refuses what would wait behind `_WAITING` of the largest requests."""
+        if self._held[stage] and self._held[stage] + size > _WAITING * most:
+            raise Refusal(503, f"Too much waits to be {stage}.")
+        self._held[stage] += size
+        try:
+            yield
+        finally:
+            self._held[stage] -= size
+
+    async def _do(self, size: int, function: Callable[..., Any], *values: Any) -> Any:
+        if size <= _SHORT:
+            return function(*values)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reader, function, *values)
 
     def _read(self, body: bytes) -> tuple[Question, list[tuple[int, Any, Job]]]:
         """Returns a question, and its jobs with the text and sentences of each."""
-        model, most = self._model, self._limits.max_tokens
-        question = read(body, self._limits, self._least)
-        try:
-            check_least(model.types.names, question.min_probability)
-        except InputError as error:
-            raise Refusal(422, str(error)) from None
-        is_deep = question.n_best > 1 or question.uncertainty or question.maps
-        if is_deep and not model.has_chances:
-            raise Refusal(422, "This tagger has no probabilities: ask for labels only.")
-        jobs = []
-        for number, text in enumerate(question.sentences):
-            for group in [text] * bool(text) if model.reads_documents else zip(text):
-                encoded = model.encode([[token.text for token in s] for s in group])
-                if len(encoded.words) > most:
-                    unit = "document" if model.reads_documents else "sentence"
-                    raise Refusal(422, f"Expected at most {most} tokens in a {unit}.")
-                jobs.append((number, group, Job(encoded, is_deep)))
-        return question, jobs
+        model = self._model
+        question, groups = read(body, model, self._limits, self._least), []
+        for index, group in question.groups(model.reads_documents):
+            words = [[token.text for token in sentence] for sentence in group]
+            groups.append((index, group, model.job(words, question.is_deep)))
+        return question, groups
 
-    def _is_ready(self) -> bool:
-        """Returns whether all is compiled; raises what went wrong."""
-        return self._compiled.done() and self._compiled.result() is None
+    def _write(
+        self, write: Callable[..., Any], question: Question, groups: Any, arrays: Any
+    ) -> Response:
+        answers: list[list[Any]] = [[] for _ in question.texts]
+        for (index, group, _), each in zip(groups, arrays, strict=True):
+            answers[index] += self._model.cut(each, group)
+        parts = zip(question.texts, question.sentences, answers, strict=True)
+        results = [write(self._model, question, *part) for part in parts]
+        return _json({"results": results, "truncated": False})
+
+    async def _run(self) -> None:
+        """Gives jobs to the model in batches, until cancelled."""
+        model, loop = self._model, asyncio.get_running_loop()
+        while True:
+            places = [await self._queue.get()]
+            cost = places[0].job.cost
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.batch_ms / 1e3):
+                    while cost < _BUDGETS * model.budget:
+                        places.append(await self._queue.get())
+                        cost += places[-1].job.cost
+            # Where the future is done, the request's time is over.
+            places = [place for place in places if not place.answer.done()]
+            jobs = [place.job for place in places]
+            try:
+                answers = await loop.run_in_executor(self._runner, model, jobs)
+            except Exception as error:
+                for place in places:
+                    if not place.answer.done():
+                        place.answer.set_exception(error)
+                continue
+            for place, answer in zip(places, answers, strict=True):
+                if not place.answer.done():
+                    place.answer.set_result(answer)
 
     async def health(self, request: Request) -> Response:
         """Answers that the process runs."""
@@ -348,11 +492,11 @@ class Service:
 
     async def ready(self, request: Request) -> Response:
         """Answers with what the tagger knows, once all is compiled."""
-        if not self._is_ready():
-            return _json({"error": "Not ready: compiling."}, 503)
-        known = {"labels": self._model.labels, "types": self._model.types.names}
-        known["min_probability"] = self._least
-        return _json({**known, "limits": dataclasses.asdict(self._limits)})
+        if not self.is_ready or self._end < math.inf:
+            raise Refusal(503, "Not ready: it compiles or stops.")
+        content = {"labels": self._model.labels, "types": self._model.types.names}
+        content["min_probability"] = self._least
+        return _json({**content, "limits": dataclasses.asdict(self._limits)})
 
     async def metrics(self, request: Request) -> Response:
         """Answers with the metrics of Prometheus."""

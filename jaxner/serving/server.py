@@ -1,0 +1,182 @@
+"""The process of the service: its connections, its start and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from jaxner.errors import InputError
+from jaxner.serving import Limits
+from jaxner.serving.programs import Model
+from jaxner.serving.service import Service, log
+
+_PAUSE = 5  # seconds that a connection may be idle between two requests
+_LINGER = 1.0  # seconds in which clients learn that connections close
+
+
+class Connection(H11Protocol):
+    """A connection that no client can hold for ever, nor keep from others.
+
+    From its start, from each request and from each answer, `max_seconds` and a pause
+    may pass until the next of these; then it is aborted, whatever is not yet read.
+    """
+
+    def __init__(self, limits: Limits, idle: dict[Connection, None], **options: Any):
+        super().__init__(**options)
+        self._limits, self._idle = limits, idle  # the longest idle one first
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Makes room if there are too many connections."""
+        super().connection_made(transport)
+        self._wait()
+        self._idle[self] = None
+        if len(self.connections) > self._limits.max_connections:
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
+            oldest.transport.abort()
+
+    def _wait(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        seconds = self._limits.max_seconds + _PAUSE
+        self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+    def handle_events(self) -> None:
+        """Marks the connection as busy once a request has begun."""
+        cycle = self.cycle
+        super().handle_events()
+        if self.cycle is not cycle:
+            self._wait()
+            self._idle.pop(self, None)
+
+    def on_response_complete(self) -> None:
+        """Marks the connection as idle."""
+        self._wait()
+        self._idle[self] = None
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets the connection."""
+        if self._timer:
+            self._timer.cancel()
+        self._idle.pop(self, None)
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP, in JSON as all else."""
+        body = json.dumps({"error": msg}).encode()
+        headers = [("content-type", "application/json"), ("connection", "close")]
+        headers.append(("content-length", str(len(body))))
+        response = h11.Response(status_code=400, headers=headers, reason="Bad Request")
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """The server of a service, which ends within `stop_seconds` of a signal."""
+
+    def __init__(self, service: Service, limits: Limits, **options: Any):
+        protocol: Any = functools.partial(Connection, limits, {})
+        config = uvicorn.Config(
+            service,
+            http=protocol,
+            ws="none",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_PAUSE,
+            **options,
+        )
+        super().__init__(config)
+        self._service, self._seconds = service, limits.stop_seconds
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Lets clients read the last answers, then closes all."""
+        end = time.monotonic() + self._seconds
+        self._service.stop(0.8 * self._seconds)
+        await asyncio.sleep(min(_LINGER, 0.1 * self._seconds))
+        self.config.timeout_graceful_shutdown = end - time.monotonic()  # type: ignore
+        await super().shutdown(sockets)
+        for connection in [*self.server_state.connections]:
+            connection.transport.abort()
+        ends = " and ".join(f"{n} {word}" for word, n in self._service.ends.items())
+        log.info("Stopped: %s since the signal", ends)
+
+
+def run(
+    model: Model,
+    limits: Limits,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    least: Any = 0.0,
+    *,
+    reuse_port: bool = False,
+    root_path: str = "",
+    proxies: str = "",
+) -> None:
+    """Serves a model until a signal ends the process, with status 0.
+
+    `InputError`: the address is not free, the key is empty, or compiling failed.
+    """
+    logging.basicConfig(format="%(asctime)s %(message)s", force=True)
+    for name in ("jaxner.serve", "uvicorn.error"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    key = os.environ.get("JAXNER_API_KEY")
+    if key is not None and not key.strip():
+        raise InputError("JAXNER_API_KEY is empty: set a key, or unset the variable.")
+    service = Service(model, limits, key, least)
+    start = time.monotonic()
+
+    def compile_all() -> None:
+        try:
+            model.compile()
+        except Exception as error:
+            errors.append(error)
+            server.should_exit = True
+            return
+        # Each collection of what JAX holds would stop all requests for a second.
+        gc.freeze()
+        service.is_ready = True
+        log.info("Ready after %.1f s", time.monotonic() - start)
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server(
+        (host, port), family=family, backlog=1024, reuse_port=reuse_port
+    )
+    server = Server(
+        service,
+        limits,
+        root_path=root_path,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
+    )
+    errors: list[Exception] = []
+    place = f"http://{host}:{listening.getsockname()[1]}"
+    print(f"Serving at {place}, ready once all programs are compiled", flush=True)
+    # uvicorn raises the signal that ended it again: then the process ends with 0.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    threading.Thread(target=compile_all, daemon=True).start()
+    server.run([listening])
+    if errors:
+        raise InputError(f"Cannot compile the programs: {errors[0]}") from errors[0]
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)  # Python would wait for programs that compile or run

@@ -1,0 +1,304 @@
+"""The server on a real socket: clients that hold it, its start and its end."""
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn")
+from jaxner.serving import Limits, server
+from jaxner.serving.service import Service
+from tests.test_serving import Slow
+
+GOOD = b'{"tokens": ["good"]}'
+
+
+class Large(Slow):
+    """A model whose labels make an answer of many megabytes."""
+
+    labels = ("O" * (1 << 18),)
+
+
+@contextlib.contextmanager
+def serves(model=None, **limits):
+    """Yields a ready server in a thread, and its port."""
+    limits = Limits(**{"stop_seconds": 3.0, **limits})
+    service = Service(model or Slow(0.01), limits)
+    service.is_ready = True
+    listening = socket.create_server(("127.0.0.1", 0))
+    started = server.Server(service, limits)
+    thread = threading.Thread(target=started.run, args=([listening],))
+    thread.start()
+    try:
+        yield started, listening.getsockname()[1]
+    finally:
+        started.should_exit = True
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def connect():
+    """Opens connections that the test leaves open."""
+    with contextlib.ExitStack() as links:
+
+        def open_link(port, content=b""):
+            link = socket.create_connection(("127.0.0.1", port), timeout=10)
+            links.enter_context(link).sendall(content)
+            return link
+
+        yield open_link
+
+
+def request(body, path="/v1/tag", length=None, more=""):
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\n{more}"
+    return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+def answer(link):
+    """Returns status, headers and content of the next answer."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        if not (byte := link.recv(1)):
+            return None, "", b""
+        head += byte
+    length = int(re.findall(rb"content-length: (\d+)", head)[0])
+    body = b""
+    while len(body) < length:
+        body += link.recv(length)
+    return int(head.split()[1]), head.decode(), body
+
+
+def ask(port, content=HEALTH):
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
+        link.sendall(content)
+        return answer(link)
+
+
+def is_closed(link, seconds=5):
+    """Returns whether the server closes a connection, and reads nothing."""
+    return bool(select.select([link], [], [], seconds)[0]) and not _read(link)
+
+
+def _read(link):
+    with contextlib.suppress(ConnectionResetError):
+        return link.recv(1)
+    return b""
+
+
+def test_idle_connections_make_room_for_others(connect):
+    with serves(max_connections=8, max_requests=2) as (_, port):
+        busy = connect(port, HEALTH)
+        answer(busy)
+        links = [connect(port, b"GET /health HT" * (i % 2)) for i in range(20)]
+        assert ask(port)[0] == 200
+        assert ask(port, request(GOOD))[0] == 200
+        assert [is_closed(link, 1) for link in links[:12]] == [True] * 12
+        assert [is_closed(link, 0) for link in links[-4:]] == [False] * 4
+
+
+def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
+    monkeypatch.setattr(server, "_PAUSE", 0.5)
+    with serves(Large(), max_seconds=0.5, max_tokens=1000) as (started, port):
+        silent, head = connect(port), connect(port, b"POST /v1/tag HTTP/1.1\r\nho")
+        body = connect(port, request(GOOD, length=99))
+        many = json.dumps({"tokens": ["a"] * 100}).encode()  # an answer of 26 MB
+        connect(port, request(many) + request(many))
+        assert answer(body)[0] == 408
+        assert is_closed(silent)
+        assert is_closed(head)
+        deadline = time.monotonic() + 5
+        while started.server_state.connections and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not started.server_state.connections
+
+
+def test_what_is_no_http_is_answered_in_json():
+    with serves() as (_, port):
+        for content in (
+            b"\x16\x03\x01\r\n\r\n",
+            b"GET / HTTP/9\r\n\r\n",
+            b"a" * 70_000,
+        ):
+            status, head, body = ask(port, content)
+            assert (status, [*json.loads(body)]) == (400, ["error"])
+            assert "application/json" in head
+        assert ask(port)[0] == 200
+
+
+def test_health_answers_while_all_is_full(connect):
+    model = Slow(0.5)
+    with serves(model, max_requests=4, max_connections=50) as (_, port):
+        links = [connect(port, request(GOOD)) for _ in range(30)]
+        for _ in range(5):
+            assert ask(port)[0] == 200
+        statuses = sorted(answer(link)[0] for link in links)
+        assert statuses == [200] * 4 + [429] * 26
+
+
+def test_a_cut_off_request_takes_no_place(connect):
+    with serves(max_requests=1) as (_, port):
+        for cut in (30, -3, None):
+            for _ in range(5):
+                connect(port, request(GOOD)[:cut]).close()
+        time.sleep(0.2)
+        assert ask(port, request(GOOD))[0] == 200
+
+
+def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
+    caplog.set_level("INFO")
+    many = json.dumps({"tokens": ["a"] * 100}).encode()
+    model = Large(1.0)
+    with serves(model, stop_seconds=4.0, max_requests=9) as (started, port):
+        connect(port, request(many))
+        time.sleep(1.5)
+        first = connect(port, request(GOOD))
+        time.sleep(0.3)
+        queue = [connect(port, request(GOOD)) for _ in range(3)]
+        slow = connect(port, request(GOOD, length=99))
+        idle, head = connect(port), connect(port, b"POST /v1/tag HT")
+        time.sleep(0.2)
+        start = time.monotonic()
+        started.should_exit = True
+        time.sleep(0.2)
+        assert ask(port, b"GET /ready HTTP/1.1\r\nhost: x\r\n\r\n")[0] == 503
+        status, text, _ = answer(first)
+        assert (status, "connection: close" in text) == (200, True)
+        assert [answer(link)[0] for link in queue] == [200] * 3
+        assert answer(slow)[0] == 503
+        assert is_closed(idle)
+        assert is_closed(head)
+    assert time.monotonic() - start < 4.5
+    assert "Stopped: 4 answered and 1 refused since the signal" in caplog.text
+
+
+def test_what_is_not_done_at_the_end_is_refused(connect):
+    with serves(Slow(6.0), stop_seconds=1.0) as (started, port):
+        link = connect(port, request(GOOD))
+        time.sleep(0.2)
+        started.should_exit = True
+        status, _, body = answer(link)
+        assert (status, json.loads(body)["error"]) == (503, "The service stops.")
+
+
+def test_clients_that_keep_connections_lose_nothing_at_the_end(connect):
+    lost, counts = [], []
+
+    def go_on(port):
+        count, link = 0, connect(port)
+        try:
+            while True:
+                link.sendall(request(GOOD))
+                status, head, _ = answer(link)
+                count += status == 200
+                if "connection: close" in head:
+                    return counts.append(count)
+        except OSError as error:
+            lost.append(error)
+
+    with serves(max_requests=99) as (started, port):
+        threads = [threading.Thread(target=go_on, args=(port,)) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        started.should_exit = True
+        for thread in threads:
+            thread.join(10)
+    assert (lost, len(counts)) == ([], 16)
+    assert min(counts) > 0
+
+
+# --- The process ----------------------------------------------------------------------
+
+SCRIPT = """
+import sys, time
+from jaxner import cli
+from jaxner.serving import Limits, server
+from tests.test_serving import Slow
+class Model(Slow):
+    def compile(self):
+        print("compiles", flush=True)
+        time.sleep({seconds})
+        {failure}
+with cli._errors("serve"):
+    server.run(Model(), Limits(stop_seconds=2.0), port=int(sys.argv[1]))
+"""
+
+
+@contextlib.contextmanager
+def process(seconds=0.1, failure="", port=0, prefix=(), **environment):
+    script = SCRIPT.format(seconds=seconds, failure=failure)
+    command = [*prefix, sys.executable, "-c", script, str(port)]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipe, env=os.environ | environment) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def port_of(started):
+    line = started.stdout.readline()
+    assert started.stdout.readline() == "compiles\n"
+    return int(re.findall(r":(\d+)", line)[0])
+
+
+def ends(started, seconds=60):
+    """Returns exit status and standard error of a process that ends by itself."""
+    _, text = started.communicate(timeout=seconds)
+    return started.returncode, text
+
+
+def test_a_process_says_when_it_is_ready_and_when_it_stops():
+    with process() as started:
+        port = port_of(started)
+        line = started.stderr.readline()
+        while "Ready after" not in line:
+            line = started.stderr.readline()
+        assert re.search(r"Ready after 0\.\d s$", line)
+        assert ask(port, request(GOOD))[0] == 200
+        started.send_signal(signal.SIGTERM)
+        status, text = ends(started)
+        assert (status, "Stopped: 0 answered" in text) == (0, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_process_that_compiles(number):
+    with process(seconds=60) as started:
+        port = port_of(started)
+        assert ask(port)[0] == 200
+        assert ask(port, request(GOOD))[0] == 503
+        start = time.monotonic()
+        started.send_signal(number)
+        assert ends(started)[0] == 0
+        assert time.monotonic() - start < 20  # of the 60 that compiling takes
+
+
+def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
+    with process(failure="raise MemoryError('no room')") as started:
+        status, text = ends(started)
+        assert (status, text.splitlines()[-1]) == (
+            1,
+            "jaxner serve: Cannot compile the programs: no room",
+        )
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        process(port=other.getsockname()[1]) as started,
+    ):
+        status, text = ends(started)
+        assert (status, "Address already in use" in text) == (1, True)
+    with process(JAXNER_API_KEY=" ") as started:
+        status, text = ends(started)
+        assert (status, "JAXNER_API_KEY is empty" in text) == (1, True)
