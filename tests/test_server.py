@@ -5,12 +5,14 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,8 @@ from jaxner.serving import Limits, server
 from jaxner.serving.service import Service
 from tests.test_serving import Slow
 
+COSTS = Path("docs/deploy.md").read_text().split("request may cost")[1]
+COSTS = COSTS.split("###")[0]
 GOOD = b'{"tokens": ["good"]}'
 
 
@@ -125,6 +129,17 @@ def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
         assert not started.server_state.connections
 
 
+def test_answers_that_nobody_reads_take_limited_memory(connect):
+    many = json.dumps({"tokens": ["a"] * 100}).encode()  # an answer of 26 MB
+    with serves(Large(0.0)) as (started, port):
+        for _ in range(6):
+            connect(port, request(many))
+            time.sleep(0.3)
+        sizes = [*map(server._unread, started.server_state.connections)]
+        assert 1 << 25 < sum(sizes) < server._UNREAD
+        assert ask(port, request(GOOD))[0] == 200
+
+
 def test_what_is_no_http_is_answered_in_json():
     with serves() as (_, port):
         for content in (
@@ -225,9 +240,15 @@ def test_clients_that_keep_connections_lose_nothing_at_the_end(connect):
 SCRIPT = """
 import sys, time
 from jaxner import cli
-from jaxner.serving import Limits, server
+from jaxner.serving import Limits, programs, server
+from tests.test_decoding import tiny
 from tests.test_serving import Slow
-class Model(Slow):
+class Programs(programs.Programs):
+    def __init__(self):
+        super().__init__(tiny("crf"))
+    def __call__(self, jobs):
+        time.sleep(60)
+class Model({model}):
     def compile(self):
         print("compiles", flush=True)
         time.sleep({seconds})
@@ -238,8 +259,8 @@ with cli._errors("serve"):
 
 
 @contextlib.contextmanager
-def process(seconds=0.1, failure="", port=0, prefix=(), **environment):
-    script = SCRIPT.format(seconds=seconds, failure=failure)
+def process(seconds=0.1, failure="", port=0, prefix=(), model="Slow", **environment):
+    script = SCRIPT.format(seconds=seconds, failure=failure, model=model)
     command = [*prefix, sys.executable, "-c", script, str(port)]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipe, env=os.environ | environment) as started:
@@ -302,3 +323,50 @@ def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
     with process(JAXNER_API_KEY=" ") as started:
         status, text = ends(started)
         assert (status, "JAXNER_API_KEY is empty" in text) == (1, True)
+
+
+CONTAINER = """
+mount --make-rprivate / && mount -o remount,ro,bind / && mount -t proc proc /proc &&
+exec env -u HOME -u XDG_CACHE_HOME -u TMPDIR "$@"
+"""
+
+
+def test_the_first_process_of_a_container_stops_at_sigterm():
+    prefix = ["unshare", "--fork", "--pid", "--mount", "sh", "-c", CONTAINER, "sh"]
+    if not shutil.which("unshare") or subprocess.run([*prefix, "true"]).returncode:
+        pytest.skip("needs to make namespaces, as root")
+    with process(prefix=prefix) as started:
+        port = port_of(started)
+        assert ask(port)[0] == 200
+        parent = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        child = int(parent.read_text())
+        assert (
+            Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].split()[1]
+            == "1"
+        )
+        os.kill(child, signal.SIGTERM)
+        assert ends(started)[0] == 0
+
+
+@pytest.mark.slow
+def test_all_requests_together_take_the_memory_that_the_documentation_says(connect):
+    def size(name):
+        text = Path(f"/proc/{started.pid}/status").read_text()
+        return int(re.findall(rf"{name}:\s+(\d+)", text)[0]) / 1024
+
+    # Each sentence has a word of 128 characters, to which all others are padded.
+    texts = "\n\n".join(["a " * 254 + "b" * 128] * 256)
+    large = request(json.dumps({"texts": texts}).encode())
+    with process(model="Programs") as started:
+        port = port_of(started)
+        while ask(port, request(b"{}"))[0] == 503:
+            time.sleep(0.2)
+        start = size("VmRSS")
+        for _ in range(12):
+            connect(port, large)
+        for _ in range(244):
+            connect(port, request(b"a" * 200_000, length=1 << 18))
+        time.sleep(20)
+        assert ask(port)[0] == 200
+        most = re.search(r"all of this \| (\d+) MiB", COSTS)
+        assert 100 < size("VmHWM") - start < int(most[1])

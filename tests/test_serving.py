@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 import types
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -27,7 +28,7 @@ httpx = pytest.importorskip("httpx")
 testclient = pytest.importorskip("starlette.testclient")
 jsonschema = pytest.importorskip("jsonschema")
 openapi = pytest.importorskip("openapi_spec_validator")
-from jaxner.serving import Limits  # noqa: E402
+from jaxner.serving import Limits, service  # noqa: E402
 from jaxner.serving.programs import Job, Programs  # noqa: E402
 from jaxner.serving.service import Service  # noqa: E402
 
@@ -319,6 +320,59 @@ def test_what_waits_is_limited(monkeypatch):
     answers = asyncio.run(together(service_of(Slow(), limits), bodies))
     statuses = [answer.status_code for answer in answers]
     assert statuses == [500] * 4 + [503] * 2 + [500]  # a short one goes on
+
+
+class Full(Slow):
+    """A model with all that an answer may hold, at its longest."""
+
+    labels = ("B-ABCDEFGH",)
+    types = types.SimpleNamespace(names=[*map("ABCDEFGH-{}".format, range(10))])
+
+    def __call__(self, jobs):
+        return [len(job.encoded.words) for job in jobs]
+
+    def cut(self, count, sentences):
+        ids, ones = np.zeros(count, int), np.full(count, 0.123456)
+        flags = np.ones(count, bool)
+        best = EntityArrays(ids, ones, flags, np.arange(1, count + 1), ids, ones)
+        several = EntityArrays(*(np.stack([array] * 10, axis=-1) for array in best))
+        names = ("entropy", "mutual_information", "vote_share")
+        yield {
+            "best": best,
+            "n_best": several._replace(type=several.type + np.arange(10)),
+            "chances": np.tile(ones[:10], (count, 1)),
+            "uncertainty": dict.fromkeys(names, ones),
+            "relations": np.full((count, count), 0.123456),
+        }
+
+
+def test_an_answer_has_as_many_bytes_as_the_documentation_says():
+    costs = Path("docs/deploy.md").read_text().split("request may cost")[1]
+    limits, deep = Limits(), {"n_best": 10, "uncertainty": True}
+    for number in (
+        limits.max_sentences * limits.max_tokens,
+        limits.max_connections,
+        limits.max_requests,
+        service._NUMBERS,
+    ):
+        assert f" {number:,}" in costs
+    most = int(re.search(r"of answer \| (\d+) MiB", costs)[1]) << 20
+    sizes = []
+    with client_of(Full(), limits) as client:
+        for word, count, sentences, options in (
+            ("a", 256, 256, {}),
+            ("😀", 200, 256, {}),
+            ("\x00", 256, 32, deep),
+            ("ab", 256, 8, deep | {"maps": True}),
+            ("ab", 256, 9, deep | {"maps": True}),
+        ):
+            texts = "\n\n".join([" ".join([word] * count)] * sentences)
+            for path in ("tag", "entities"):
+                answer = client.post(f"/v1/{path}", json={"texts": texts, **options})
+                is_refused = path == "tag" and sentences == 9
+                assert answer.status_code == (422 if is_refused else 200)
+                sizes.append(len(answer.content))
+    assert most / 2 < max(sizes) < most
 
 
 def test_errors_are_logged_without_texts(caplog):

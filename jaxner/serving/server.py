@@ -25,7 +25,12 @@ from jaxner.serving.programs import Model
 from jaxner.serving.service import Service, log
 
 _PAUSE = 5  # seconds that a connection may be idle between two requests
+_UNREAD = 1 << 26  # bytes of all answers that clients do not read
 _LINGER = 1.0  # seconds in which clients learn that connections close
+
+
+def _unread(connection: Any) -> int:
+    return connection.transport.get_write_buffer_size()
 
 
 class Connection(H11Protocol):
@@ -65,10 +70,12 @@ class Connection(H11Protocol):
             self._idle.pop(self, None)
 
     def on_response_complete(self) -> None:
-        """Marks the connection as idle."""
+        """Marks the connection as idle; too much that is not read ends the worst."""
         self._wait()
         self._idle[self] = None
         super().on_response_complete()
+        if _unread(self) and sum(map(_unread, self.connections)) > _UNREAD:
+            max(self.connections, key=_unread).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the connection."""
