@@ -23,7 +23,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -81,8 +81,7 @@ class Answer(NamedTuple):
     def retry_after(self) -> float | None:
         """Seconds to wait before another try; None where the answer is final."""
         seconds = re.search(rb"\nretry-after: *(\d+)", self.head)
-        is_refused = self.status in (429, 503) and seconds
-        return float(seconds[1]) if is_refused else None
+        return float(seconds[1]) if seconds and self.status in (429, 503) else None
 
 
 def request(
@@ -105,18 +104,23 @@ class Connection:
         self.port = port
 
     async def send(self, *pieces: bytes, pause: float = 0.0) -> None:
-        """Sends a request in pieces; in the pause after each, nothing is read."""
+        """Sends a request in pieces; in the pause after each, nothing is read.
+
+        Raises OSError if the server closes the connection meanwhile.
+        """
         if not hasattr(self, "writer"):
             streams = await asyncio.open_connection("127.0.0.1", self.port)
             self.reader, self.writer = streams
-        self.is_kept = False
+        self.is_kept, transport = False, cast(asyncio.Transport, self.writer.transport)
         if pause:
-            self.writer.transport.pause_reading()
+            transport.pause_reading()
         for piece in pieces:
-            self.writer.write(piece)
+            if transport.is_closing():
+                raise ConnectionResetError
+            transport.write(piece)
             await asyncio.sleep(pause)
         if pause:
-            self.writer.transport.resume_reading()
+            transport.resume_reading()
 
     async def answer(self) -> Answer:
         """Reads an answer; raises EOFError or OSError if it does not come."""

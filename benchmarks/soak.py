@@ -38,6 +38,7 @@ SHARES = {"good": 0.799, "malformed": 0.05, "too large": 0.05, "cut off": 0.05}
 SHARES |= {"slow": 0.05, "idle": 0.001}
 _PATIENCE = 60.0  # seconds until an answer counts as lost
 _IDLE = 2.0  # seconds until clients close a connection: sooner than a service does
+_WAKE = 2.0  # seconds for which those that a burst displaced come back
 _HUGE = 1 << 19  # bytes: more than a service accepts
 _SLOWER, _GROWTH = 3.0, 0.02  # at most: p99 among others ÷ alone; of memory, a half
 
@@ -117,19 +118,29 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
     return cases
 
 
+class Asked(NamedTuple):
+    """What came of a request; times are in seconds."""
+
+    kind: str
+    outcome: str  # a status that is right, none due, refused, wrong or lost
+    retries: int
+    due: float
+    begun: float
+    over: float
+
+
 class Load:
-    """Clients that ask by a schedule, and what came of each request."""
+    """Clients of a port that ask by a schedule, and what came of it."""
 
     def __init__(self, port: int):
         self._port, self.is_ending = port, False
         self._kept: collections.deque[Connection] = collections.deque()
-        self.counts: collections.Counter[tuple[str, str]] = collections.Counter()
-        self.times: list[tuple[str, float, float, float]] = []  # due, begun, over
-        self.bursts: list[tuple[float, float]] = []
+        self.asked: list[Asked] = []
+        self.bursts: list[tuple[float, float]] = []  # start and end
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """Yields a connection, the one used last if there are some."""
+        """Yields a connection: of those that are kept, the one used last."""
         now, connection = time.perf_counter(), Connection(self._port)
         while self._kept and now - self._kept[0].since > _IDLE:
             self._kept.popleft().close()
@@ -146,52 +157,54 @@ class Load:
             else:
                 connection.close()
 
-    async def _outcome(self, kind: str, case: Case) -> str:
-        while True:
-            with self._connection() as connection:
-                was_new = connection.is_new
-                try:
-                    await connection.send(*case.pieces, pause=case.pause)
-                    if not case.statuses:
-                        return "none due"
-                    answer = await connection.answer()
-                except (OSError, EOFError):
-                    is_refused = self.is_ending and was_new
-                    return "refused" if is_refused or not case.statuses else "lost"
-            if answer.retry_after is None:
-                return str(answer.status) if case.is_right(answer) else "wrong"
-            self.counts[kind, f"{answer.status} for now"] += 1
-            await asyncio.sleep(answer.retry_after * random.uniform(1, 2))
+    async def _try(self, case: Case) -> tuple[str, float | None]:
+        """Returns what came of a request, and after how many seconds to retry."""
+        with self._connection() as connection:
+            try:
+                await connection.send(*case.pieces, pause=case.pause)
+                if not case.statuses:
+                    return "none due", None
+                answer = await connection.answer()
+            except (OSError, EOFError):
+                is_late = self.is_ending and connection.is_new
+                return "refused" if is_late or not case.statuses else "lost", None
+        name = str(answer.status) if case.is_right(answer) else "wrong"
+        return name, answer.retry_after
 
     async def ask(self, kind: str, case: Case, due: float) -> None:
         """Sends a request, again where it is told to, and notes what came of it."""
-        begun, outcome = time.perf_counter(), "lost"
+        begun, outcome, retries = time.perf_counter(), "lost", -1
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                outcome = await self._outcome(kind, case)
-        self.counts[kind, outcome] += 1
-        self.times.append((kind, due, begun, time.perf_counter()))
+                wait = 0.0
+                while wait is not None:
+                    await asyncio.sleep(wait * random.uniform(1, 2))
+                    retries += 1
+                    name, wait = await self._try(case)
+                outcome = name
+        over = time.perf_counter()
+        self.asked.append(Asked(kind, outcome, retries, due, begun, over))
 
-    async def _burst(self, good: list[Case], start: float, size: int) -> None:
+    async def _burst(self, good: Sequence[Case], start: float, size: int) -> None:
         await asyncio.sleep(start - time.perf_counter())
-        asked = (self.ask("burst", random.choice(good), start) for _ in range(size))
-        await asyncio.gather(*asked)
+        cases = random.choices(good, k=size)
+        await asyncio.gather(*(self.ask("burst", case, start) for case in cases))
         self.bursts.append((start, time.perf_counter()))
 
     async def offer(
         self,
-        cases: Mapping[str, list[Case]],
+        cases: Mapping[str, Sequence[Case]],
         rates: Mapping[str, float],
         seconds: float,
         bursts: Sequence[int] = (),
     ) -> None:
         """Asks at rates (1/s) of kinds for some seconds, with bursts of some sizes."""
         due = start = time.perf_counter()
+        kinds, weights = zip(*rates.items(), strict=True)
         async with asyncio.TaskGroup() as group:
             for i, size in enumerate(bursts):
                 at = start + (i + 0.25) * seconds / len(bursts)
                 group.create_task(self._burst(cases["good"], at, size))
-            kinds, weights = zip(*rates.items(), strict=True)
             while (due := due + random.expovariate(sum(weights))) < start + seconds:
                 await asyncio.sleep(due - time.perf_counter())
                 (kind,) = random.choices(kinds, weights)
@@ -199,142 +212,140 @@ class Load:
         while self._kept:
             self._kept.pop().close()
 
-    def milliseconds(self) -> dict[str, list[float]]:
-        """Returns the latencies of each kind."""
-        kinds: dict[str, list[float]] = collections.defaultdict(list)
-        for kind, due, _, over in self.times:
-            if kind == "good" and any(due < b and over > a for a, b in self.bursts):
-                kind = "good, near bursts"
-            kinds[kind].append(1e3 * (over - due))
-        return kinds
-
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> dict[str, dict[str, Any]]:
         """Returns a row for each kind."""
-        rows = []
-        for kind, values in self.milliseconds().items():
-            p50, p99 = np.percentile(values, (50, 99)).tolist()
-            row = {"kind": kind, "requests": len(values)}
-            row |= {"p50, ms": p50, "p99, ms": p99, "outcomes": ""}
-            own = sorted((name, n) for (x, name), n in self.counts.items() if x == kind)
-            row["outcomes"] = ", ".join(f"{name}: {n:,}" for name, n in own)
-            rows.append(row)
+        kinds: dict[str, list[Asked]] = collections.defaultdict(list)
+        for x in self.asked:
+            near = any(x.due < b + _WAKE and x.over > a for a, b in self.bursts)
+            is_near = near and x.kind == "good"
+            kinds["good, near bursts" if is_near else x.kind].append(x)
+        rows = {}
+        for kind, asked in sorted(kinds.items()):
+            row: dict[str, Any] = {"kind": kind, "requests": len(asked)}
+            for share in (50, 99):
+                seconds = np.percentile([x.over - x.due for x in asked], share)
+                row[f"p{share}, ms"] = 1e3 * float(seconds)
+            row["retries"] = sum(x.retries for x in asked)
+            counts = sorted(collections.Counter(x.outcome for x in asked).items())
+            row["outcomes"] = ", ".join(f"{name}: {n:,}" for name, n in counts)
+            rows[kind] = row
         return rows
 
 
-async def watch(servers: Sequence[Any], samples: list[Any]) -> None:
-    """Adds time and memory, in MiB, of each server every second."""
-    while True:
-        now = time.perf_counter()
-        samples.append((now, [measure.megabytes(x.process.pid) for x in servers]))
-        await asyncio.sleep(1.0)
+class Servers:
+    """Processes behind one port, and what is seen of each."""
+
+    def __init__(self, processes: Sequence[subprocess.Popen]):
+        self._processes = processes
+        self.times: list[float] = []
+        self.sizes: list[list[float]] = []  # MiB of each process
+
+    async def watch(self) -> None:
+        """Notes their memory every second."""
+        while True:
+            self.times.append(time.perf_counter())
+            sizes = [measure.megabytes(x.pid) or 0.0 for x in self._processes]
+            self.sizes.append(sizes)
+            await asyncio.sleep(1.0)
+
+    def files(self) -> list[int]:
+        """Returns how many files each has open."""
+        return [len(os.listdir(f"/proc/{x.pid}/fd")) for x in self._processes]
+
+    async def stop(self, seconds: float) -> list[int | None]:
+        """Returns the status of each after SIGTERM; None: it did not end in time."""
+        for process in self._processes:
+            process.send_signal(signal.SIGTERM)
+        end = time.perf_counter() + seconds
+        while any(x.poll() is None for x in self._processes):
+            if time.perf_counter() > end:
+                break
+            await asyncio.sleep(0.05)
+        return [process.poll() for process in self._processes]
+
+    def growth(self) -> list[float]:
+        """Returns by which share the memory of each grew in the last half."""
+        half = len(self.sizes) // 2
+        times, sizes = np.array(self.times[half:]), np.array(self.sizes[half:])
+        slopes = np.polyfit(times - times[0], sizes, 1)[0]
+        return (slopes * np.ptp(times) / sizes[-1]).tolist()
 
 
-def files(servers: Sequence[Any]) -> list[int]:
-    """Returns how many files each server has open."""
-    return [len(os.listdir(f"/proc/{x.process.pid}/fd")) for x in servers]
-
-
-async def run(servers: Sequence[Any], cases: Any, options: Any) -> dict[str, Any]:
-    """Runs all phases; returns the load of each, and what was seen of the servers."""
+async def run(
+    port: int, servers: Servers, cases: Mapping[str, Sequence[Case]], options: Any
+) -> tuple[dict[str, Load], dict[str, Any], dict[str, bool]]:
+    """Runs all phases; returns the load of each, figures, and promises kept or not."""
     rates = {kind: share * options.rate for kind, share in SHARES.items()}
-    loads = {x: Load(servers[0].port) for x in ("warm-up", "alone", "others", "end")}
-    seen: dict[str, Any] = {"loads": loads, "samples": []}
-    watching = asyncio.create_task(watch(servers, seen["samples"]))
-    await loads["warm-up"].offer(cases, rates, min(5.0, options.seconds / 5))
+    loads = {phase: Load(port) for phase in ("warm-up", "alone", "others", "end")}
+    await loads["warm-up"].offer(cases, rates, options.seconds / 10)
     await asyncio.sleep(1.0)
-    seen["files"] = [files(servers)]
+    files = servers.files()
     only = {"good": rates["good"]}
     await loads["alone"].offer(cases, only, options.seconds / 5)
-    seen["start"], cpu = time.perf_counter(), time.process_time()
+    watching, cpu = asyncio.create_task(servers.watch()), time.process_time()
     sizes = [options.burst] * options.bursts
     await loads["others"].offer(cases, rates, options.seconds, sizes)
-    seen["cpu"] = time.process_time() - cpu
-    for _ in range(20):
-        seen["files"][1:] = [files(servers)]
-        if seen["files"][1] <= seen["files"][0]:
-            break
-        await asyncio.sleep(0.5)
+    cpu = time.process_time() - cpu
     watching.cancel()
-    idle = [Connection(servers[0].port) for _ in range(4)]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(10.0):
+            while servers.files() > files:
+                await asyncio.sleep(0.5)
+    more = servers.files()
+    idle = [Connection(port) for _ in range(4)]
     for connection in idle:
         await connection.send()
-    load = asyncio.create_task(loads["end"].offer(cases, rates, 3.0))
+    ending = asyncio.create_task(loads["end"].offer(cases, rates, 3.0))
     await asyncio.sleep(1.0)
     loads["end"].is_ending, start = True, time.perf_counter()
-    for server in servers:
-        server.process.send_signal(signal.SIGTERM)
-    for server in servers:
-        left = options.stop_seconds + start - time.perf_counter()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            await asyncio.to_thread(server.process.wait, max(left, 0.0))
-    seen["stopped"] = time.perf_counter() - start
-    seen["exits"] = [server.process.poll() for server in servers]
-    await load
-    return seen
-
-
-def judge(seen: Mapping[str, Any], report: measure.Report) -> bool:
-    """Reports what was seen; returns whether all promises are kept."""
-    loads = seen["loads"]
-    for phase, load in loads.items():
-        report.table(phase, load.rows())
+    statuses = await servers.stop(options.stop_seconds)
+    stopped = time.perf_counter() - start
+    await ending
+    for connection in idle:
+        connection.close()
+    asked = loads["others"].asked
+    late = np.percentile([x.begun - x.due for x in asked], 99)
+    outcomes = {x.outcome for load in loads.values() for x in load.asked}
     alone, others = (
-        np.percentile(loads[x].milliseconds()["good"], 99) for x in ("alone", "others")
+        loads[phase].rows()["good"]["p99, ms"] for phase in ("alone", "others")
     )
-    late = [begun - due for _, due, begun, _ in loads["others"].times]
-    count = len(late)
-    row = {"requests": count, "CPU, ms a request": 1e3 * seen["cpu"] / count}
-    row["late, p99, ms"] = 1e3 * np.percentile(late, 99)
-    report.table("the clients", [row])
-    time_, memory = map(np.array, zip(*seen["samples"], strict=True))
-    half = time_ > (seen["start"] + time_[-1]) / 2
-    rows, promises = [], {}
-    for i, sizes in enumerate(memory.T):
-        slope = np.polyfit(time_[half] - time_[half][0], sizes[half], 1)[0]
-        growth = slope * np.ptp(time_[half])
-        row = {"server": i, "MiB at the start": sizes[0], "at half": sizes[half][0]}
-        row |= {"at the end": sizes[-1], "growth in the last half": growth}
-        row |= {"files before": seen["files"][0][i], "after": seen["files"][1][i]}
-        rows.append(row | {"status": seen["exits"][i], "s to stop": seen["stopped"]})
-        promises[f"memory of server {i} is flat"] = growth <= _GROWTH * sizes[-1]
-    report.table("the servers", rows)
-    outcomes = [name for load in loads.values() for _, name in load.counts]
-    promises["no answer is lost"] = "lost" not in outcomes
-    promises["no answer is wrong"] = "wrong" not in outcomes
-    promises["p99 of good requests among others"] = others <= _SLOWER * alone
-    promises["as many files at the end"] = seen["files"][1] <= seen["files"][0]
-    promises["SIGTERM ends with status 0"] = not any(x != 0 for x in seen["exits"])
-    report.table(
-        "promises", [{"promise": k, "kept": bool(v)} for k, v in promises.items()]
-    )
-    return all(promises.values())
+    growth = servers.growth()
+    figures = {
+        "p99 among others ÷ alone": others / alone,
+        "MiB": servers.sizes[-1],
+        "growth in the last half, %": [100 * x for x in growth],
+        "files before": files,
+        "files after": more,
+        "status": statuses,
+        "s to end": stopped,
+        "clients' CPU, ms a request": 1e3 * cpu / len(asked),
+        "clients late, p99, ms": 1e3 * float(late),
+    }
+    promises = {
+        "no answer is lost": "lost" not in outcomes,
+        "no answer is wrong": "wrong" not in outcomes,
+        f"p99 is at most {_SLOWER:g} × that alone": others <= _SLOWER * alone,
+        "memory is flat": max(growth) <= _GROWTH,
+        "files are closed": more <= files,
+        "SIGTERM ends all with 0": not any(x != 0 for x in statuses),
+    }
+    return loads, figures, promises
 
 
-def plot(seen: Mapping[str, Any], path: Path) -> None:
+def plot(load: Load, servers: Servers, path: Path) -> None:
     """Draws memory, and the latencies of good requests, over the minutes."""
     from matplotlib.figure import Figure
 
-    load, start = seen["loads"]["others"], seen["start"]
     figure = Figure((8, 6), layout="constrained")
     above, below = figure.subplots(2, sharex=True)
-    time_, memory = map(np.array, zip(*seen["samples"], strict=True))
-    above.plot((time_ - start) / 60, memory)
-    above.set(ylabel="memory, MiB", ylim=(0, None))
-    good = np.array(
-        [(due, over) for kind, due, _, over in load.times if kind == "good"]
-    )
-    seconds = np.floor(good[:, 0] - start)
-    for share in (50, 99):
-        values = [
-            np.percentile(1e3 * np.diff(good[seconds == x])[:, 0], share)
-            for x in np.unique(seconds)
-        ]
-        below.plot(np.unique(seconds) / 60, values, label=f"p{share}")
-    for first, last in load.bursts:
-        below.axvspan((first - start) / 60, (last - start) / 60, alpha=0.3)
+    start, most = servers.times[0], np.max(servers.sizes)
+    above.plot((np.array(servers.times) - start) / 60, servers.sizes)
+    above.set(ylabel="memory, MiB", ylim=(0, 1.1 * most))
+    good = [x for x in load.asked if x.kind == "good"]
+    minutes = [(x.due - start) / 60 for x in good]
+    below.plot(minutes, [1e3 * (x.over - x.due) for x in good], ",")
     below.set(xlabel="minutes", ylabel="latency of good requests, ms", yscale="log")
-    below.legend()
-    figure.savefig(path)
+    figure.savefig(path, dpi=150)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -354,22 +365,29 @@ def main(argv: Sequence[str] | None = None) -> None:
     sentences = [words for words, _ in train if len(words) <= most]
     good = read(jaxner.load(options.workdir), sentences, most)
     gc.freeze()  # what JAX holds: to look through it would stop all clients
+    cases = beside(good, options.seconds / 10)
     with contextlib.ExitStack() as stack:
-        servers: list[Any] = []
+        started: list[Any] = []
         for i in range(options.processes):
-            more = [f"--port={servers[0].port if servers else 0}"]
+            more = [f"--port={started[0].port if started else 0}"]
             environment = dict(os.environ)
             if options.processes > 1:
                 more.append("--reuse-port")
                 environment["CUDA_VISIBLE_DEVICES"] = str(i)
-            started = serving.serves(*serving.command(options, *more), env=environment)
-            servers.append(stack.enter_context(started))
-        cases = beside(good, options.seconds / 10)
-        seen = asyncio.run(run(servers, cases, options))
-    is_kept = judge(seen, report)
+            command = serving.command(options, *more)
+            server = serving.serves(*command, env=environment)
+            started.append(stack.enter_context(server))
+        servers = Servers([x.process for x in started])
+        work = run(started[0].port, servers, cases, options)
+        loads, figures, promises = asyncio.run(work)
+    for phase, load in loads.items():
+        report.table(phase, [*load.rows().values()])
+    report.table("figures", [{"": k, "value": x} for k, x in figures.items()])
+    rows = [{"promise": k, "kept": "yes" if x else "no"} for k, x in promises.items()]
+    report.table("promises", rows)
     if options.plot:
-        plot(seen, options.plot)
-    raise SystemExit(not is_kept)
+        plot(loads["others"], servers, options.plot)
+    raise SystemExit(not all(promises.values()))
 
 
 if __name__ == "__main__":
