@@ -279,7 +279,7 @@ class Report:
         cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
         about = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
         about["python"] = platform.python_version()
-        for package in ("jax", "torch", "flair", "spacy", "pytorch-crf"):
+        for package in ("jax", "torch", "spacy", "pytorch-crf"):
             with contextlib.suppress(metadata.PackageNotFoundError):
                 about[package] = metadata.version(package)
         self._tables: dict[str, Any] = {"machine": about}

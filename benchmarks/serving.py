@@ -21,7 +21,9 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -71,17 +73,11 @@ class SpaCy:
 
 
 class Answer(NamedTuple):
-    """Status, head in lower case, and content of an answer over HTTP."""
+    """Status and content; `wait`: try again after so many seconds."""
 
     status: int
-    head: bytes
     content: bytes
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds to wait before another try; None where the answer is final."""
-        seconds = re.search(rb"\nretry-after: *(\d+)", self.head)
-        return float(seconds[1]) if seconds and self.status in (429, 503) else None
+    wait: float | None
 
 
 def request(
@@ -93,25 +89,23 @@ def request(
 
 
 class Connection:
-    """A connection to a server, kept until the server or the client closes it."""
+    """A connection to a server over HTTP/1.1."""
 
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    is_new, is_kept = True, False  # had no answer yet; may have another request
-    since: float  # when the last answer came
+    is_new, is_kept = True, False  # had no answer; may have another request
+    since = 0.0  # when the last answer came
 
     def __init__(self, port: int):
-        self.port = port
+        self._port, self._streams = port, None
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.Transport]:
+        if self._streams is None:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            self._streams = reader, cast(asyncio.Transport, writer.transport), writer
+        return self._streams[:2]
 
     async def send(self, *pieces: bytes, pause: float = 0.0) -> None:
-        """Sends a request in pieces; in the pause after each, nothing is read.
-
-        Raises OSError if the server closes the connection meanwhile.
-        """
-        if not hasattr(self, "writer"):
-            streams = await asyncio.open_connection("127.0.0.1", self.port)
-            self.reader, self.writer = streams
-        self.is_kept, transport = False, cast(asyncio.Transport, self.writer.transport)
+        """Sends a request in pieces; in the pause after each, nothing is read."""
+        self.is_kept, (_, transport) = False, await self._open()
         if pause:
             transport.pause_reading()
         for piece in pieces:
@@ -124,40 +118,24 @@ class Connection:
 
     async def answer(self) -> Answer:
         """Reads an answer; raises EOFError or OSError if it does not come."""
-        head = (await self.reader.readuntil(b"\r\n\r\n")).lower()
+        reader, _ = await self._open()
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
         self.is_new, self.is_kept = False, b"\nconnection: close" not in head
-        length = re.search(rb"\ncontent-length: *(\d+)", head)
-        if length or self.is_kept:
-            content = await self.reader.readexactly(int(length[1]) if length else 0)
-        else:
-            content = await self.reader.read()
-        self.since = time.perf_counter()
-        return Answer(int(head.split(None, 2)[1]), head, content)
+        self.since, status = time.perf_counter(), int(head.split(None, 2)[1])
+        sizes = {k: int(n) for k, n in re.findall(rb"\n([a-z-]+): *(\d+)\r", head)}
+        size = sizes.get(b"content-length", 0 if self.is_kept else None)
+        content = await (reader.read() if size is None else reader.readexactly(size))
+        wait = sizes.get(b"retry-after") if status in (429, 503) else None
+        return Answer(status, content, wait)
 
-    async def ask(self, data: bytes) -> Answer:
-        """Sends the bytes of a request, and reads the answer."""
-        await self.send(data)
-        return await self.answer()
+    def is_open(self) -> bool:
+        """Returns whether another request may be sent."""
+        return self._streams is not None and not self._streams[0].at_eof()
 
     def close(self) -> None:
         """Closes the connection, if it is open."""
-        if hasattr(self, "writer"):
-            self.writer.close()
-
-
-async def together(port: int, count: int, ask: Callable[[Connection], Any]) -> Any:
-    """Returns what an asynchronous function returns for each of some connections."""
-    connections = [Connection(port) for _ in range(count)]
-    try:
-        return await asyncio.gather(*map(ask, connections))
-    finally:
-        for connection in connections:
-            connection.close()
-
-
-async def is_ready(connection: Connection) -> bool:
-    """Returns whether a server has compiled all programs."""
-    return (await connection.ask(request(line="GET /ready"))).status == 200
+        if self._streams:
+            self._streams[1].close()
 
 
 @contextlib.contextmanager
@@ -168,10 +146,15 @@ def serves(*command: str, **options: Any) -> Iterator[Any]:
     with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as started:
         assert started.stdout is not None
         port = int(re.findall(r":(\d+)", started.stdout.readline())[0])
+        tries = 0
         try:
-            while not all(asyncio.run(together(port, 16, is_ready))):
-                time.sleep(0.2)
-            yield types.SimpleNamespace(process=started, port=port, log=log)
+            while tries < 16:  # of several processes, any may answer
+                with contextlib.suppress(urllib.error.HTTPError):
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/ready").close()
+                    tries += 1
+                    continue
+                tries = time.sleep(0.2) or 0
+            yield types.SimpleNamespace(process=started, port=port)
         finally:
             started.kill()
 
@@ -181,13 +164,18 @@ def load(port: int, bodies: Sequence[bytes], clients: int, seconds: float):
     durations: list[float] = []
     end = time.perf_counter() + seconds
 
-    async def ask(connection: Connection) -> None:
+    async def ask() -> None:
+        connection = Connection(port)
         while (start := time.perf_counter()) < end:
-            answer = await connection.ask(request(random.choice(bodies)))
-            assert answer.status == 200
+            await connection.send(request(random.choice(bodies)))
+            assert (await connection.answer()).status == 200
             durations.append(time.perf_counter() - start)
+        connection.close()
 
-    asyncio.run(together(port, clients, ask))
+    async def run() -> None:
+        await asyncio.gather(*(ask() for _ in range(clients)))
+
+    asyncio.run(run())
     return durations
 
 
@@ -224,7 +212,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         for suffix, tree in options.trees.items():
             started = serves(*command(options, "--port=0"), cwd=tree)
             ports[f"jaxner{suffix}"] = stack.enter_context(started).port
-        rivals = [x for x in ports if x != "jaxner"] + ["spaCy"]
         ports["spaCy"] = stack.enter_context(serves(*theirs)).port
         for clients in (1, 8, 64):
             rounds: dict[str, list[list[float]]] = {name: [] for name in ports}
@@ -233,13 +220,14 @@ def main(argv: Sequence[str] | None = None) -> None:
                 rounds[name].append(new)
             rows = []
             for name, durations in rounds.items():
-                speeds = (len(x) / options.seconds for x in durations)
-                row: dict[str, Any] = {"system": name}
-                row["requests / s"] = measure.Interval.of(speeds)
-                for share in (50, 95, 99):
-                    quantile = np.percentile(np.concatenate(durations), share)
-                    row[f"p{share}, ms"] = 1e3 * quantile
-                for rival in rivals:
+                speeds = measure.Interval.of(
+                    len(x) / options.seconds for x in durations
+                )
+                row: dict[str, Any] = {"system": name, "requests / s": speeds}
+                values = np.percentile(np.concatenate(durations), (50, 95, 99))
+                for share, value in zip((50, 95, 99), values.tolist(), strict=True):
+                    row[f"p{share}, ms"] = 1e3 * value
+                for rival in [*ports][1:]:
                     pairs = zip(durations, rounds[rival], strict=True)
                     ratios = (len(a) / len(b) for a, b in pairs)
                     row[f"× {rival}"] = measure.Interval.of(ratios)

@@ -20,10 +20,8 @@ import gc
 import json
 import os
 import random
-import signal
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,12 +55,14 @@ class Case(NamedTuple):
             return answer.status in self.statuses
         try:
             (result,) = json.loads(answer.content)["results"]
-            pairs = [*zip(result["entities"], self.entities, strict=True)]
-            gaps = [abs(x["probability"] - y["probability"]) for x, y in pairs]
+            pairs = zip(result["entities"], self.entities, strict=True)
+            return all(
+                abs(x["probability"] - y["probability"]) < 1e-4
+                and x | {"probability": y["probability"]} == y
+                for x, y in pairs
+            )
         except (ValueError, KeyError, TypeError):
             return False
-        same = all(x | {"probability": y["probability"]} == y for x, y in pairs)
-        return same and max(gaps, default=0.0) < 1e-4
 
 
 def read(tagger: Any, sentences: Sequence[list[str]], most: int) -> list[Case]:
@@ -100,7 +100,7 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
     many = json.dumps({"texts": ["a"] * 1000}).encode()
     large = [
         (request(b"a" * _HUGE), [413]),
-        (request(head=f"content-length: {10**12}\r\nconnection: close"), [413]),
+        (request(b"", head=f"content-length: {10**12}\r\nconnection: close"), [413]),
         (request(chunk * 8 + b"0\r\n\r\n", head="transfer-encoding: chunked"), [413]),
         (request(many), [413, 422]),
     ]
@@ -119,10 +119,13 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
 
 
 class Asked(NamedTuple):
-    """What came of a request; times are in seconds."""
+    """What came of a request: a status that is right, wrong, lost, refused, none due.
+
+    Times are in seconds: `begun` later than `due` is the clients' own delay.
+    """
 
     kind: str
-    outcome: str  # a status that is right, none due, refused, wrong or lost
+    outcome: str
     retries: int
     due: float
     begun: float
@@ -132,51 +135,42 @@ class Asked(NamedTuple):
 class Load:
     """Clients of a port that ask by a schedule, and what came of it."""
 
+    is_ending = False  # a new connection may be refused
+
     def __init__(self, port: int):
-        self._port, self.is_ending = port, False
-        self._kept: collections.deque[Connection] = collections.deque()
+        self._port, self._kept = port, list[Connection]()
         self.asked: list[Asked] = []
         self.bursts: list[tuple[float, float]] = []  # start and end
 
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        """Yields a connection: of those that are kept, the one used last."""
-        now, connection = time.perf_counter(), Connection(self._port)
-        while self._kept and now - self._kept[0].since > _IDLE:
-            self._kept.popleft().close()
+    async def _try(self, case: Case) -> tuple[str, float | None]:
+        """Returns what came of a request, and after how many seconds to retry."""
+        connection = Connection(self._port)
         while self._kept and connection.is_new:
-            if (kept := self._kept.pop()).reader.at_eof():
-                kept.close()
-            else:
+            kept, now = self._kept.pop(), time.perf_counter()
+            if kept.is_open() and now - kept.since < _IDLE:
                 connection = kept
+            else:
+                kept.close()
         try:
-            yield connection
+            await connection.send(*case.pieces, pause=case.pause)
+            if not case.statuses:
+                return "none due", None
+            answer = await connection.answer()
+        except (OSError, EOFError):
+            is_late = self.is_ending and connection.is_new
+            return "refused" if is_late or not case.statuses else "lost", None
         finally:
             if connection.is_kept:
                 self._kept.append(connection)
             else:
                 connection.close()
-
-    async def _try(self, case: Case) -> tuple[str, float | None]:
-        """Returns what came of a request, and after how many seconds to retry."""
-        with self._connection() as connection:
-            try:
-                await connection.send(*case.pieces, pause=case.pause)
-                if not case.statuses:
-                    return "none due", None
-                answer = await connection.answer()
-            except (OSError, EOFError):
-                is_late = self.is_ending and connection.is_new
-                return "refused" if is_late or not case.statuses else "lost", None
-        name = str(answer.status) if case.is_right(answer) else "wrong"
-        return name, answer.retry_after
+        return str(answer.status) if case.is_right(answer) else "wrong", answer.wait
 
     async def ask(self, kind: str, case: Case, due: float) -> None:
         """Sends a request, again where it is told to, and notes what came of it."""
-        begun, outcome, retries = time.perf_counter(), "lost", -1
+        begun, outcome, retries, wait = time.perf_counter(), "lost", -1, 0.0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                wait = 0.0
                 while wait is not None:
                     await asyncio.sleep(wait * random.uniform(1, 2))
                     retries += 1
@@ -217,133 +211,107 @@ class Load:
         kinds: dict[str, list[Asked]] = collections.defaultdict(list)
         for x in self.asked:
             near = any(x.due < b + _WAKE and x.over > a for a, b in self.bursts)
-            is_near = near and x.kind == "good"
-            kinds["good, near bursts" if is_near else x.kind].append(x)
+            kinds[x.kind + ", near bursts" * (near and x.kind == "good")].append(x)
         rows = {}
         for kind, asked in sorted(kinds.items()):
-            row: dict[str, Any] = {"kind": kind, "requests": len(asked)}
-            for share in (50, 99):
-                seconds = np.percentile([x.over - x.due for x in asked], share)
-                row[f"p{share}, ms"] = 1e3 * float(seconds)
-            row["retries"] = sum(x.retries for x in asked)
             counts = sorted(collections.Counter(x.outcome for x in asked).items())
-            row["outcomes"] = ", ".join(f"{name}: {n:,}" for name, n in counts)
-            rows[kind] = row
+            p50, p99 = np.percentile([x.over - x.due for x in asked], (50, 99)).tolist()
+            rows[kind] = {"kind": kind, "requests": len(asked), "p50, ms": 1e3 * p50}
+            rows[kind] |= {
+                "p99, ms": 1e3 * p99,
+                "retries": sum(x.retries for x in asked),
+            }
+            rows[kind]["outcomes"] = ", ".join(f"{name}: {n:,}" for name, n in counts)
         return rows
 
 
-class Servers:
-    """Processes behind one port, and what is seen of each."""
+async def run(port: int, servers: Sequence[Any], cases: Any, options: Any) -> Any:
+    """Runs all phases.
 
-    def __init__(self, processes: Sequence[subprocess.Popen]):
-        self._processes = processes
-        self.times: list[float] = []
-        self.sizes: list[list[float]] = []  # MiB of each process
+    Returns the load of each; seconds and the servers' MiB [time, 1 + servers] among
+    others; figures; and whether each promise is kept.
+    """
 
-    async def watch(self) -> None:
-        """Notes their memory every second."""
+    async def watch() -> None:
         while True:
-            self.times.append(time.perf_counter())
-            sizes = [measure.megabytes(x.pid) or 0.0 for x in self._processes]
-            self.sizes.append(sizes)
+            sizes = [measure.megabytes(server.pid) for server in servers]
+            memory.append([time.perf_counter() - start, *sizes])
             await asyncio.sleep(1.0)
 
-    def files(self) -> list[int]:
-        """Returns how many files each has open."""
-        return [len(os.listdir(f"/proc/{x.pid}/fd")) for x in self._processes]
+    def files() -> int:
+        return sum(len(os.listdir(f"/proc/{server.pid}/fd")) for server in servers)
 
-    async def stop(self, seconds: float) -> list[int | None]:
-        """Returns the status of each after SIGTERM; None: it did not end in time."""
-        for process in self._processes:
-            process.send_signal(signal.SIGTERM)
-        end = time.perf_counter() + seconds
-        while any(x.poll() is None for x in self._processes):
-            if time.perf_counter() > end:
-                break
-            await asyncio.sleep(0.05)
-        return [process.poll() for process in self._processes]
-
-    def growth(self) -> list[float]:
-        """Returns by which share the memory of each grew in the last half."""
-        half = len(self.sizes) // 2
-        times, sizes = np.array(self.times[half:]), np.array(self.sizes[half:])
-        slopes = np.polyfit(times - times[0], sizes, 1)[0]
-        return (slopes * np.ptp(times) / sizes[-1]).tolist()
-
-
-async def run(
-    port: int, servers: Servers, cases: Mapping[str, Sequence[Case]], options: Any
-) -> tuple[dict[str, Load], dict[str, Any], dict[str, bool]]:
-    """Runs all phases; returns the load of each, figures, and promises kept or not."""
     rates = {kind: share * options.rate for kind, share in SHARES.items()}
     loads = {phase: Load(port) for phase in ("warm-up", "alone", "others", "end")}
     await loads["warm-up"].offer(cases, rates, options.seconds / 10)
     await asyncio.sleep(1.0)
-    files = servers.files()
-    only = {"good": rates["good"]}
+    opened, only = files(), {"good": rates["good"]}
     await loads["alone"].offer(cases, only, options.seconds / 5)
-    watching, cpu = asyncio.create_task(servers.watch()), time.process_time()
-    sizes = [options.burst] * options.bursts
+    start, cpu, memory = time.perf_counter(), time.process_time(), list[Any]()
+    watching, sizes = asyncio.create_task(watch()), [options.burst] * options.bursts
     await loads["others"].offer(cases, rates, options.seconds, sizes)
     cpu = time.process_time() - cpu
     watching.cancel()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(10.0):
-            while servers.files() > files:
-                await asyncio.sleep(0.5)
-    more = servers.files()
-    idle = [Connection(port) for _ in range(4)]
+    patience = time.perf_counter() + 10.0
+    while files() > opened and time.perf_counter() < patience:
+        await asyncio.sleep(0.5)
+    still, idle = files(), [Connection(port) for _ in range(4)]
     for connection in idle:
         await connection.send()
     ending = asyncio.create_task(loads["end"].offer(cases, rates, 3.0))
     await asyncio.sleep(1.0)
-    loads["end"].is_ending, start = True, time.perf_counter()
-    statuses = await servers.stop(options.stop_seconds)
-    stopped = time.perf_counter() - start
+    loads["end"].is_ending, stop = True, time.perf_counter()
+    for server in servers:
+        server.terminate()
+    patience = stop + options.stop_seconds
+    while None in [x.poll() for x in servers] and time.perf_counter() < patience:
+        await asyncio.sleep(0.05)
+    stopped, statuses = time.perf_counter() - stop, [x.poll() for x in servers]
     await ending
     for connection in idle:
         connection.close()
-    asked = loads["others"].asked
+
+    asked, seconds, sizes = loads["others"].asked, *np.split(np.array(memory), [1], 1)
+    outcomes = {k: {x.outcome for x in load.asked} for k, load in loads.items()}
+    wrong, lost = ({k for k in outcomes if x in outcomes[k]} for x in ("wrong", "lost"))
+    alone, others = (loads[x].rows()["good"]["p99, ms"] for x in ("alone", "others"))
     late = np.percentile([x.begun - x.due for x in asked], 99)
-    outcomes = {x.outcome for load in loads.values() for x in load.asked}
-    alone, others = (
-        loads[phase].rows()["good"]["p99, ms"] for phase in ("alone", "others")
-    )
-    growth = servers.growth()
+    half = len(sizes) // 2
+    slopes = np.polyfit(seconds[half:, 0], sizes[half:], 1)[0]  # MiB/s of each
+    growth = slopes * np.ptp(seconds[half:]) / sizes[-1]
     figures = {
         "p99 among others ÷ alone": others / alone,
-        "MiB": servers.sizes[-1],
-        "growth in the last half, %": [100 * x for x in growth],
-        "files before": files,
-        "files after": more,
-        "status": statuses,
-        "s to end": stopped,
-        "clients' CPU, ms a request": 1e3 * cpu / len(asked),
-        "clients late, p99, ms": 1e3 * float(late),
+        "MiB at the start, half and end": sizes[[0, half, -1]].tolist(),
+        "growth in the last half, %": (100 * growth).tolist(),
+        "files before and after": [opened, still],
+        "statuses": statuses,
+        "seconds to end": stopped,
+        "clients: CPU, ms a request": 1e3 * cpu / len(asked),
+        "clients: late, p99, ms": 1e3 * late,
     }
     promises = {
-        "no answer is lost": "lost" not in outcomes,
-        "no answer is wrong": "wrong" not in outcomes,
+        "no answer is lost": lost <= {"end"},
+        "no answer is wrong": not wrong,
+        "SIGTERM loses none": "end" not in lost,
         f"p99 is at most {_SLOWER:g} × that alone": others <= _SLOWER * alone,
         "memory is flat": max(growth) <= _GROWTH,
-        "files are closed": more <= files,
-        "SIGTERM ends all with 0": not any(x != 0 for x in statuses),
+        "files are closed": still <= opened,
+        "SIGTERM ends all with 0": {*statuses} == {0},
     }
-    return loads, figures, promises
+    return loads, (start, seconds, sizes), figures, promises
 
 
-def plot(load: Load, servers: Servers, path: Path) -> None:
+def plot(load: Load, memory: Any, path: Path) -> None:
     """Draws memory, and the latencies of good requests, over the minutes."""
     from matplotlib.figure import Figure
 
-    figure = Figure((8, 6), layout="constrained")
+    figure, (start, seconds, sizes) = Figure((8, 6), layout="constrained"), memory
     above, below = figure.subplots(2, sharex=True)
-    start, most = servers.times[0], np.max(servers.sizes)
-    above.plot((np.array(servers.times) - start) / 60, servers.sizes)
-    above.set(ylabel="memory, MiB", ylim=(0, 1.1 * most))
-    good = [x for x in load.asked if x.kind == "good"]
-    minutes = [(x.due - start) / 60 for x in good]
-    below.plot(minutes, [1e3 * (x.over - x.due) for x in good], ",")
+    above.plot(seconds / 60, sizes)
+    above.set(ylabel="memory, MiB", ylim=(0, 1.1 * sizes.max()))
+    good = [(x.due - start, x.over - x.due) for x in load.asked if x.kind == "good"]
+    minutes, latencies = (np.array(good) / 60).T
+    below.plot(minutes, 6e4 * latencies, ".", markersize=1)
     below.set(xlabel="minutes", ylabel="latency of good requests, ms", yscale="log")
     figure.savefig(path, dpi=150)
 
@@ -368,25 +336,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     cases = beside(good, options.seconds / 10)
     with contextlib.ExitStack() as stack:
         started: list[Any] = []
+        several = ["--reuse-port"] * (options.processes > 1)
         for i in range(options.processes):
-            more = [f"--port={started[0].port if started else 0}"]
-            environment = dict(os.environ)
-            if options.processes > 1:
-                more.append("--reuse-port")
-                environment["CUDA_VISIBLE_DEVICES"] = str(i)
-            command = serving.command(options, *more)
-            server = serving.serves(*command, env=environment)
+            flags = [f"--port={started[0].port if started else 0}", *several]
+            device = {"CUDA_VISIBLE_DEVICES": str(i)} if several else {}
+            command = serving.command(options, *flags)
+            server = serving.serves(*command, env={**os.environ, **device})
             started.append(stack.enter_context(server))
-        servers = Servers([x.process for x in started])
-        work = run(started[0].port, servers, cases, options)
-        loads, figures, promises = asyncio.run(work)
+        processes = [server.process for server in started]
+        work = run(started[0].port, processes, cases, options)
+        loads, memory, figures, promises = asyncio.run(work)
     for phase, load in loads.items():
         report.table(phase, [*load.rows().values()])
-    report.table("figures", [{"": k, "value": x} for k, x in figures.items()])
+    rows = [{"figure": k, "value": np.round(x, 3).tolist()} for k, x in figures.items()]
+    report.table("figures", rows)
     rows = [{"promise": k, "kept": "yes" if x else "no"} for k, x in promises.items()]
     report.table("promises", rows)
     if options.plot:
-        plot(loads["others"], servers, options.plot)
+        plot(loads["others"], memory, options.plot)
     raise SystemExit(not all(promises.values()))
 
 

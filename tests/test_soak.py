@@ -130,7 +130,10 @@ def test_the_service_keeps_its_promises(finished, tmp_path):
     tables = json.loads((tmp_path / "rows").read_text())
     kinds = {row["kind"] for row in tables["others"]}
     assert kinds >= {*soak.SHARES, "burst"} - {"idle"}
-    for row in tables["promises"]:
-        is_timing = row["promise"].startswith("p99")
-        assert is_timing or row["kept"] == "yes", tables
+    kept = {row["promise"]: row["kept"] for row in tables["promises"]}
+    assert {kept[x] for x in kept if "p99" not in x and "SIGTERM" not in x} == {"yes"}
+    assert kept["SIGTERM ends all with 0"] == "yes"
+    (good,) = (row for row in tables["end"] if row["kind"] == "good")
+    assert "refused" in good["outcomes"]
+    assert "lost" not in good["outcomes"]
     assert (tmp_path / "a.png").stat().st_size > 10_000
