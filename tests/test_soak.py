@@ -125,14 +125,15 @@ def test_a_stall_counts_for_all_that_were_due_in_it():
 def test_the_service_keeps_its_promises(finished, tmp_path):
     command = ["--quick", "--workdir", str(finished), "--seconds=8", "--rate=60"]
     command += ["--bursts=1", "--burst=100", "--json", str(tmp_path / "rows")]
-    with pytest.raises(SystemExit):  # a busy machine may be too slow
+    with pytest.raises(SystemExit):
         soak.main([*command, "--plot", str(tmp_path / "a.png")])
     tables = json.loads((tmp_path / "rows").read_text())
     kinds = {row["kind"] for row in tables["others"]}
     assert kinds >= {*soak.SHARES, "burst"} - {"idle"}
     kept = {row["promise"]: row["kept"] for row in tables["promises"]}
-    assert {kept[x] for x in kept if "p99" not in x and "SIGTERM" not in x} == {"yes"}
-    assert kept["SIGTERM ends all with 0"] == "yes"
+    for promise in kept.keys() - {"SIGTERM loses no answer"}:
+        is_timing = promise.startswith("p99")  # a busy machine may be too slow
+        assert is_timing or kept[promise] == "True", tables
     (good,) = (row for row in tables["end"] if row["kind"] == "good")
     assert "refused" in good["outcomes"]
     assert "lost" not in good["outcomes"]
