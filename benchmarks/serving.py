@@ -138,6 +138,14 @@ class Connection:
             self._streams[1].close()
 
 
+def is_ready(port: int) -> bool:
+    """Returns whether a server has compiled all programs."""
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/ready").close()
+        return True
+    return False
+
+
 @contextlib.contextmanager
 def serves(*command: str, **options: Any) -> Iterator[Any]:
     """Yields a process that serves, and its port, once all behind that are ready."""
@@ -146,14 +154,9 @@ def serves(*command: str, **options: Any) -> Iterator[Any]:
     with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as started:
         assert started.stdout is not None
         port = int(re.findall(r":(\d+)", started.stdout.readline())[0])
-        tries = 0
         try:
-            while tries < 16:  # of several processes, any may answer
-                with contextlib.suppress(urllib.error.HTTPError):
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/ready").close()
-                    tries += 1
-                    continue
-                tries = time.sleep(0.2) or 0
+            while not all(is_ready(port) for _ in range(16)):  # any may answer
+                time.sleep(0.2)
             yield types.SimpleNamespace(process=started, port=port)
         finally:
             started.kill()
