@@ -171,12 +171,13 @@ class Worker(subprocess.Popen):
         if not (self.stdout and self.stdout.readline()):
             raise RuntimeError("A worker ended")
 
-    def peak_mb(self) -> float | None:
-        """Returns the peak host memory so far, in MiB; None where it is unknown."""
-        status = Path(f"/proc/{self.pid}/status")
-        text = status.read_text() if status.exists() else ""
-        peak = re.search(r"VmHWM:\s*(\d+) kB", text)
-        return int(peak[1]) / 1024 if peak else None
+
+def megabytes(pid: int, figure: str = "VmRSS") -> float | None:
+    """Returns the memory of a process in MiB, VmHWM: at most; None: it is unknown."""
+    status = Path(f"/proc/{pid}/status")
+    text = status.read_text() if status.exists() else ""
+    size = re.search(rf"{figure}:\s*(\d+) kB", text)
+    return int(size[1]) / 1024 if size else None
 
 
 def beside_peers(
@@ -216,7 +217,9 @@ def beside_peers(
                 for suffix, tree in options.trees.items()
             }
             timings = compare({**ours, **theirs}, options.rounds)
-            memory = {name: worker.peak_mb() for name, worker in ours.items()}
+            memory = {
+                name: megabytes(worker.pid, "VmHWM") for name, worker in ours.items()
+            }
         table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
         for row in table:
             row["peak, MiB"] = memory.get(row["system"])
@@ -276,7 +279,7 @@ class Report:
         cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
         about = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
         about["python"] = platform.python_version()
-        for package in ("jax", "torch", "flair", "spacy", "pytorch-crf"):
+        for package in ("jax", "torch", "spacy", "pytorch-crf"):
             with contextlib.suppress(metadata.PackageNotFoundError):
                 about[package] = metadata.version(package)
         self._tables: dict[str, Any] = {"machine": about}

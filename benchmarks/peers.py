@@ -2,12 +2,10 @@
 
 PyTorch   a BiLSTM-CRF with pytorch-crf, written like a careful tutorial, with the sizes
           of `configs/cnn_bilstm_crf.py`
-Flair     `SequenceTagger`: trained random word vectors of 100 dimensions, Flair's own
-          character BiLSTM, BiLSTM-CRF of 200; a plain loop over `forward_loss`
 spaCy     a blank English pipeline with `ner` and its default HashEmbedCNN
 
-PyTorch and Flair train on batches of similar length, their fastest form, on a GPU if
-there is one, else with one thread or all, whichever is faster.
+PyTorch trains on batches of similar length, its fastest form, on a GPU if there is one,
+else with one thread or all, whichever is faster.
 """
 
 from __future__ import annotations
@@ -38,29 +36,7 @@ def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: torch.set_num_threads(best) or run()
 
 
-class TorchPeer:
-    """What both PyTorch rivals do: epochs over `examples`, which are by length."""
-
-    net: Any
-    optimizer: Any
-    examples: list[Any]
-    loss: Callable[[Any], Any]  # the mean over a batch
-
-    def epoch(self, batch: int) -> None:
-        """Trains on each sentence once."""
-        clip = importlib.import_module("torch.nn.utils").clip_grad_norm_
-        self.net.train()
-        starts = list(range(0, len(self.examples), batch))
-        random.shuffle(starts)
-        for start in starts:
-            self.optimizer.zero_grad()
-            self.loss(self.examples[start : start + batch]).backward()
-            clip(self.net.parameters(), 5.0)
-            self.optimizer.step()
-        next(self.net.parameters()).sum().item()  # waits for a GPU
-
-
-class PyTorch(TorchPeer):
+class PyTorch:
     """A BiLSTM-CRF: words of 100, 30 filters over characters, LSTM of 200 a direction.
 
     Packing about doubles the LSTM's time on a CPU, so only batches of different lengths
@@ -135,6 +111,19 @@ class PyTorch(TorchPeer):
             hidden, _ = net["lstm"](x)
         return net["emissions"](net["dropout"](hidden)), labels, mask
 
+    def epoch(self, batch: int) -> None:
+        """Trains on each sentence once."""
+        clip = importlib.import_module("torch.nn.utils").clip_grad_norm_
+        self.net.train()
+        starts = list(range(0, len(self.examples), batch))
+        random.shuffle(starts)
+        for start in starts:
+            self.optimizer.zero_grad()
+            self.loss(self.examples[start : start + batch]).backward()
+            clip(self.net.parameters(), 5.0)
+            self.optimizer.step()
+        next(self.net.parameters()).sum().item()  # waits for a GPU
+
     def loss(self, chosen: Sequence[Any]) -> Any:
         """Returns the mean loss of a batch."""
         emissions, labels, mask = self._emissions(chosen)
@@ -154,60 +143,6 @@ class PyTorch(TorchPeer):
                 for i, path in zip(chosen, paths, strict=True):
                     labels[i] = [self.labels[label] for label in path]
         return labels
-
-
-class Flair(TorchPeer):
-    """Flair's SequenceTagger."""
-
-    batch = 32
-
-    def __init__(self, train: Sentences):
-        self.torch: Any = importlib.import_module("torch")
-        self.data: Any = importlib.import_module("flair.data")
-        self.utils: Any = importlib.import_module("flair.training_utils")
-        embeddings: Any = importlib.import_module("flair.embeddings")
-        models: Any = importlib.import_module("flair.models")
-        self.torch.manual_seed(0)
-        words = sorted({token for tokens, _ in train for token in tokens})
-        vocab = {word: i for i, word in enumerate(words)}
-        options = {"embedding_length": 100, "fine_tune": True, "name": "words"}
-        by_word = embeddings.WordEmbeddings(None, vocab=vocab, **options)
-        self.torch.nn.init.xavier_uniform_(by_word.embedding.weight)  # all zero before
-        chars = self.data.Dictionary(add_unk=True)
-        for char in sorted({c for word in words for c in word}):
-            chars.add_item(char)
-        types = self.data.Dictionary(add_unk=False)
-        for name in sorted({x[2:] for _, labels in train for x in labels} - {""}):
-            types.add_item(name)
-        types.span_labels = True
-        readers = [by_word, embeddings.CharacterEmbeddings(chars)]
-        options = {"embeddings": embeddings.StackedEmbeddings(readers), "use_crf": True}
-        options |= {"tag_dictionary": types, "tag_type": "ner", "hidden_size": 200}
-        self.net = models.SequenceTagger(**options)
-        self.optimizer = self.torch.optim.SGD(self.net.parameters(), lr=0.1)
-        self.examples = sorted(map(self._sentence, train), key=len)
-
-    def _sentence(self, example: tuple[Sequence[str], Sequence[str]]) -> Any:
-        sentence, start = self.data.Sentence(list(example[0])), 0
-        for i, label in enumerate(example[1]):
-            if label[0] in "BS":
-                start = i
-            if label[0] in "ES":
-                sentence[start : i + 1].add_label("ner", label[2:])
-        return sentence
-
-    def loss(self, chosen: Sequence[Any]) -> Any:
-        """Returns the mean loss of a batch."""
-        loss, count = self.net.forward_loss(chosen)
-        self.utils.store_embeddings(chosen, "none")
-        return loss / count
-
-    def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
-        """Labels sentences."""
-        self.net.eval()
-        tagged = [self.data.Sentence(list(tokens)) for tokens in sentences]
-        self.net.predict(tagged, mini_batch_size=batch, force_token_predictions=True)
-        return [[t.get_label("ner", "O").value for t in s] for s in tagged]
 
 
 class SpaCy:
@@ -250,7 +185,7 @@ class SpaCy:
         ]
 
 
-KINDS: dict[str, Any] = {"PyTorch": PyTorch, "Flair": Flair, "spaCy": SpaCy}
+KINDS: dict[str, Any] = {"PyTorch": PyTorch, "spaCy": SpaCy}
 
 
 def build(
@@ -276,6 +211,6 @@ def runs(peers: dict[str, Any], batch: int, text: Any = None) -> dict[str, Any]:
         made[name] = functools.partial(peer.epoch, batch)
         if text is not None:
             made[name] = functools.partial(peer.tag, text, batch or peer.batch)
-        if isinstance(peer, TorchPeer):
+        if isinstance(peer, PyTorch):
             made[name] = with_best_threads(made[name])
     return made

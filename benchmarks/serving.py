@@ -1,33 +1,31 @@
 r"""Requests per second and latency of the service, beside spaCy behind the same one.
 
     python -m benchmarks.serving --workdir runs/grn
-    python -m benchmarks.serving --workdir runs/grn --soak 100000
+    python -m benchmarks.serving --workdir runs/grn --against ../before
 
 Closed-loop clients ask over loopback for the entities of a sentence of tokens each, and
 wait for the answer; servers are processes of their own, and take turns. spaCy's NER is
-trained for two epochs.
-
-`--soak` mixes good requests, whose answers are compared with those to the same request
-alone, with bad, huge and cut-off ones, and ends with SIGTERM under load.
+trained for two epochs. `benchmarks.soak` has more than good requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import json
+import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -73,170 +71,168 @@ class SpaCy:
         yield {"best": EntityArrays(arrays[1], arrays[3], *arrays)}
 
 
+class Answer(NamedTuple):
+    """Status and content; `wait`: try again after so many seconds."""
+
+    status: int
+    content: bytes
+    wait: float | None
+
+
+def request(
+    body: bytes = b"", line: str = "POST /v1/entities", head: str = ""
+) -> bytes:
+    """Returns a request; `head` stands for the length of its body."""
+    head = head or f"content-length: {len(body)}"
+    return f"{line} HTTP/1.1\r\nhost: x\r\n{head}\r\n\r\n".encode() + body
+
+
+class Connection:
+    """A connection to a server over HTTP/1.1."""
+
+    is_new, is_kept = True, False  # had no answer; may have another request
+    since = 0.0  # when the last answer came
+
+    def __init__(self, port: int):
+        self._port, self._streams = port, None
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.Transport]:
+        if self._streams is None:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            self._streams = reader, cast(asyncio.Transport, writer.transport), writer
+        return self._streams[:2]
+
+    async def send(self, *pieces: bytes, pause: float = 0.0) -> None:
+        """Sends a request in pieces; in the pause after each, nothing is read."""
+        self.is_kept, (_, transport) = False, await self._open()
+        if pause:
+            transport.pause_reading()
+        for piece in pieces:
+            if transport.is_closing():
+                raise ConnectionResetError
+            transport.write(piece)
+            await asyncio.sleep(pause)
+        if pause:
+            transport.resume_reading()
+
+    async def answer(self) -> Answer:
+        """Reads an answer; raises EOFError or OSError if it does not come."""
+        reader, _ = await self._open()
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        self.is_new, self.is_kept = False, b"\nconnection: close" not in head
+        self.since, status = time.perf_counter(), int(head.split(None, 2)[1])
+        sizes = {k: int(n) for k, n in re.findall(rb"\n([a-z-]+): *(\d+)\r", head)}
+        size = sizes.get(b"content-length", 0 if self.is_kept else None)
+        content = await (reader.read() if size is None else reader.readexactly(size))
+        wait = sizes.get(b"retry-after") if status in (429, 503) else None
+        return Answer(status, content, wait)
+
+    def is_open(self) -> bool:
+        """Returns whether another request may be sent."""
+        return self._streams is not None and not self._streams[0].at_eof()
+
+    def close(self) -> None:
+        """Closes the connection, if it is open."""
+        if self._streams:
+            self._streams[1].close()
+
+
+def is_ready(port: int) -> bool:
+    """Returns whether a server has compiled all programs."""
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/ready").close()
+        return True
+    return False
+
+
 @contextlib.contextmanager
-def serves(*command: str) -> Iterator[Any]:
-    """Yields a process that serves, its port and its log, once it is ready."""
+def serves(*command: str, **options: Any) -> Iterator[Any]:
+    """Yields a process that serves, and its port, once all behind that are ready."""
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-    pipe: Any = {"stdout": subprocess.PIPE, "stderr": log, "text": True}
+    pipe: Any = {"stdout": subprocess.PIPE, "stderr": log, "text": True, **options}
     with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as started:
         assert started.stdout is not None
         port = int(re.findall(r":(\d+)", started.stdout.readline())[0])
         try:
-            while asyncio.run(with_clients(port, 1, is_ready)) != [True]:
+            while not all(is_ready(port) for _ in range(16)):  # any may answer
                 time.sleep(0.2)
-            yield types.SimpleNamespace(process=started, port=port, log=log)
+            yield types.SimpleNamespace(process=started, port=port)
         finally:
             started.kill()
 
 
-class Client:
-    """A connection to a server, opened when it is needed."""
-
-    def __init__(self, port: int):
-        self._port, self._link = port, None
-
-    async def ask(self, body: bytes, what: str = "POST /v1/entities", cut: int = 0):
-        """Returns status and content; with a `cut`, breaks off after so many bytes."""
-        if self._link is None:
-            self._link = await asyncio.open_connection("127.0.0.1", self._port)
-        reader, writer = self._link
-        head = f"{what} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body[: cut or None])
-        if cut:
-            await self.close()
-            return 0, b""
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.findall(rb"content-length: (\d+)", answer.lower())[0])
-        return int(answer.split()[1]), await reader.readexactly(length)
-
-    async def close(self) -> None:
-        """Closes the connection, if there is one."""
-        if self._link:
-            self._link[1].close()
-            with contextlib.suppress(OSError):
-                await self._link[1].wait_closed()
-        self._link = None
-
-
-async def with_clients(port: int, number: int, run: Callable[[Client], Any]) -> Any:
-    """Returns what an asynchronous function of a client returns for each of several."""
-    clients = [Client(port) for _ in range(number)]
-    try:
-        return await asyncio.gather(*map(run, clients))
-    finally:
-        for client in clients:
-            await client.close()
-
-
-async def is_ready(client: Client) -> bool:
-    """Returns whether a server has compiled all programs."""
-    return (await client.ask(b"", "GET /ready"))[0] == 200
-
-
 def load(port: int, bodies: Sequence[bytes], clients: int, seconds: float):
     """Asks for some seconds; returns the seconds of each request."""
-    taken: list[float] = []
+    durations: list[float] = []
     end = time.perf_counter() + seconds
 
-    async def go_on(client: Client) -> None:
+    async def ask() -> None:
+        connection = Connection(port)
         while (start := time.perf_counter()) < end:
-            status, _ = await client.ask(random.choice(bodies))
-            assert status == 200
-            taken.append(time.perf_counter() - start)
+            await connection.send(request(random.choice(bodies)))
+            assert (await connection.answer()).status == 200
+            durations.append(time.perf_counter() - start)
+        connection.close()
 
-    asyncio.run(with_clients(port, clients, go_on))
-    return taken
+    async def run() -> None:
+        await asyncio.gather(*(ask() for _ in range(clients)))
 
-
-def spans(content: bytes) -> list[Any]:
-    """Returns the entities of an answer, without their probabilities."""
-    (result,) = json.loads(content)["results"]
-    return [(e["start"], e["end"], e["type"], e["text"]) for e in result["entities"]]
+    asyncio.run(run())
+    return durations
 
 
-def soak(server: Any, bodies: Sequence[bytes], count: int) -> list[Any]:
-    """Returns a row of each tenth: faults, and the server's memory; then the sums."""
-    expected: list[Any] = []
-    huge = b'{"texts": "%s"}' % (b"a" * (1 << 19))
-    many = json.dumps({"texts": ["a"] * 1000}).encode()
-    known = {"bad": (400, b'{"texts": "Ro'), "huge": (413, huge), "many": (422, many)}
-    seen: collections.Counter[str] = collections.Counter()
-    rows: list[dict[str, Any]] = []
+def command(options: Any, *more: str) -> list[str]:
+    """Returns the command that serves the run."""
+    most = f"--max-tokens={longest(options)}"
+    return ["jaxner", "serve", most, "--workdir", options.workdir, *more]
 
-    async def alone(client: Client) -> None:
-        expected.extend([spans((await client.ask(body))[1]) for body in bodies])
 
-    async def go_on(client: Client) -> None:
-        while True:
-            kind = random.choices(("good", "cut", *known), (80, 5, 5, 5, 5))[0]
-            number = random.randrange(len(bodies))
-            wanted, body = known.get(kind, (200, bodies[number]))
-            cut = len(body) // 2 if kind == "cut" else 0
-            try:
-                status, content = await client.ask(body, cut=cut)
-            except (OSError, asyncio.IncompleteReadError):
-                if seen["all"] < count:
-                    raise
-                return  # the server has ended
-            is_wrong = status == 200 and spans(content) != expected[number]
-            seen["wrong"] += is_wrong or status not in (wanted, 0)
-            for name in ("all", f"{kind} {status}"):
-                seen[name] += 1
-            if seen["all"] % (count // 10) == 0 and seen["all"] <= count:
-                text = Path(f"/proc/{server.process.pid}/status").read_text()
-                size = int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) / 1024
-                rows.append({"requests": seen["all"], "MB": size})
-            if seen["all"] == count:
-                server.process.send_signal(signal.SIGTERM)
-
-    asyncio.run(with_clients(server.port, 1, alone))
-    asyncio.run(with_clients(server.port, 32, go_on))
-    row = {"exit": server.process.wait()}
-    server.log.seek(0)
-    answered = server.log.read().count("/v1/entities 200") - len(bodies)
-    return [*rows, {**row, "lost": answered - seen["good 200"], **seen}]
+def longest(options: Any) -> int:
+    """Returns the tokens that a sentence has at most: few, where few are compiled."""
+    return 16 if options.quick else 128
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
     parser = measure.parser(__doc__)
-    parser.add_argument("--workdir", help="the run to serve")
+    parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
+    parser.add_argument("--against", type=Path, help="root of another checkout")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each round")
-    parser.add_argument("--soak", type=int, default=0, help="number of requests")
     parser.add_argument("--spacy", action="store_true", help="serve spaCy, on any port")
     options = measure.parse(parser, argv)
     if options.spacy:
         train = measure.load(options.dataset, "train", options.limit)
         return server.run(SpaCy(train), Limits(), "127.0.0.1", 0)
-    report, most = measure.Report(options.json), 16 if options.quick else 128
+    report = measure.Report(options.json)
     dev = [tokens for tokens, _ in measure.load(options.dataset, "dev", options.limit)]
+    most = longest(options)
     bodies = [json.dumps({"tokens": t}).encode() for t in dev if len(t) <= most]
-    ours = ["jaxner", "serve", "--port=0", f"--max-tokens={most}"]
-    ours += ["--workdir", options.workdir]
-    if options.soak:
-        with serves(*ours) as started:
-            rows = soak(started, bodies, options.soak)
-        report.table("soak, by tenths", rows[:-1])
-        return report.table("soak, with SIGTERM at the end", rows[-1:])
     theirs = ["benchmarks.serving", "--dataset", options.dataset, "--spacy"]
     theirs += ["--limit", str(options.limit)]
-    with serves(*ours) as jaxner, serves(*theirs) as spacy:
-        ports = {"jaxner": jaxner.port, "spaCy": spacy.port}
+    with contextlib.ExitStack() as stack:
+        ports = {}
+        for suffix, tree in options.trees.items():
+            started = serves(*command(options, "--port=0"), cwd=tree)
+            ports[f"jaxner{suffix}"] = stack.enter_context(started).port
+        ports["spaCy"] = stack.enter_context(serves(*theirs)).port
         for clients in (1, 8, 64):
-            taken: dict[str, list[list[float]]] = {name: [] for name in ports}
+            rounds: dict[str, list[list[float]]] = {name: [] for name in ports}
             for name in measure.turns(ports, options.rounds):
                 new = load(ports[name], bodies, clients, options.seconds)
-                taken[name].append(new)
+                rounds[name].append(new)
             rows = []
-            for name, rounds in taken.items():
-                speeds = (len(x) / options.seconds for x in rounds)
-                pairs = zip(rounds, taken["spaCy"], strict=True)
-                row: dict[str, Any] = {"system": name}
-                row["requests / s"] = measure.Interval.of(speeds)
-                for share in (50, 95, 99):
-                    cut = np.percentile(np.concatenate(rounds), share)
-                    row[f"p{share}, ms"] = 1e3 * cut
-                row["× spaCy"] = measure.Interval.of(len(a) / len(b) for a, b in pairs)
+            for name, durations in rounds.items():
+                speeds = measure.Interval.of(
+                    len(x) / options.seconds for x in durations
+                )
+                row: dict[str, Any] = {"system": name, "requests / s": speeds}
+                values = np.percentile(np.concatenate(durations), (50, 95, 99))
+                for share, value in zip((50, 95, 99), values.tolist(), strict=True):
+                    row[f"p{share}, ms"] = 1e3 * value
+                for rival in [*ports][1:]:
+                    pairs = zip(durations, rounds[rival], strict=True)
+                    ratios = (len(a) / len(b) for a, b in pairs)
+                    row[f"× {rival}"] = measure.Interval.of(ratios)
                 rows.append(row)
             report.table(f"{clients} clients", rows)
     return None

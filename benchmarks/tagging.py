@@ -1,4 +1,4 @@
-r"""Tokens per second of tagging, beside PyTorch, Flair and spaCy.
+r"""Tokens per second of tagging, beside PyTorch and spaCy.
 
     python -m benchmarks.tagging
     python -m benchmarks.tagging --dataset conll2003 --limit 1000 --batch 1 32 128
@@ -6,10 +6,10 @@ r"""Tokens per second of tagging, beside PyTorch, Flair and spaCy.
 
 Runs go from strings to strings; our vocabulary's cache of looked-up tokens is emptied
 before each. Batch b means calls of b sentences for our systems, in the order of the
-corpus, and for the peers one call for the whole corpus with batch size b, which Flair
-and PyTorch cut after sorting by length; in batch 0, each system gets the corpus in one
-call and chooses its batches. The peers train for an epoch first, since spaCy's time
-depends on its predictions; our weights are random.
+corpus, and for the peers one call for the whole corpus with batch size b, which PyTorch
+cuts after sorting by length; in batch 0, each system gets the corpus in one call and
+chooses its batches. The peers train for an epoch first, since spaCy's time depends on
+its predictions; our weights are random.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Tokens per second and peak memory of training, beside PyTorch, Flair and spaCy.
+r"""Tokens per second and peak memory of training, beside PyTorch and spaCy.
 
     python -m benchmarks.training
     python -m benchmarks.training --dataset conll2003 --limit 2000 --batch 10 32

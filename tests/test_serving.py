@@ -452,16 +452,6 @@ def test_pages_and_metrics(client):
 # --- A process and a browser ----------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_under_load_and_at_sigterm_nothing_is_lost(finished, tmp_path):
-    command = ["--quick", "--workdir", str(finished), "--soak=500"]
-    benchmark.main([*command, "--json", str(tmp_path / "rows")])
-    tables = json.loads((tmp_path / "rows").read_text())
-    (row,) = tables["soak, with SIGTERM at the end"]
-    assert [row[name] for name in ("exit", "lost", "wrong")] == [0, 0, 0]
-    assert {"good 200", "cut 0", "bad 400", "huge 413", "many 422"} < row.keys()
-
-
 @pytest.fixture
 def browser(finished, tmp_path):
     """The address of a tiny run, and what sends WebDriver's commands to Chromium."""

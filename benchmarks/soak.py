@@ -1,0 +1,356 @@
+r"""The service under a load that does not wait for it: does it keep its promises?
+
+    python -m benchmarks.soak --workdir runs/grn --seconds 600 --rate 333 \
+      --json soak.json --plot soak.png
+
+Requests arrive at random (Poisson) at a rate, whatever the answers, over connections
+that are kept; latency counts from the time that the schedule has. Good requests alone
+come first, then as many among `SHARES` of others, with bursts; then SIGTERM under load.
+Answers are compared with those of `jaxner.entities`. Clients retry when they are told
+to. "near bursts" are good requests while one is under way. Exits with 1 if a promise is
+broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import gc
+import json
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import jaxner
+from benchmarks import measure, serving
+from benchmarks.serving import Answer, Connection, request
+from jaxner.data import tokens
+
+SHARES = {"good": 0.799, "malformed": 0.05, "too large": 0.05, "cut off": 0.05}
+SHARES |= {"slow": 0.05, "idle": 0.001}
+_PATIENCE = 60.0  # seconds until an answer counts as lost
+_IDLE = 2.0  # seconds until clients close a connection: sooner than a service does
+_WAKE = 2.0  # seconds for which those that a burst displaced come back
+_HUGE = 1 << 19  # bytes: more than a service accepts
+_SLOWER, _GROWTH = 3.0, 0.02  # at most: p99 among others ÷ alone; of memory, a half
+
+
+class Case(NamedTuple):
+    """A request in pieces, and what is due: one of some statuses, or no answer."""
+
+    pieces: Sequence[bytes]
+    statuses: Sequence[int] = ()
+    entities: Sequence[dict[str, Any]] | None = None
+    pause: float = 0.0  # seconds after each piece
+
+    def is_right(self, answer: Answer) -> bool:
+        """Returns whether an answer is the one that is due."""
+        if answer.status not in self.statuses or self.entities is None:
+            return answer.status in self.statuses
+        try:
+            (result,) = json.loads(answer.content)["results"]
+            pairs = zip(result["entities"], self.entities, strict=True)
+            return all(
+                abs(x["probability"] - y["probability"]) < 1e-4
+                and x | {"probability": y["probability"]} == y
+                for x, y in pairs
+            )
+        except (ValueError, KeyError, TypeError):
+            return False
+
+
+def read(tagger: Any, sentences: Sequence[list[str]], most: int) -> list[Case]:
+    """Returns good cases: sentences of tokens, some texts, and a few texts of twenty.
+
+    No two have the same entities: an answer to another request shows.
+    """
+    texts = [*map(" ".join, sentences)]
+    long = [" ".join(texts[i : i + 20]) for i in range(0, len(texts), 80)]
+    texts = [x for x in texts[::10] + long if max(map(len, tokens.read(x))) <= most]
+    cases = {}
+    for name, asked in (("tokens", sentences), ("texts", texts)):
+        answers = jaxner.entities(tagger, asked, raw=name == "texts")
+        for each, records in zip(asked, answers, strict=True):
+            rows = [record._asdict() for record in records]
+            data = request(json.dumps({name: each}).encode())
+            cases[json.dumps(rows)] = Case([data], [200], rows)
+    return [*cases.values()]
+
+
+def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
+    """Returns the cases of each kind; connections are idle for some seconds."""
+    (data,) = good[0].pieces
+    head, body = data.split(b"\r\n\r\n")
+    malformed = [
+        *((request(x), [400]) for x in (b'{"texts": "Ro', b"[" * 1000, b'"\xff"')),
+        *((request(x), [422]) for x in (b"{}", b'{"texts": [1]}', b'{"tokens": "a"}')),
+        (request(b'{"texts": "a", "n_best": 99}'), [422]),
+        (request(body, "POST /v1/nothing"), [404, 405]),
+        (request(body, "PUT /v1/entities"), [405]),
+        (request(body, head="content-length: -1"), [400]),
+        (b"nonsense\r\n\r\n", [400]),
+    ]
+    chunk = b"10000\r\n" + b"a" * (1 << 16) + b"\r\n"
+    many = json.dumps({"texts": ["a"] * 1000}).encode()
+    large = [
+        (request(b"a" * _HUGE), [413]),
+        (request(b"", head=f"content-length: {10**12}\r\nconnection: close"), [413]),
+        (request(chunk * 8 + b"0\r\n\r\n", head="transfer-encoding: chunked"), [413]),
+        (request(many), [413, 422]),
+    ]
+    parts = head[: len(head) // 2], data[: -len(body) // 2], data
+    cases = {"good": good, "idle": [Case([b""], pause=idle)]}
+    cases["malformed"] = [Case([x], statuses) for x, statuses in malformed]
+    cases["too large"] = [Case([x], statuses) for x, statuses in large]
+    cases["cut off"] = [Case([x], pause=wait) for x in parts for wait in (0, 0.002)]
+    cases["slow"] = [case._replace(pause=3.0) for case in good[-20:]]  # to read
+    for case in good[:80]:  # to write: a byte at a time at the start and the end
+        (data,) = case.pieces
+        first, last = ([bytes([x]) for x in part] for part in (data[:9], data[-9:]))
+        pieces = [*first, data[9:-9], *last]
+        cases["slow"].append(case._replace(pieces=pieces, pause=0.15))
+    return cases
+
+
+class Asked(NamedTuple):
+    """What came of a request: a status that is right, wrong, lost, refused, none due.
+
+    Times are in seconds: `begun` later than `due` is the clients' own delay.
+    """
+
+    kind: str
+    outcome: str
+    retries: int
+    due: float
+    begun: float
+    over: float
+
+
+class Load:
+    """Clients of a port that ask by a schedule, and what came of it."""
+
+    is_ending = False  # a new connection may be refused
+
+    def __init__(self, port: int):
+        self._port, self._kept = port, list[Connection]()
+        self.asked: list[Asked] = []
+        self.bursts: list[tuple[float, float]] = []  # start and end
+
+    async def _try(self, case: Case) -> tuple[str, float | None]:
+        """Returns what came of a request, and after how many seconds to retry."""
+        connection = Connection(self._port)
+        while self._kept and connection.is_new:
+            kept, now = self._kept.pop(), time.perf_counter()
+            if kept.is_open() and now - kept.since < _IDLE:
+                connection = kept
+            else:
+                kept.close()
+        try:
+            await connection.send(*case.pieces, pause=case.pause)
+            if not case.statuses:
+                return "none due", None
+            answer = await connection.answer()
+        except (OSError, EOFError):
+            is_late = self.is_ending and connection.is_new
+            return "refused" if is_late or not case.statuses else "lost", None
+        finally:
+            if connection.is_kept:
+                self._kept.append(connection)
+            else:
+                connection.close()
+        return str(answer.status) if case.is_right(answer) else "wrong", answer.wait
+
+    async def ask(self, kind: str, case: Case, due: float) -> None:
+        """Sends a request, again where it is told to, and notes what came of it."""
+        begun, outcome, retries, wait = time.perf_counter(), "lost", -1, 0.0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while wait is not None:
+                    await asyncio.sleep(wait * random.uniform(1, 2))
+                    retries += 1
+                    name, wait = await self._try(case)
+                outcome = name
+        over = time.perf_counter()
+        self.asked.append(Asked(kind, outcome, retries, due, begun, over))
+
+    async def _burst(self, good: Sequence[Case], start: float, size: int) -> None:
+        await asyncio.sleep(start - time.perf_counter())
+        cases = random.choices(good, k=size)
+        await asyncio.gather(*(self.ask("burst", case, start) for case in cases))
+        self.bursts.append((start, time.perf_counter()))
+
+    async def offer(
+        self,
+        cases: Mapping[str, Sequence[Case]],
+        rates: Mapping[str, float],
+        seconds: float,
+        bursts: Sequence[int] = (),
+    ) -> None:
+        """Asks at rates (1/s) of kinds for some seconds, with bursts of some sizes."""
+        due = start = time.perf_counter()
+        kinds, weights = zip(*rates.items(), strict=True)
+        async with asyncio.TaskGroup() as group:
+            for i, size in enumerate(bursts):
+                at = start + (i + 0.25) * seconds / len(bursts)
+                group.create_task(self._burst(cases["good"], at, size))
+            while (due := due + random.expovariate(sum(weights))) < start + seconds:
+                await asyncio.sleep(due - time.perf_counter())
+                (kind,) = random.choices(kinds, weights)
+                group.create_task(self.ask(kind, random.choice(cases[kind]), due))
+        while self._kept:
+            self._kept.pop().close()
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Returns a row for each kind."""
+        kinds: dict[str, list[Asked]] = collections.defaultdict(list)
+        for x in self.asked:
+            near = any(x.due < b + _WAKE and x.over > a for a, b in self.bursts)
+            kinds[x.kind + ", near bursts" * (near and x.kind == "good")].append(x)
+        rows = {}
+        for kind, asked in sorted(kinds.items()):
+            counts = sorted(collections.Counter(x.outcome for x in asked).items())
+            p50, p99 = np.percentile([x.over - x.due for x in asked], (50, 99)).tolist()
+            row: dict[str, Any] = {"kind": kind, "requests": len(asked)}
+            row |= {"p50, ms": 1e3 * p50, "p99, ms": 1e3 * p99}
+            row["retries"] = sum(x.retries for x in asked)
+            row["outcomes"] = ", ".join(f"{name}: {n:,}" for name, n in counts)
+            rows[kind] = row
+        return rows
+
+
+async def run(port: int, servers: Sequence[Any], cases: Any, options: Any) -> Any:
+    """Runs all phases.
+
+    Returns the load of each; seconds and the servers' MiB [time, 1 + servers] among
+    others; figures; and promises, each with its figure and whether it is kept.
+    """
+
+    async def watch() -> None:
+        while True:
+            sizes = [measure.megabytes(server.pid) for server in servers]
+            memory.append([time.perf_counter() - start, *sizes])
+            await asyncio.sleep(1.0)
+
+    def files() -> int:
+        return sum(len(os.listdir(f"/proc/{server.pid}/fd")) for server in servers)
+
+    rates = {kind: share * options.rate for kind, share in SHARES.items()}
+    loads = {phase: Load(port) for phase in ("warm-up", "alone", "others", "end")}
+    await loads["warm-up"].offer(cases, rates, options.seconds / 10)
+    await asyncio.sleep(1.0)
+    opened, only = files(), {"good": rates["good"]}
+    await loads["alone"].offer(cases, only, options.seconds / 5)
+    start, cpu, memory = time.perf_counter(), time.process_time(), list[Any]()
+    watching, bursts = asyncio.create_task(watch()), [options.burst] * options.bursts
+    await loads["others"].offer(cases, rates, options.seconds, bursts)
+    cpu = time.process_time() - cpu
+    watching.cancel()
+    patience = time.perf_counter() + 10.0
+    while files() > opened and time.perf_counter() < patience:
+        await asyncio.sleep(0.5)
+    still, idle = files(), [Connection(port) for _ in range(4)]
+    for connection in idle:
+        await connection.send()
+    ending = asyncio.create_task(loads["end"].offer(cases, rates, 3.0))
+    await asyncio.sleep(1.0)
+    loads["end"].is_ending, stop = True, time.perf_counter()
+    for server in servers:
+        server.terminate()
+    patience = stop + options.stop_seconds
+    while None in [x.poll() for x in servers] and time.perf_counter() < patience:
+        await asyncio.sleep(0.05)
+    stopped, statuses = time.perf_counter() - stop, [x.poll() for x in servers]
+    await ending
+    for connection in idle:
+        connection.close()
+
+    asked, seconds, sizes = loads["others"].asked, *np.split(np.array(memory), [1], 1)
+    outcomes = {k: {x.outcome for x in load.asked} for k, load in loads.items()}
+    wrong, lost = ({k for k in outcomes if x in outcomes[k]} for x in ("wrong", "lost"))
+    alone, among = (loads[x].rows()["good"]["p99, ms"] for x in ("alone", "others"))
+    ratio = among / alone
+    late = np.percentile([x.begun - x.due for x in asked], 99)
+    half = len(sizes) // 2
+    slopes = np.polyfit(seconds[half:, 0], sizes[half:], 1)[0]  # MiB/s of each
+    growth = (slopes * np.ptp(seconds[half:]) / sizes[-1]).tolist()
+    figures = {
+        "MiB at the start, half and end": sizes[[0, half, -1]].round().tolist(),
+        "s to end": stopped,
+        "clients: CPU, ms a request": 1e3 * cpu / len(asked),
+        "late, p99, ms": 1e3 * float(late),
+    }
+    promises = [
+        ("no answer is lost", sorted(lost - {"end"}), lost <= {"end"}),
+        ("no answer is wrong", sorted(wrong), not wrong),
+        (f"p99 ÷ that alone: at most {_SLOWER:g}", ratio, ratio <= _SLOWER),
+        (f"growth of memory: at most {_GROWTH:g}", max(growth), max(growth) <= _GROWTH),
+        ("all files are closed", [opened, still], still <= opened),
+        ("SIGTERM loses no answer", sorted(lost & {"end"}), "end" not in lost),
+        ("SIGTERM ends all with 0", statuses, {*statuses} == {0}),
+    ]
+    return loads, (start, seconds, sizes), figures, promises
+
+
+def plot(load: Load, memory: Any, path: Path) -> None:
+    """Draws memory, and the latencies of good requests, over the minutes."""
+    from matplotlib.figure import Figure
+
+    figure, (start, seconds, sizes) = Figure((8, 6), layout="constrained"), memory
+    above, below = figure.subplots(2, sharex=True)
+    above.plot(seconds / 60, sizes)
+    above.set(ylabel="memory, MiB", ylim=(0, 1.1 * sizes.max()))
+    good = [(x.due - start, x.over - x.due) for x in load.asked if x.kind == "good"]
+    minutes, latencies = (np.array(good) / 60).T
+    below.plot(minutes, 6e4 * latencies, ".", markersize=1)
+    below.set(xlabel="minutes", ylabel="latency of good requests, ms", yscale="log")
+    figure.savefig(path, dpi=150)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the phases; exits with 1 if a promise is broken."""
+    parser = measure.parser(__doc__)
+    parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
+    parser.add_argument("--seconds", type=float, default=600.0, help="with all kinds")
+    parser.add_argument("--rate", type=float, default=333.0, help="requests a second")
+    parser.add_argument("--bursts", type=int, default=10, help="number of bursts")
+    parser.add_argument("--burst", type=int, default=1000, help="requests of a burst")
+    parser.add_argument("--processes", type=int, default=1, help="one a device")
+    parser.add_argument("--stop-seconds", type=float, default=35.0)
+    parser.add_argument("--plot", type=Path, metavar="FILE.png")
+    options = measure.parse(parser, argv)
+    report, most = measure.Report(options.json), serving.longest(options)
+    train = measure.load(options.dataset, "train", options.limit)
+    sentences = [words for words, _ in train if len(words) <= most]
+    good = read(jaxner.load(options.workdir), sentences, most)
+    gc.freeze()  # what JAX holds: to look through it would stop all clients
+    cases = beside(good, options.seconds / 10)
+    with contextlib.ExitStack() as stack:
+        started: list[Any] = []
+        several = ["--reuse-port"] * (options.processes > 1)
+        for i in range(options.processes):
+            flags = [f"--port={started[0].port if started else 0}", *several]
+            device = {"CUDA_VISIBLE_DEVICES": str(i)} if several else {}
+            command = serving.command(options, *flags)
+            server = serving.serves(*command, env={**os.environ, **device})
+            started.append(stack.enter_context(server))
+        processes = [server.process for server in started]
+        work = run(started[0].port, processes, cases, options)
+        loads, memory, figures, promises = asyncio.run(work)
+    for phase, load in loads.items():
+        report.table(phase, [*load.rows().values()])
+    report.table("servers and clients", [figures])
+    rows = [{"promise": x, "figure": y, "kept": str(bool(z))} for x, y, z in promises]
+    report.table("promises", rows)
+    if options.plot:
+        plot(loads["others"], memory, options.plot)
+    raise SystemExit(not all(kept for _, _, kept in promises))
+
+
+if __name__ == "__main__":
+    main()
