@@ -1,11 +1,10 @@
-r"""Requests per second and latency of the service, beside spaCy behind the same one.
+r"""Requests per second and latency of the service, beside another checkout's.
 
-    python -m benchmarks.serving --workdir runs/grn
     python -m benchmarks.serving --workdir runs/grn --against ../before
 
 Closed-loop clients ask over loopback for the entities of a sentence of tokens each, and
-wait for the answer; servers are processes of their own, and take turns. spaCy's NER is
-trained for two epochs. `benchmarks.soak` has more than good requests.
+wait for the answer; servers are processes of their own, and take turns.
+`benchmarks.soak` has more than good requests.
 """
 
 from __future__ import annotations
@@ -29,46 +28,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from benchmarks import measure, peers
-from benchmarks.measure import CONLL_TYPES
-from jaxner.answers.mentions import EntityArrays
-from jaxner.data.schemes import label_types
-from jaxner.serving import Limits, server
-from jaxner.serving.programs import Job
-
-
-class SpaCy:
-    """spaCy's NER as a model of the service."""
-
-    has_chances, reads_documents, budget = True, False, 4096
-    labels: tuple[str, ...] = ()
-    types = label_types([f"B-{name}" for name in CONLL_TYPES])
-
-    def __init__(self, train: Any):
-        self._peer = peers.SpaCy(train)
-        for _ in range(2):
-            self._peer.epoch(32)
-        self.counts = {"batches": 0}
-
-    def compile(self) -> None:
-        self._peer.tag([["Rome"]], 1)
-
-    def job(self, sentences: Any, is_deep: bool = False) -> Job:
-        return Job(sentences[0], len(sentences[0]), is_deep)
-
-    def __call__(self, jobs: Any) -> list[Any]:
-        words = [job.encoded for job in jobs]
-        docs = [self._peer.tokens.Doc(self._peer.nlp.vocab, words=w) for w in words]
-        return [doc.ents for doc in self._peer.nlp.pipe(docs)]
-
-    def cut(self, answer: Any, sentences: Any) -> Iterator[Any]:
-        count = len(sentences[0])
-        arrays: list[Any] = [np.zeros(count, x) for x in (bool, int, int, float)]
-        for entity in answer:
-            kind = self.types.names.index(entity.label_)
-            for array, value in zip(arrays, (True, entity.end, kind, 1), strict=True):
-                array[entity.start] = value
-        yield {"best": EntityArrays(arrays[1], arrays[3], *arrays)}
+from benchmarks import measure
 
 
 class Answer(NamedTuple):
@@ -198,23 +158,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
     parser.add_argument("--against", type=Path, help="root of another checkout")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each round")
-    parser.add_argument("--spacy", action="store_true", help="serve spaCy, on any port")
     options = measure.parse(parser, argv)
-    if options.spacy:
-        train = measure.load(options.dataset, "train", options.limit)
-        return server.run(SpaCy(train), Limits(), "127.0.0.1", 0)
     report = measure.Report(options.json)
     dev = [tokens for tokens, _ in measure.load(options.dataset, "dev", options.limit)]
     most = longest(options)
     bodies = [json.dumps({"tokens": t}).encode() for t in dev if len(t) <= most]
-    theirs = ["benchmarks.serving", "--dataset", options.dataset, "--spacy"]
-    theirs += ["--limit", str(options.limit)]
     with contextlib.ExitStack() as stack:
         ports = {}
         for suffix, tree in options.trees.items():
             started = serves(*command(options, "--port=0"), cwd=tree)
             ports[f"jaxner{suffix}"] = stack.enter_context(started).port
-        ports["spaCy"] = stack.enter_context(serves(*theirs)).port
         for clients in (1, 8, 64):
             rounds: dict[str, list[list[float]]] = {name: [] for name in ports}
             for name in measure.turns(ports, options.rounds):

@@ -96,23 +96,32 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """The server of a service, which ends within `stop_seconds` of a signal."""
+    """The server of a service: compiles, and ends within `stop_seconds` of a signal."""
 
-    def __init__(self, service: Service, limits: Limits, **options: Any):
-        protocol: Any = functools.partial(Connection, limits, {})
-        config = uvicorn.Config(
-            service,
-            http=protocol,
-            ws="none",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=_PAUSE,
-            **options,
-        )
-        super().__init__(config)
+    error: Exception | None = None  # of compiling
+
+    def __init__(
+        self, service: Service, limits: Limits, proxies: str = "", **more: Any
+    ):
+        options: dict[str, Any] = {"loop": "asyncio", "ws": "none", "log_config": None}
+        options |= {"access_log": False, "server_header": False, **more}
+        options |= {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
+        options["http"] = functools.partial(Connection, limits, {})
+        super().__init__(uvicorn.Config(service, timeout_keep_alive=_PAUSE, **options))
         self._service, self._seconds = service, limits.stop_seconds
+
+    def prepare(self) -> None:
+        """Compiles all programs; an error ends the server."""
+        start = time.monotonic()
+        try:
+            self._service.model.compile()
+        except Exception as error:
+            self.error, self.should_exit = error, True
+            return
+        # Each collection of what JAX holds would stop all requests for a second.
+        gc.freeze()
+        self._service.is_ready = True
+        log.info("Ready after %.1f s", time.monotonic() - start)
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Lets clients read the last answers, then closes all."""
@@ -135,12 +144,11 @@ def run(
     least: Any = 0.0,
     *,
     reuse_port: bool = False,
-    root_path: str = "",
-    proxies: str = "",
+    **options: Any,
 ) -> None:
     """Serves a model until a signal ends the process, with status 0.
 
-    `InputError`: the address is not free, the key is empty, or compiling failed.
+    `InputError`: the key is empty, or compiling failed. Options are those of `Server`.
     """
     logging.basicConfig(format="%(asctime)s %(message)s", force=True)
     for name in ("jaxner.serve", "uvicorn.error"):
@@ -148,42 +156,25 @@ def run(
     key = os.environ.get("JAXNER_API_KEY")
     if key is not None and not key.strip():
         raise InputError("JAXNER_API_KEY is empty: set a key, or unset the variable.")
-    service = Service(model, limits, key, least)
-    start = time.monotonic()
-
-    def compile_all() -> None:
-        try:
-            model.compile()
-        except Exception as error:
-            errors.append(error)
-            server.should_exit = True
-            return
-        # Each collection of what JAX holds would stop all requests for a second.
-        gc.freeze()
-        service.is_ready = True
-        log.info("Ready after %.1f s", time.monotonic() - start)
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    server = Server(Service(model, limits, key, least), limits, **options)
+    if reuse_port:  # who listens gets a share of the connections
+        server.prepare()
     listening = socket.create_server(
-        (host, port), family=family, backlog=1024, reuse_port=reuse_port
+        (host, port),
+        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+        backlog=1024,
+        reuse_port=reuse_port,
     )
-    server = Server(
-        service,
-        limits,
-        root_path=root_path,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies,
-    )
-    errors: list[Exception] = []
     place = f"http://{host}:{listening.getsockname()[1]}"
     print(f"Serving at {place}, ready once all programs are compiled", flush=True)
     # uvicorn raises the signal that ended it again: then the process ends with 0.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    threading.Thread(target=compile_all, daemon=True).start()
+    if not reuse_port:
+        threading.Thread(target=server.prepare, daemon=True).start()
     server.run([listening])
-    if errors:
-        raise InputError(f"Cannot compile the programs: {errors[0]}") from errors[0]
+    if error := server.error:
+        raise InputError(f"Cannot compile the programs: {error}") from error
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)  # Python would wait for programs that compile or run

@@ -287,7 +287,7 @@ class Service:
         self, model: Model, limits: Limits, key: str | None = None, least: Any = 0.0
     ):
         self.is_ready, self.ends = False, {"answered": 0, "refused": 0}
-        self._model, self._limits, self._key, self._least = model, limits, key, least
+        self.model, self._limits, self._key, self._least = model, limits, key, least
         self._open: set[asyncio.Timeout] = set()
         self._end = math.inf  # when what is open is refused
         self._held = {"read": 0, "tagged": 0}  # bytes and tokens that wait
@@ -365,7 +365,7 @@ class Service:
             limit.reschedule(min(limit.when() or math.inf, self._end))
 
     async def _answer(self, write: Callable[..., Any], request: Request) -> Response:
-        limits, model = self._limits, self._model
+        limits, model = self._limits, self.model
         self._check_key(request.headers.getlist("authorization"))
         if not self.is_ready:
             raise Refusal(503, "Not ready: compiling.")
@@ -444,7 +444,7 @@ class Service:
 
     def _read(self, body: bytes) -> tuple[Question, list[tuple[int, Any, Job]]]:
         """Returns a question, and its jobs with the text and sentences of each."""
-        model = self._model
+        model = self.model
         question, groups = read(body, model, self._limits, self._least), []
         for index, group in question.groups(model.reads_documents):
             words = [[token.text for token in sentence] for sentence in group]
@@ -456,14 +456,14 @@ class Service:
     ) -> Response:
         answers: list[list[Any]] = [[] for _ in question.texts]
         for (index, group, _), each in zip(groups, arrays, strict=True):
-            answers[index] += self._model.cut(each, group)
+            answers[index] += self.model.cut(each, group)
         parts = zip(question.texts, question.sentences, answers, strict=True)
-        results = [write(self._model, question, *part) for part in parts]
+        results = [write(self.model, question, *part) for part in parts]
         return _json({"results": results, "truncated": False})
 
     async def _run(self) -> None:
         """Gives jobs to the model in batches, until cancelled."""
-        model, loop = self._model, asyncio.get_running_loop()
+        model, loop = self.model, asyncio.get_running_loop()
         while True:
             places = [await self._queue.get()]
             cost = places[0].job.cost
@@ -494,7 +494,7 @@ class Service:
         """Answers with what the tagger knows, once all is compiled."""
         if not self.is_ready or self._end < math.inf:
             raise Refusal(503, "Not ready: it compiles or stops.")
-        content = {"labels": self._model.labels, "types": self._model.types.names}
+        content = {"labels": self.model.labels, "types": self.model.types.names}
         content["min_probability"] = self._least
         return _json({**content, "limits": dataclasses.asdict(self._limits)})
 
