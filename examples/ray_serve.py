@@ -17,6 +17,7 @@ from typing import Any
 
 from ray import serve
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 import jaxner
 from jaxner.data import tokens
@@ -49,10 +50,17 @@ class Tagger:
         answers = jaxner.entities(self._tagger, texts, raw=True)
         return [[entity._asdict() for entity in answer] for answer in answers]
 
-    async def __call__(self, request: Request) -> dict[str, Any]:
-        """Answers a request."""
-        text = (await request.json())["text"]
-        return {"entities": await self.entities(text), "truncated": False}
+    async def __call__(self, request: Request) -> JSONResponse:
+        """Answers a request; one without a text would end the batches of all."""
+        try:
+            content = await request.json()
+        except (ValueError, RecursionError):
+            content = None
+        match content:
+            case {"text": str(text)}:
+                answer = {"entities": await self.entities(text), "truncated": False}
+                return JSONResponse(answer)
+        return JSONResponse({"error": 'Expected JSON: {"text": "…"}.'}, 400)
 
 
 app = Tagger.bind(os.environ.get("JAXNER_WORKDIR", "runs/grn"))

@@ -1,10 +1,13 @@
-"""Taggers in pipelines of spaCy and Presidio, and in notebooks."""
+"""Taggers in pipelines of spaCy, Presidio and Ray, and in notebooks."""
 
 import functools
 import itertools
+import json
+import socket
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -120,7 +123,7 @@ def test_pipelines_are_scored_and_merged_as_with_spacys_own(nlp):
     assert all(len(span) == 1 for span in copy.ents)
 
 
-def test_a_pipeline_is_saved_with_its_tagger(nlp, tmp_path):
+def test_a_pipeline_is_saved_with_its_tagger(nlp, params, tmp_path):
     nlp.to_disk(tmp_path)
     nlp.to_disk(tmp_path)  # in place of the first
     config = spacy.util.load_config(tmp_path / "config.cfg")
@@ -128,24 +131,37 @@ def test_a_pipeline_is_saved_with_its_tagger(nlp, tmp_path):
     empty = spacy.util.load_model_from_config(config, auto_fill=True)
     for loaded in (spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())):
         assert spans(loaded(TEXTS[0])) == spans(nlp(TEXTS[0]))
+        assert loaded.meta["labels"] == {"jaxner": [*jaxner.entity_types(params)]}
     (tmp_path / "jaxner" / "model.json").unlink()  # a folder of another's
     with pytest.raises(FileExistsError):
         nlp.to_disk(tmp_path)
 
 
+def test_batches_that_fail_go_to_the_error_handler(finished):
+    nlp, failed = spacy.blank("en"), []
+    config = {"workdir": str(finished), "min_probability": 3}
+    nlp.add_pipe("jaxner", name="ours", config=config)
+    with pytest.raises(InputError):
+        [*nlp.pipe(TEXTS)]
+    nlp.set_error_handler(lambda name, pipe, docs, _: failed.append((name, len(docs))))
+    assert [*nlp.pipe(TEXTS[:3], batch_size=2)] == []
+    assert failed == [("ours", 2), ("ours", 1)]
+
+
 def test_processes_forked_after_jax_ran_are_refused(finished):
     """They would hang for ever; those forked before it ran do not."""
     script = """if True:
-        import multiprocessing, sys, spacy
+        import multiprocessing, sys, jax, spacy
         multiprocessing.set_start_method("fork")
         nlp, texts = spacy.blank("en"), ["Rome fell."] * 4
         nlp.add_pipe("jaxner", config={"workdir": sys.argv[1]})
         fresh = [*nlp.pipe(texts, n_process=2, batch_size=2)]
-        assert nlp(texts[0]).to_json() == fresh[3].to_json()
+        jax.numpy.zeros(3).sum()  # of which no array is left
         try:
             [*nlp.pipe(texts, n_process=2, batch_size=2)]
         except ValueError as error:
             print("spawn" in str(error))
+        assert nlp(texts[0]).to_json() == fresh[3].to_json()
     """
     command = (sys.executable, "-c", script, finished)
     assert tiny.output_of(*command, timeout=200) == "True\n"
@@ -195,6 +211,50 @@ def test_presidio_gets_exact_probabilities(params):
     for options in wrong:
         with pytest.raises((InputError, TypeError)):
             Recognizer(params, **options)
+
+
+@pytest.mark.slow
+def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
+    pytest.importorskip("ray.data")
+    pytest.importorskip("ray.serve")
+    texts = ["Rome beat Milan .", "It rained ."]
+    bodies = ["{", '{"text": 3}', *(json.dumps({"text": text}) for text in texts)]
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    script = """if True:
+        import concurrent.futures, json, sys
+        from pathlib import Path
+        import httpx, ray
+        from ray import serve
+        from examples import ray_data, ray_serve
+
+        workdir, folder, port, *bodies = sys.argv[1:]
+        ask = lambda body: httpx.post(f"http://127.0.0.1:{port}", content=body).json()
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+            ray_data.main(workdir, f"{folder}/in.txt", f"{folder}/out")
+            serve.start(http_options={"host": "127.0.0.1", "port": int(port)})
+            serve.run(ray_serve.Tagger.bind(workdir))
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                answers = [*pool.map(ask, bodies)]
+            Path(folder, "answers.json").write_text(json.dumps(answers))
+        finally:
+            serve.shutdown()
+            ray.shutdown()
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    command = (sys.executable, "-c", script, finished, tmp_path, port, *bodies)
+    tiny.output_of(*command, timeout=300)
+    *refused, first, second = json.loads((tmp_path / "answers.json").read_text())
+    assert ["error" in answer for answer in refused] == [True, True]
+    for text, answer in zip(texts, (first, second), strict=True):
+        entities = [e._asdict() for e in jaxner.entities(params, text)]
+        assert [{**e, "probability": ANY} for e in entities] == answer["entities"]
+    (file,) = (tmp_path / "out").iterdir()
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [" ".join(row["tokens"]) for row in rows] == texts
+    labels = jaxner.tag(params, [row["tokens"] for row in rows])
+    assert [row["labels"] for row in rows] == [[*each] for each in labels]
 
 
 def test_show_draws_entities_in_notebooks_and_terminals(params):
