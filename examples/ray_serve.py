@@ -1,6 +1,6 @@
 """Serves a tagger on a Ray cluster, in batches of so many tokens.
 
-    pip install 'ray[serve]'
+    pip install 'ray[serve]>=2.53'
     JAXNER_WORKDIR=runs/grn serve run examples.ray_serve:app
     curl localhost:8000 -d '{"text": "Ms Preston left Lakeside."}'
 
@@ -27,11 +27,14 @@ TOKENS = 1024
 
 
 def count_tokens(texts: Sequence[str]) -> int:
-    """Returns the tokens of texts, for Ray's `batch_size_fn`."""
-    return sum(len(sentence) for text in texts for sentence in tokens.read(text))
+    """Returns the tokens of texts, for Ray's `batch_size_fn`.
+
+    A longer text than a batch holds counts as a whole one: Ray would refuse it.
+    """
+    return sum(min(TOKENS, sum(map(len, tokens.read(text)))) for text in texts)
 
 
-@serve.deployment
+@serve.deployment(max_ongoing_requests=TOKENS)  # Ray's own 5 would be the batch
 class Tagger:
     """A replica.
 

@@ -129,7 +129,10 @@ def test_a_pipeline_is_saved_with_its_tagger(nlp, params, tmp_path):
     config = spacy.util.load_config(tmp_path / "config.cfg")
     config["components"]["jaxner"]["workdir"] = "nowhere"
     empty = spacy.util.load_model_from_config(config, auto_fill=True)
-    for loaded in (spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())):
+    blank = spacy.blank("en")
+    blank.add_pipe("jaxner")  # without a folder
+    saved = spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())
+    for loaded in (*saved, blank.from_disk(tmp_path)):
         assert spans(loaded(TEXTS[0])) == spans(nlp(TEXTS[0]))
         assert loaded.meta["labels"] == {"jaxner": [*jaxner.entity_types(params)]}
     (tmp_path / "jaxner" / "model.json").unlink()  # a folder of another's
@@ -207,8 +210,8 @@ def test_presidio_gets_exact_probabilities(params):
     assert max(r.score for r in call(context=["clinic"])) > best.score
     kinds = {TYPES.get(e.type, e.type) for e in jaxner.entities(params, TEXTS[0])}
     assert {r.entity_type for r in analyzer.analyze(TEXTS[0], "de")} == kinds
-    wrong: Any = ({"types": {"PERSON": "X"}}, {"n_bests": 3}, {"min_probability": 3})
-    for options in wrong:
+    wrong: Any = ({"types": {"PERSON": "X"}}, {"types": {"PER": 1}}, {"n_bests": 3})
+    for options in (*wrong, {"min_probability": 3}):
         with pytest.raises((InputError, TypeError)):
             Recognizer(params, **options)
 
@@ -217,9 +220,10 @@ def test_presidio_gets_exact_probabilities(params):
 def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
     pytest.importorskip("ray.data")
     pytest.importorskip("ray.serve")
-    texts = ["Rome beat Milan .", "It rained ."]
+    lines = ["Rome beat Milan .", "It rained ."]
+    texts = [lines[0], "Milan won. " * 400]  # more tokens than a batch has
     bodies = ["{", '{"text": 3}', *(json.dumps({"text": text}) for text in texts)]
-    (tmp_path / "in.txt").write_text("\n".join(texts))
+    (tmp_path / "in.txt").write_text("\n".join(lines))
     script = """if True:
         import concurrent.futures, json, sys
         from pathlib import Path
@@ -228,7 +232,8 @@ def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
         from examples import ray_data, ray_serve
 
         workdir, folder, port, *bodies = sys.argv[1:]
-        ask = lambda body: httpx.post(f"http://127.0.0.1:{port}", content=body).json()
+        url = f"http://127.0.0.1:{port}"
+        ask = lambda body: httpx.post(url, content=body, timeout=99).json()
         try:
             ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
             ray_data.main(workdir, f"{folder}/in.txt", f"{folder}/out")
@@ -252,7 +257,7 @@ def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
         assert [{**e, "probability": ANY} for e in entities] == answer["entities"]
     (file,) = (tmp_path / "out").iterdir()
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [" ".join(row["tokens"]) for row in rows] == texts
+    assert [" ".join(row["tokens"]) for row in rows] == lines
     labels = jaxner.tag(params, [row["tokens"] for row in rows])
     assert [row["labels"] for row in rows] == [[*each] for each in labels]
 

@@ -23,13 +23,12 @@ from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
-from spacy.training import Example
 from spacy.util import minibatch
 
 import jaxner
 from jaxner.answers.mentions import least_certain
 from jaxner.data import corpora, formats, tokens
-from jaxner.errors import DamagedFileError
+from jaxner.errors import InputError
 
 for name in ("probability", "uncertainty"):
     Span.set_extension(name, default=None, force=True)
@@ -42,11 +41,10 @@ class Component(Pipe):
 
     Sentences are those of the document if it has any, else as in `jaxner.entities`; the
     tokens are spaCy's, without those of white space. Entities that a document has
-    already stay, without others on their tokens, and so do blocked tokens; tokens
-    without an entity are outside.
-    `span._.probability` is exact; `span._.uncertainty`, for `num_samples` passes with
-    dropout, holds the entropy and the mutual information (nats) and the share of votes
-    of the span's least certain token.
+    already stay, and no other overlaps with them or with blocked tokens; tokens without
+    an entity are outside. `span._.probability` is exact; `span._.uncertainty`, for
+    `num_samples` passes with dropout, holds the entropy and the mutual information
+    (nats) and the share of votes of the span's least certain token.
 
     Example:
         >>> import spacy
@@ -63,6 +61,7 @@ class Component(Pipe):
         self.name, self._workdir, self._tagger = name, workdir, None
         self._options = {"min_probability": min_probability}
         self._num_samples = num_samples
+        self.scorer = get_ner_prf  # for `nlp.evaluate`
 
     @property
     def tagger(self) -> jaxner.Tagger:
@@ -73,15 +72,14 @@ class Component(Pipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The entity types; none while the folder has no tagger, as in `spacy.load`."""
+        """The entity types; none if there is no tagger yet, as within `spacy.load`."""
         try:
             return jaxner.entity_types(self.tagger)
-        except (DamagedFileError, FileNotFoundError):
+        except (InputError, OSError):
             return ()
 
     def __call__(self, doc: Doc) -> Doc:
         """Sets the entities of a document."""
-        _check_process()
         self._annotate([doc])
         return doc
 
@@ -90,7 +88,6 @@ class Component(Pipe):
 
         A batch that fails goes to the error handler, whose default raises the error.
         """
-        _check_process()
         for docs in minibatch(stream, batch_size):
             try:
                 self._annotate(docs)
@@ -100,6 +97,7 @@ class Component(Pipe):
                 yield from docs
 
     def _annotate(self, docs: list[Doc]) -> None:
+        _check_process()
         parts = [(i, part) for i, doc in enumerate(docs) for part in _sentences(doc)]
         # A split, since tokens that another component merged have blanks inside.
         examples = [
@@ -134,10 +132,6 @@ class Component(Pipe):
         for doc, entities, is_outside in zip(docs, spans, free, strict=True):
             outside = [doc[i : i + 1] for i in np.flatnonzero(is_outside).tolist()]
             doc.set_ents(entities, outside=outside, default="unmodified")
-
-    def score(self, examples: Iterable[Example], **_: Any) -> dict[str, Any]:
-        """Returns precision, recall and F1 of entities, for `nlp.evaluate`."""
-        return get_ner_prf(examples)
 
     def to_disk(self, path: str | os.PathLike[str], **_: Any) -> None:
         """Saves the tagger, for `spacy.load`, in place of one saved before."""
