@@ -1,6 +1,6 @@
 """Serves a tagger on a Ray cluster, in batches of so many tokens.
 
-    pip install 'ray[serve]'
+    pip install 'ray[serve]>=2.53'
     JAXNER_WORKDIR=runs/grn serve run examples.ray_serve:app
     curl localhost:8000 -d '{"text": "Ms Preston left Lakeside."}'
 
@@ -17,6 +17,7 @@ from typing import Any
 
 from ray import serve
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 import jaxner
 from jaxner.data import tokens
@@ -26,11 +27,14 @@ TOKENS = 1024
 
 
 def count_tokens(texts: Sequence[str]) -> int:
-    """Returns the tokens of texts, for Ray's `batch_size_fn`."""
-    return sum(len(sentence) for text in texts for sentence in tokens.read(text))
+    """Returns the tokens of texts, for Ray's `batch_size_fn`.
+
+    A longer text than a batch holds counts as a whole one: Ray would refuse it.
+    """
+    return sum(min(TOKENS, sum(map(len, tokens.read(text)))) for text in texts)
 
 
-@serve.deployment
+@serve.deployment(max_ongoing_requests=TOKENS)  # Ray's own 5 would be the batch
 class Tagger:
     """A replica.
 
@@ -49,10 +53,17 @@ class Tagger:
         answers = jaxner.entities(self._tagger, texts, raw=True)
         return [[entity._asdict() for entity in answer] for answer in answers]
 
-    async def __call__(self, request: Request) -> dict[str, Any]:
-        """Answers a request."""
-        text = (await request.json())["text"]
-        return {"entities": await self.entities(text), "truncated": False}
+    async def __call__(self, request: Request) -> JSONResponse:
+        """Answers a request; one without a text would end the batches of all."""
+        try:
+            content = await request.json()
+        except (ValueError, RecursionError):
+            content = None
+        match content:
+            case {"text": str(text)}:
+                answer = {"entities": await self.entities(text), "truncated": False}
+                return JSONResponse(answer)
+        return JSONResponse({"error": 'Expected JSON: {"text": "…"}.'}, 400)
 
 
 app = Tagger.bind(os.environ.get("JAXNER_WORKDIR", "runs/grn"))

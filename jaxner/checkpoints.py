@@ -14,6 +14,7 @@ import logging
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from jaxner.models.model import named
 
 _COMMITTED, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
+_LOCK = threading.RLock()
 _CONTEXT = ocp.Context()
 _CONTEXT.checkpointables.registry = ocp.handlers.local_registry().add(
     ocp.handlers.JsonHandler, checkpointable_name=_PROGRESS
@@ -243,10 +245,14 @@ def _saving(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hides Orbax's warnings from the user, such as that a folder is read-only."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(disabled)
+    """Hides Orbax's warnings from the user, such as that a folder is read-only.
+
+    One thread at a time: what it disables is the process's, and so is the context.
+    """
+    with _LOCK:
+        disabled = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(disabled)

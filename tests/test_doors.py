@@ -1,10 +1,13 @@
-"""Taggers in pipelines of spaCy and Presidio, and in notebooks."""
+"""Taggers in pipelines of spaCy, Presidio and Ray, and in notebooks."""
 
 import functools
 import itertools
+import json
+import socket
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -120,32 +123,48 @@ def test_pipelines_are_scored_and_merged_as_with_spacys_own(nlp):
     assert all(len(span) == 1 for span in copy.ents)
 
 
-def test_a_pipeline_is_saved_with_its_tagger(nlp, tmp_path):
+def test_a_pipeline_is_saved_with_its_tagger(nlp, params, tmp_path):
     nlp.to_disk(tmp_path)
     nlp.to_disk(tmp_path)  # in place of the first
     config = spacy.util.load_config(tmp_path / "config.cfg")
     config["components"]["jaxner"]["workdir"] = "nowhere"
     empty = spacy.util.load_model_from_config(config, auto_fill=True)
-    for loaded in (spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())):
+    blank = spacy.blank("en")
+    blank.add_pipe("jaxner")  # without a folder
+    saved = spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())
+    for loaded in (*saved, blank.from_disk(tmp_path)):
         assert spans(loaded(TEXTS[0])) == spans(nlp(TEXTS[0]))
+        assert loaded.meta["labels"] == {"jaxner": [*jaxner.entity_types(params)]}
     (tmp_path / "jaxner" / "model.json").unlink()  # a folder of another's
     with pytest.raises(FileExistsError):
         nlp.to_disk(tmp_path)
 
 
+def test_batches_that_fail_go_to_the_error_handler(finished):
+    nlp, failed = spacy.blank("en"), []
+    config = {"workdir": str(finished), "min_probability": 3}
+    nlp.add_pipe("jaxner", name="ours", config=config)
+    with pytest.raises(InputError):
+        [*nlp.pipe(TEXTS)]
+    nlp.set_error_handler(lambda name, pipe, docs, _: failed.append((name, len(docs))))
+    assert [*nlp.pipe(TEXTS[:3], batch_size=2)] == []
+    assert failed == [("ours", 2), ("ours", 1)]
+
+
 def test_processes_forked_after_jax_ran_are_refused(finished):
     """They would hang for ever; those forked before it ran do not."""
     script = """if True:
-        import multiprocessing, sys, spacy
+        import multiprocessing, sys, jax, spacy
         multiprocessing.set_start_method("fork")
         nlp, texts = spacy.blank("en"), ["Rome fell."] * 4
         nlp.add_pipe("jaxner", config={"workdir": sys.argv[1]})
         fresh = [*nlp.pipe(texts, n_process=2, batch_size=2)]
-        assert nlp(texts[0]).to_json() == fresh[3].to_json()
+        jax.numpy.zeros(3).sum()  # of which no array is left
         try:
             [*nlp.pipe(texts, n_process=2, batch_size=2)]
         except ValueError as error:
             print("spawn" in str(error))
+        assert nlp(texts[0]).to_json() == fresh[3].to_json()
     """
     command = (sys.executable, "-c", script, finished)
     assert tiny.output_of(*command, timeout=200) == "True\n"
@@ -191,10 +210,56 @@ def test_presidio_gets_exact_probabilities(params):
     assert max(r.score for r in call(context=["clinic"])) > best.score
     kinds = {TYPES.get(e.type, e.type) for e in jaxner.entities(params, TEXTS[0])}
     assert {r.entity_type for r in analyzer.analyze(TEXTS[0], "de")} == kinds
-    wrong: Any = ({"types": {"PERSON": "X"}}, {"n_bests": 3}, {"min_probability": 3})
-    for options in wrong:
+    wrong: Any = ({"types": {"PERSON": "X"}}, {"types": {"PER": 1}}, {"n_bests": 3})
+    for options in (*wrong, {"min_probability": 3}):
         with pytest.raises((InputError, TypeError)):
             Recognizer(params, **options)
+
+
+@pytest.mark.slow
+def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
+    pytest.importorskip("ray.data")
+    pytest.importorskip("ray.serve")
+    lines = ["Rome beat Milan .", "It rained ."]
+    texts = [lines[0], "Milan won. " * 400]  # more tokens than a batch has
+    bodies = ["{", '{"text": 3}', *(json.dumps({"text": text}) for text in texts)]
+    (tmp_path / "in.txt").write_text("\n".join(lines))
+    script = """if True:
+        import concurrent.futures, json, sys
+        from pathlib import Path
+        import httpx, ray
+        from ray import serve
+        from examples import ray_data, ray_serve
+
+        workdir, folder, port, *bodies = sys.argv[1:]
+        url = f"http://127.0.0.1:{port}"
+        ask = lambda body: httpx.post(url, content=body, timeout=99).json()
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+            ray_data.main(workdir, f"{folder}/in.txt", f"{folder}/out")
+            serve.start(http_options={"host": "127.0.0.1", "port": int(port)})
+            serve.run(ray_serve.Tagger.bind(workdir))
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                answers = [*pool.map(ask, bodies)]
+            Path(folder, "answers.json").write_text(json.dumps(answers))
+        finally:
+            serve.shutdown()
+            ray.shutdown()
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    command = (sys.executable, "-c", script, finished, tmp_path, port, *bodies)
+    tiny.output_of(*command, timeout=300)
+    *refused, first, second = json.loads((tmp_path / "answers.json").read_text())
+    assert ["error" in answer for answer in refused] == [True, True]
+    for text, answer in zip(texts, (first, second), strict=True):
+        entities = [e._asdict() for e in jaxner.entities(params, text)]
+        assert [{**e, "probability": ANY} for e in entities] == answer["entities"]
+    (file,) = (tmp_path / "out").iterdir()
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [" ".join(row["tokens"]) for row in rows] == lines
+    labels = jaxner.tag(params, [row["tokens"] for row in rows])
+    assert [row["labels"] for row in rows] == [[*each] for each in labels]
 
 
 def test_show_draws_entities_in_notebooks_and_terminals(params):

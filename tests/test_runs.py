@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import logging
 import os
 import resource
 import shutil
+from concurrent import futures
 from pathlib import Path
 
 import jax
@@ -107,6 +109,13 @@ def test_loading_writes_and_removes_nothing(run):
     before = sorted(run.rglob("*"))
     jaxner.load(run)
     assert sorted(run.rglob("*")) == before
+
+
+def test_threads_load_at_once_and_leave_the_log_on(finished):
+    with futures.ThreadPoolExecutor(8) as pool:
+        taggers = [*pool.map(jaxner.load, [finished] * 8)]
+    assert len({jax.tree.structure(tagger) for tagger in taggers}) == 1
+    assert not logging.root.manager.disable
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.json"])

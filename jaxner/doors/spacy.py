@@ -18,15 +18,17 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src import xla_bridge  # nothing public says whether JAX ran
 from spacy.language import Language
+from spacy.pipeline import Pipe
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
-from spacy.training import Example
 from spacy.util import minibatch
 
 import jaxner
 from jaxner.answers.mentions import least_certain
 from jaxner.data import corpora, formats, tokens
+from jaxner.errors import InputError
 
 for name in ("probability", "uncertainty"):
     Span.set_extension(name, default=None, force=True)
@@ -34,15 +36,15 @@ for name in ("probability", "uncertainty"):
 _process = os.getpid()  # where JAX may run
 
 
-class Component:
+class Component(Pipe):
     """Sets the entities of documents, as spaCy's own `ner` does.
 
     Sentences are those of the document if it has any, else as in `jaxner.entities`; the
     tokens are spaCy's, without those of white space. Entities that a document has
-    already stay, and so do blocked tokens; tokens without an entity are outside.
-    `span._.probability` is exact; `span._.uncertainty`, for `num_samples` passes with
-    dropout, holds the entropy and the mutual information (nats) and the share of votes
-    of the span's least certain token.
+    already stay, and no other overlaps with them or with blocked tokens; tokens without
+    an entity are outside. `span._.probability` is exact; `span._.uncertainty`, for
+    `num_samples` passes with dropout, holds the entropy and the mutual information
+    (nats) and the share of votes of the span's least certain token.
 
     Example:
         >>> import spacy
@@ -53,10 +55,13 @@ class Component:
         True
     """
 
-    def __init__(self, workdir: str, min_probability: Any, num_samples: int):
-        self._workdir, self._tagger = workdir, None
+    def __init__(
+        self, workdir: str, min_probability: Any, num_samples: int, name: str = "jaxner"
+    ):
+        self.name, self._workdir, self._tagger = name, workdir, None
         self._options = {"min_probability": min_probability}
         self._num_samples = num_samples
+        self.scorer = get_ner_prf  # for `nlp.evaluate`
 
     @property
     def tagger(self) -> jaxner.Tagger:
@@ -65,18 +70,34 @@ class Component:
             self._tagger = jaxner.load(self._workdir)
         return self._tagger
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The entity types; none if there is no tagger yet, as within `spacy.load`."""
+        try:
+            return jaxner.entity_types(self.tagger)
+        except (InputError, OSError):
+            return ()
+
     def __call__(self, doc: Doc) -> Doc:
         """Sets the entities of a document."""
-        return next(self.pipe([doc]))
+        self._annotate([doc])
+        return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Sets the entities of many documents, in batches."""
-        _check_process()
+        """Sets the entities of many documents, in batches.
+
+        A batch that fails goes to the error handler, whose default raises the error.
+        """
         for docs in minibatch(stream, batch_size):
-            self._annotate(docs)
-            yield from docs
+            try:
+                self._annotate(docs)
+            except Exception as error:
+                self.get_error_handler()(self.name, self, docs, error)
+            else:
+                yield from docs
 
     def _annotate(self, docs: list[Doc]) -> None:
+        _check_process()
         parts = [(i, part) for i, doc in enumerate(docs) for part in _sentences(doc)]
         # A split, since tokens that another component merged have blanks inside.
         examples = [
@@ -112,10 +133,6 @@ class Component:
             outside = [doc[i : i + 1] for i in np.flatnonzero(is_outside).tolist()]
             doc.set_ents(entities, outside=outside, default="unmodified")
 
-    def score(self, examples: Iterable[Example], **_: Any) -> dict[str, Any]:
-        """Returns precision, recall and F1 of entities, for `nlp.evaluate`."""
-        return get_ner_prf(examples)
-
     def to_disk(self, path: str | os.PathLike[str], **_: Any) -> None:
         """Saves the tagger, for `spacy.load`, in place of one saved before."""
         tagger = self.tagger
@@ -145,7 +162,7 @@ class Component:
 def _check_process() -> None:
     """Raises an error in a process forked from one where JAX ran: it would hang."""
     global _process
-    if os.getpid() != _process and jax.live_arrays():
+    if os.getpid() != _process and xla_bridge.backends_are_initialized():
         raise RuntimeError(
             "JAX ran before this process was forked, and would hang in it. Leave out "
             "n_process, since JAX uses all cores; or call "
@@ -184,4 +201,4 @@ _SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 @typing.no_type_check
 def create(nlp, name, workdir, min_probability, num_samples) -> Component:
     """Returns the component: of a run's folder, or of what `to_disk` saved."""
-    return Component(workdir, min_probability, num_samples)
+    return Component(workdir, min_probability, num_samples, name)
