@@ -6,14 +6,17 @@ import re
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
+
+from jaxner.wording import printable
 
 
 class LineConsole(Console):
     """A console whose lines fit a terminal; in files and pipes they stay whole.
 
-    Text is shown as it is: names of files may have brackets and colons. On a terminal,
-    lines are wrapped between words; what is longer than a line, such as a path, goes on
-    a line of its own and is shortened in its middle.
+    Text is shown as it is, but for control characters: names of files may have brackets
+    and colons. On a terminal, lines are wrapped between words; what is longer than a
+    line, such as a path, goes on a line of its own and is shortened in its middle.
     """
 
     def __init__(self, **options: Any):
@@ -24,13 +27,19 @@ class LineConsole(Console):
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
         """Prints as `rich.console.Console.print` does."""
-        if self.is_terminal and soft_wrap is None:
-            soft_wrap = False
-            objects = tuple(
-                re.sub(r"\S+", self._shortened, item) if isinstance(item, str) else item
-                for item in objects
-            )
-        super().print(*objects, soft_wrap=soft_wrap, **options)
+        is_wrapped = self.is_terminal and soft_wrap is None
+
+        def cleaned(item: Any) -> Any:
+            if isinstance(item, Text):
+                item = item.copy()
+                item.plain = printable(item.plain)
+            elif isinstance(item, str):
+                item = printable(item)
+                item = re.sub(r"\S+", self._shortened, item) if is_wrapped else item
+            return item
+
+        soft_wrap = False if is_wrapped else soft_wrap
+        super().print(*map(cleaned, objects), soft_wrap=soft_wrap, **options)
 
     def _shortened(self, match: re.Match[str]) -> str:
         word, end = match[0], self.width // 2

@@ -18,7 +18,7 @@ from jaxner.data import corpora, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
 from jaxner.errors import InputError, optional, place_of
-from jaxner.wording import counted
+from jaxner.wording import counted, printable
 
 LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 """With an error, a file cannot be read; a warning is probably a mistake."""
@@ -355,6 +355,5 @@ def page(values: Mapping[str, Any]) -> str:
     jinja2 = optional("jinja2", "--html")
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True)
-    return environment.get_template("audit.html.jinja").render(
-        place_of=place_of, **values
-    )
+    template = environment.get_template("audit.html.jinja")
+    return printable(template.render(place_of=place_of, **values))

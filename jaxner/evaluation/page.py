@@ -16,6 +16,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation import drawings, report
 from jaxner.evaluation.report import Value
 from jaxner.outputs import AnyPath
+from jaxner.wording import printable
 
 _ENOUGH = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
@@ -83,7 +84,8 @@ def html(content: Value) -> str:
         x["name"]: x["calibration"]["tokens"] for x in runs if x.get("calibration")
     }
     page = environment.get_template("page.html.j2")
-    return page.render(content, version=__version__, groups=groups, tokens=tokens)
+    more = {"version": __version__, "groups": groups, "tokens": tokens}
+    return printable(page.render(content, **more))
 
 
 # --- Drawings, which the templates call for -------------------------------------------

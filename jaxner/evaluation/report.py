@@ -26,7 +26,7 @@ from jaxner.evaluation.calibration import Calibration
 from jaxner.evaluation.calibration import plain as plain
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Counts, Labels, Scores, percents
-from jaxner.wording import counted
+from jaxner.wording import counted, markdown, printable
 
 Value = dict[str, Any]
 
@@ -38,6 +38,7 @@ FREQUENCIES = (0, 1, 4, 19)
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
+_CONFUSED = 7  # types in a table of confusions, with "O"
 _WINDOW = 9  # tokens of context on each side
 
 
@@ -295,16 +296,17 @@ class Table(NamedTuple):
         table = rich.table.Table(title=title, caption=note, pad_edge=False, **look)
         for i, name in enumerate(self.columns):
             justify = "right" if i else "left"
-            table.add_column(Text(name), justify=justify, no_wrap=True)
+            table.add_column(Text(printable(name)), justify=justify, no_wrap=True)
         for row in self.rows:
-            table.add_row(*(Text(shown(cell)) for cell in row))
+            table.add_row(*(Text(printable(shown(cell))) for cell in row))
         return table
 
     def markdown(self) -> str:
         """Returns the table in Markdown, without its title."""
-        rows = [self.columns, ["---"] * len(self.columns), *self.rows]
-        lines = (f"| {' | '.join(map(shown, row))} |\n" for row in rows)
-        return "".join(lines) + (f"\n{self.note}\n" if self.note else "")
+        rows = (map(markdown, map(shown, x)) for x in (self.columns, *self.rows))
+        head, *lines = (f"| {' | '.join(cells)} |\n" for cells in rows)
+        text = f"{head}|{' --- |' * len(self.columns)}\n{''.join(lines)}"
+        return text + "".join(f"\n{markdown(x)}\n" for x in self.note.splitlines())
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
@@ -457,10 +459,19 @@ def grouped(
 
 
 def confusion_table(run: Value) -> Table:
-    """Returns the numbers of gold spans (row) that are predicted as each type."""
-    rows = [[kind, *cells.values()] for kind, cells in run["confusion"].items()]
+    """Returns the numbers of gold spans (row) predicted as each of the worst types."""
+    cells = run["confusion"]
     note = "Rows: gold; columns: predicted. O: no entity. Boundaries may differ."
-    return Table(["", *run["confusion"]], rows, note)
+    wrong = {
+        x: sum(row.values()) + sum(y[x] for y in cells.values()) - 2 * row[x]
+        for x, row in cells.items()
+    }
+    worst = sorted(wrong, key=lambda x: (x != errors.OUTSIDE, -wrong[x]))[:_CONFUSED]
+    if len(worst) < len(cells):
+        note += f" Of {len(cells) - 1:,} types, those most often confused."
+    kinds = [kind for kind in cells if kind in worst]
+    rows = [[kind, *(cells[kind][x] for x in kinds)] for kind in kinds]
+    return Table(["", *kinds], rows, note)
 
 
 def errors_table(run: Value) -> Table:
