@@ -135,8 +135,7 @@ def _card(tagger: Tagger, facts: Mapping[str, Any]) -> str:
     """Returns a card of what a tagger knows of itself, in the form of the hubs."""
     head = "---\nlibrary_name: jaxner\npipeline_tag: token-classification\n---\n"
     use = "Use: `jaxner.load_exported(FILE).entities(TEXT)`, in Python."
-    types = ", ".join(tagger.vocabulary.types)
-    facts = {"labels": types, **facts}
+    facts = {"labels": ", ".join(tagger.vocabulary.types), **facts}
     lines = [f"- {name}: {markdown(str(value))}" for name, value in facts.items()]
     return "\n".join([head, "# Tagger\n", use, "", *lines, ""])
 

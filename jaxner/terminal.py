@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
+from rich.segment import Segment
 
 from jaxner.wording import printable
 
@@ -27,19 +28,18 @@ class LineConsole(Console):
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
         """Prints as `rich.console.Console.print` does."""
-        is_wrapped = self.is_terminal and soft_wrap is None
+        if self.is_terminal and soft_wrap is None:
+            soft_wrap = False
+            objects = tuple(
+                re.sub(r"\S+", self._shortened, item) if isinstance(item, str) else item
+                for item in objects
+            )
+        super().print(*objects, soft_wrap=soft_wrap, **options)
 
-        def cleaned(item: Any) -> Any:
-            if isinstance(item, Text):
-                item = item.copy()
-                item.plain = printable(item.plain)
-            elif isinstance(item, str):
-                item = printable(item)
-                item = re.sub(r"\S+", self._shortened, item) if is_wrapped else item
-            return item
-
-        soft_wrap = False if is_wrapped else soft_wrap
-        super().print(*map(cleaned, objects), soft_wrap=soft_wrap, **options)
+    def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+        """Renders as `rich.console.Console.render`, without control characters."""
+        for part in super().render(*arguments, **options):
+            yield part if part.control else part._replace(text=printable(part.text))
 
     def _shortened(self, match: re.Match[str]) -> str:
         word, end = match[0], self.width // 2

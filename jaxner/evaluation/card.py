@@ -28,8 +28,7 @@ _PAPERS = {
 }
 _CARD = """\
 ---
-{head}
----
+{head}---
 
 # {name}
 
@@ -99,15 +98,15 @@ def card(run: Workdir) -> str:
     }
     is_last = result.get("chosen_by") == "last epoch"
     # JSON is YAML, and needs no quoting of ours.
-    lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}" for x, y in head.items())
+    lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}\n" for x, y in head.items())
     files = {**about["data"], **{split: result[split] for split in splits}}
     rows = [(split, data, file["sha256"]) for split, file in files.items()]
     scores = "\n".join(_scores(run, split, tags) for split in splits)
     if (run.path / CALIBRATION).is_file():
         scores += "\n## Calibration\n\n"
         scores += "\n".join(_calibration(run.read_json(CALIBRATION)))
-    text = _CARD.format(
-        head="\n".join(lines),
+    return _CARD.format(
+        head=printable("".join(lines)),
         name=markdown(name),
         folder=name,
         types=markdown(", ".join(types)),
@@ -120,7 +119,6 @@ def card(run: Workdir) -> str:
         versions=", ".join(map(" ".join, about["versions"].items())),
         papers="; ".join(["jaxner", *_papers(config["model"])]),
     )
-    return printable(text)
 
 
 def _scores(run: Workdir, split: str, tags: bool) -> str:

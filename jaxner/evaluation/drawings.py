@@ -38,24 +38,20 @@ def curves(
 
     `diagonal` adds x = y; `best` has the x of the points to mark with a star, by name.
     """
-    chosen = (best or {}).items()
-    stars = [(x, y) for name, star in chosen for x, y in lines[name] if x == star]
+    points = {name: np.array(x, float).reshape(-1, 2) for name, x in lines.items()}
 
     def plot(figure: Any, axis: Any) -> None:
         if diagonal:
             axis.plot([0, 1], [0, 1], color=_FAINT, linestyle="--", linewidth=1)
-        for name, points in lines.items():
-            shape = "o" if len(points) < 40 else None
-            style: Any = {"label": _in_legend(name), "marker": shape, "markersize": 3}
-            axis.plot(*_columns(points), **style)
+        for name, line in points.items():
+            shape = "o" if len(line) < 40 else None
+            axis.plot(*line.T, marker=shape, label=_in_legend(name))
         _label(axis, across, up, legend=len(lines) > 1)
-        axis.plot(*_columns(stars), "*", color=_INK, markersize=11)
+        for name, star in (best or {}).items():
+            stars = points[name][points[name][:, 0] == star]
+            axis.plot(*stars.T, "*", color=_INK, markersize=11)
 
     return _drawn(plot)
-
-
-def _columns(points: Sequence[Sequence[Any]]) -> np.ndarray:
-    return np.array(points, float).reshape(-1, 2).T
 
 
 def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) -> str:
@@ -69,8 +65,7 @@ def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) ->
             heights = [x or 0.0 for x in column]
             axis.bar(places + shift, heights, 0.92 * width, label=_in_legend(name))
         names = [*map(_clipped, groups)]
-        is_tight = sum(len(name) + 1 for name in names) > 50
-        axis.set_xticks(places, names, rotation=90 if is_tight else 0)
+        axis.set_xticks(places, names, rotation=90 if len(" ".join(names)) > 50 else 0)
         _label(axis, "", up, legend=len(values) > 1)
 
     return _drawn(plot)
@@ -106,7 +101,7 @@ def heat_maps(
             axis.set_visible(False)
         figure.colorbar(image, ax=axes, shrink=0.7).set_label(label)
 
-    return _drawn(plot, size, down, across)
+    return _drawn(plot, size, (down, across))
 
 
 def _clipped(text: str, most: int = 18) -> str:
@@ -131,8 +126,7 @@ def _label(axis: Any, across: str, up: str, legend: bool) -> None:
 def _drawn(
     plot: Callable[[Any, Any], None],
     size: tuple[float, float] = (4.4, 2.9),  # inches
-    down: int = 1,
-    across: int = 1,
+    shape: tuple[int, int] = (1, 1),  # rows and columns of axes
 ) -> str:
     """Returns what a function plots as SVG with unique ids."""
     matplotlib = errors.optional("matplotlib", "A drawing")
@@ -145,14 +139,14 @@ def _drawn(
         **{"text.parse_math": False, "axes.unicode_minus": False},
         **{"axes.spines.top": False, "axes.spines.right": False},
         **{"axes.prop_cycle": matplotlib.cycler(color=_COLOURS)},
-        "font.family": "sans-serif",
+        **{"font.family": "sans-serif", "lines.markersize": 3},
     }
     file = io.BytesIO()
     with matplotlib.rc_context(style), warnings.catch_warnings():
         # Browsers have the glyphs that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(down, across)
+        axes = figure.subplots(*shape)
         for axis in np.ravel(axes):
             axis.patch.set_alpha(0.0)
         plot(figure, axes)

@@ -73,7 +73,7 @@ def html(content: Value) -> str:
     environment.filters["shown"] = report.shown
     environment.globals |= {"report": report, "tiles": _TILES, "learning": _learning}
     environment.globals |= {"bars": _bars, "reliability": _reliability}
-    environment.globals |= {"maps": drawings.heat_maps}
+    environment.globals |= {"maps": drawings.heat_maps, "version": __version__}
     runs = content["runs"]
     by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
     is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12
@@ -84,8 +84,7 @@ def html(content: Value) -> str:
         x["name"]: x["calibration"]["tokens"] for x in runs if x.get("calibration")
     }
     page = environment.get_template("page.html.j2")
-    more = {"version": __version__, "groups": groups, "tokens": tokens}
-    return printable(page.render(content, **more))
+    return printable(page.render(content, groups=groups, tokens=tokens))
 
 
 # --- Drawings, which the templates call for -------------------------------------------

@@ -290,15 +290,14 @@ class Table(NamedTuple):
     title: str = ""
 
     def __rich__(self) -> rich.table.Table:
-        # `Text`, because rich reads brackets in a string as markup.
-        title, note = (Text(x) if x else None for x in (self.title, self.note))
+        title, note = (_text(x) if x else None for x in (self.title, self.note))
         look: Value = {"box": rich.box.SIMPLE_HEAD, "collapse_padding": True}
         table = rich.table.Table(title=title, caption=note, pad_edge=False, **look)
         for i, name in enumerate(self.columns):
             justify = "right" if i else "left"
-            table.add_column(Text(printable(name)), justify=justify, no_wrap=True)
+            table.add_column(_text(name), justify=justify, no_wrap=True)
         for row in self.rows:
-            table.add_row(*(Text(printable(shown(cell))) for cell in row))
+            table.add_row(*map(_text, row))
         return table
 
     def markdown(self) -> str:
@@ -307,6 +306,10 @@ class Table(NamedTuple):
         head, *lines = (f"| {' | '.join(cells)} |\n" for cells in rows)
         text = f"{head}|{' --- |' * len(self.columns)}\n{''.join(lines)}"
         return text + "".join(f"\n{markdown(x)}\n" for x in self.note.splitlines())
+
+
+def _text(value: Any) -> Text:
+    return Text(printable(shown(value)))  # in a string, rich reads brackets as markup
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
@@ -462,13 +465,10 @@ def confusion_table(run: Value) -> Table:
     """Returns the numbers of gold spans (row) predicted as each of the worst types."""
     cells = run["confusion"]
     note = "Rows: gold; columns: predicted. O: no entity. Boundaries may differ."
-    wrong = {
-        x: sum(row.values()) + sum(y[x] for y in cells.values()) - 2 * row[x]
-        for x, row in cells.items()
-    }
+    wrong = {x: sum(row.values()) - row[x] for x, row in cells.items()}
     worst = sorted(wrong, key=lambda x: (x != errors.OUTSIDE, -wrong[x]))[:_CONFUSED]
     if len(worst) < len(cells):
-        note += f" Of {len(cells) - 1:,} types, those most often confused."
+        note += f" Of {len(cells) - 1:,} types, those most often missed or confused."
     kinds = [kind for kind in cells if kind in worst]
     rows = [[kind, *(cells[kind][x] for x in kinds)] for kind in kinds]
     return Table(["", *kinds], rows, note)
