@@ -6,11 +6,8 @@ import html
 import re
 from typing import Any
 
-# Control characters but tab and line feed, overrides of the direction, unpaired
-# surrogates, and what XML forbids.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]"
-)
+# Control characters but tab and line feed, overrides of direction, what is no character
+_ODD = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -28,7 +25,7 @@ def shown(value: Any) -> str:
 
 def printable(text: str) -> str:
     """Replaces each character that a page or a terminal must not get by U+FFFD."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+    return re.sub(_ODD, "\ufffd", text)
 
 
 def one_line(text: str) -> str:

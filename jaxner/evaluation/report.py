@@ -64,23 +64,17 @@ class Prediction:
     training: Sequence[Example] | None = None
 
     @property
-    def words(self) -> Labels:
-        """The tokens; dots if they are unknown."""
-        return self.tokens or [["·"] * len(labels) for labels in self.gold]
-
-    @property
     def span_rule(self) -> str:
         """The rule, if all its spans have lengths; else "conlleval"."""
         return scoring.with_lengths(self.rule)
 
     @functools.cached_property
     def _sides(self) -> Value:
-        known = None
+        words = None
         if self.training is not None:
-            known = {word for example in self.training for word in example.tokens}
-        sides: Value = {"gold": self.gold, "predicted": self.predicted}
-        how = {"rule": self.rule, "scheme": self.scheme}
-        return sides | how | {"tokens": self.tokens, "known_words": known}
+            words = {word for example in self.training for word in example.tokens}
+        names = "gold", "predicted", "rule", "scheme", "tokens"
+        return {"known_words": words, **{name: getattr(self, name) for name in names}}
 
     @functools.cached_property
     def scores(self) -> Scores:
@@ -213,7 +207,8 @@ def _examples(
     read = scoring.reader(prediction.span_rule, prediction.scheme)
     examples = []
     for chance, pair in [*rows][:most]:
-        words = prediction.words[pair.sentence]
+        unknown = ["·"] * len(prediction.gold[pair.sentence])
+        words = prediction.tokens[pair.sentence] if prediction.tokens else unknown
         begin = max(0, min(span.start for span in pair.spans) - _WINDOW)
         end = min(len(words), max(span.end for span in pair.spans) + _WINDOW)
         about = {"sentence": pair.sentence, "probability": chance}
@@ -313,6 +308,7 @@ def _text(value: Any) -> Text:
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
+FIGURES = f"{PRF} {NUMBERS}"
 _HEADS = {
     **{"f1": "F1", "value": "%", "low": "95 % interval", "ill_formed": "ill-formed"},
     **{"bootstrap": "p boot", "permutation": "p perm", "welch": "p Welch"},
@@ -397,8 +393,8 @@ def types_of(run: Value) -> list[Value]:
     scores, bounds = run["scores"], run.get("figures", {})
     rows = {f"f1 {x}": {"type": x, **y} for x, y in scores["by_type"].items()}
     if scores["scheme"] != TAGS:
-        keys = f"{PRF} {NUMBERS}".split()
-        rows["f1"] = {"type": "all types (micro)", **{x: scores[x] for x in keys}}
+        figures = {key: scores[key] for key in FIGURES.split()}
+        rows["f1"] = {"type": "all types (micro)", **figures}
         for mean in ("macro", "weighted"):
             values = {key: scores[f"{mean}_{key}"] for key in PRF.split()}
             rows[f"{mean} f1"] = {"type": f"{mean} mean", **values}
@@ -451,10 +447,7 @@ def figures_table(run: Value) -> Table:
 
 
 def grouped(
-    groups: Mapping[str, Value],
-    head: str,
-    columns: str = f"{PRF} {NUMBERS}",
-    note: str = "",
+    groups: Mapping[str, Value], head: str, columns: str = FIGURES, note: str = ""
 ) -> Table:
     """Returns a row for each group, under a head."""
     rows = [{head: group, **values} for group, values in groups.items()]
