@@ -353,7 +353,6 @@ def content(
 def page(values: Mapping[str, Any]) -> str:
     """Returns the `content` as an HTML page, escaped; ImportError without jinja2."""
     jinja2 = optional("jinja2", "--html")
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True)
-    template = environment.get_template("audit.html.jinja")
+    text = Path(__file__).with_name("audit.html.jinja").read_text("utf-8")
+    template = jinja2.Template(text, autoescape=True)
     return printable(template.render(place_of=place_of, **values))

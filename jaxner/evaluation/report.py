@@ -285,14 +285,15 @@ class Table(NamedTuple):
     title: str = ""
 
     def __rich__(self) -> rich.table.Table:
-        title, note = (_text(x) if x else None for x in (self.title, self.note))
+        # `Text`, because rich reads brackets in a string as markup.
+        title, note = (Text(x) if x else None for x in (self.title, self.note))
         look: Value = {"box": rich.box.SIMPLE_HEAD, "collapse_padding": True}
         table = rich.table.Table(title=title, caption=note, pad_edge=False, **look)
         for i, name in enumerate(self.columns):
             justify = "right" if i else "left"
-            table.add_column(_text(name), justify=justify, no_wrap=True)
+            table.add_column(Text(shown(name)), justify=justify, no_wrap=True)
         for row in self.rows:
-            table.add_row(*map(_text, row))
+            table.add_row(*(Text(shown(cell)) for cell in row))
         return table
 
     def markdown(self) -> str:
@@ -301,10 +302,6 @@ class Table(NamedTuple):
         head, *lines = (f"| {' | '.join(cells)} |\n" for cells in rows)
         text = f"{head}|{' --- |' * len(self.columns)}\n{''.join(lines)}"
         return text + "".join(f"\n{markdown(x)}\n" for x in self.note.splitlines())
-
-
-def _text(value: Any) -> Text:
-    return Text(printable(shown(value)))  # in a string, rich reads brackets as markup
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
@@ -349,14 +346,14 @@ def table(
 
 
 def shown(value: Any, digits: int = 2) -> str:
-    """Formats a value: a float with fixed decimals, a dash for None."""
+    """Formats a value: a float with fixed decimals, a dash for None, printable text."""
     if isinstance(value, list):
         return ", ".join(shown(item, digits) for item in value)
     if isinstance(value, float):
         return f"{value:.{digits}f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return NONE if value is None else str(value)
+    return NONE if value is None else printable(str(value))
 
 
 def interval(low: float | None, high: float | None) -> str:
