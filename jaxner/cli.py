@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from jaxner import __version__, cache, fields, outputs
 from jaxner.errors import InputError
+from jaxner.wording import printable
 
 COMMANDS = {
     "train": ("training", "trains a tagger"),
@@ -136,6 +137,7 @@ def call(function: Callable, arguments: Sequence[str]) -> Any:
 
 def end(text: str, status: int = 1) -> NoReturn:
     """Prints an error in red, and ends the process."""
+    text = printable(text)
     is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     print(f"\x1b[31m{text}\x1b[0m" if is_coloured else text, file=sys.stderr)
     raise SystemExit(status)
@@ -174,7 +176,7 @@ def _quiet() -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all."""
 
     def show(message: Any, *about: Any, **more: Any) -> None:
-        print(f"Warning: {message}", file=sys.stderr)
+        print(f"Warning: {printable(str(message))}", file=sys.stderr)
 
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:
         warnings.showwarning = show

@@ -24,6 +24,7 @@ from jaxner.fields import OneOf, checked
 from jaxner.models.model import map_named, named
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Pieces, Sentence, batch_axes
+from jaxner.wording import markdown
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 PROMISE = datetime.timedelta(days=180)
@@ -134,9 +135,9 @@ def _card(tagger: Tagger, facts: Mapping[str, Any]) -> str:
     """Returns a card of what a tagger knows of itself, in the form of the hubs."""
     head = "---\nlibrary_name: jaxner\npipeline_tag: token-classification\n---\n"
     use = "Use: `jaxner.load_exported(FILE).entities(TEXT)`, in Python."
-    types = ", ".join(tagger.vocabulary.types)
-    lines = [f"- {name}: {value}" for name, value in facts.items()]
-    return "\n".join([head, "# Tagger\n", use, "", f"- labels: {types}", *lines, ""])
+    facts = {"labels": ", ".join(tagger.vocabulary.types), **facts}
+    lines = [f"- {name}: {markdown(str(value))}" for name, value in facts.items()]
+    return "\n".join([head, "# Tagger\n", use, "", *lines, ""])
 
 
 # --- Programs -------------------------------------------------------------------------

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
+from rich.segment import Segment
+
+from jaxner.wording import printable
 
 
 class LineConsole(Console):
     """A console whose lines fit a terminal; in files and pipes they stay whole.
 
-    Text is shown as it is: names of files may have brackets and colons. On a terminal,
-    lines are wrapped between words; what is longer than a line, such as a path, goes on
-    a line of its own and is shortened in its middle.
+    Text is shown as it is, but for control characters: names of files may have brackets
+    and colons. On a terminal, lines are wrapped between words; what is longer than a
+    line, such as a path, goes on a line of its own and is shortened in its middle.
     """
 
     def __init__(self, **options: Any):
@@ -31,6 +35,11 @@ class LineConsole(Console):
                 for item in objects
             )
         super().print(*objects, soft_wrap=soft_wrap, **options)
+
+    def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+        """Renders as `rich.console.Console.render`, without control characters."""
+        for part in super().render(*arguments, **options):
+            yield part if part.control else part._replace(text=printable(part.text))
 
     def _shortened(self, match: re.Match[str]) -> str:
         word, end = match[0], self.width // 2

@@ -1,8 +1,13 @@
-"""Numbers with their nouns, and values, for lines that people read."""
+"""Numbers with their nouns, values, and texts of others, for lines that people read."""
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
+
+# Control characters but tab and line feed, overrides of direction, what is no character
+_ODD = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -16,3 +21,19 @@ def shown(value: Any) -> str:
         return "None"
     text, kind = repr(value), type(value).__name__
     return kind if len(text) > 40 or "\n" in text else f"{kind} {text}"
+
+
+def printable(text: str) -> str:
+    """Replaces each character that a page or a terminal must not get by U+FFFD."""
+    return re.sub(_ODD, "\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """Returns a printable text with single blanks for line breaks and tabs."""
+    return " ".join(printable(text).split())
+
+
+def markdown(text: str) -> str:
+    """Returns a text as a part of a line of Markdown that shows it literally."""
+    line = html.escape(one_line(text), quote=False)
+    return re.sub(r"[\\`*_\[\]|~#$]|:(?=//)", r"\\\g<0>", line)

@@ -2,6 +2,11 @@
 
 import io
 
+import pytest
+from rich.text import Text
+
+from jaxner import cli
+from jaxner.evaluation.report import Table
 from jaxner.terminal import LineConsole
 
 
@@ -27,3 +32,16 @@ def test_the_cursor_is_never_hidden():
         pass
     assert "Waiting" in file.getvalue()
     assert "\x1b[?25l" not in file.getvalue()
+
+
+@pytest.mark.parametrize("form", [str, Text, lambda x: Table([x], [[x]])])
+def test_markup_and_control_characters_are_text(form):
+    text = "\n".join(lines_of(form("[red]x\x1b[7m"), force_terminal=True))
+    assert "[red]x\ufffd[7m" in text
+    assert "\x1b[7m" not in text
+
+
+def test_errors_have_no_control_characters(capsys):
+    with pytest.raises(SystemExit):
+        cli.end("No file a\x1b[7m\u202e.conll")
+    assert capsys.readouterr().err == "No file a\ufffd[7m\ufffd.conll\n"

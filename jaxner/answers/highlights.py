@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.text import Text
 from jaxner.answers.entities import Entity, entities, entity_types
 from jaxner.arguments import expect
 from jaxner.tagger import Tagger
+from jaxner.wording import printable
 
 # Black on each of these has a contrast of at least 7 : 1.
 _COLOURS = (
@@ -36,21 +36,15 @@ def highlighted(text: str, mentions: Sequence[Entity], types: Sequence[str]) -> 
     shown, end = Text(), 0
     for entity in mentions:
         colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
-        shown.append(_printable(text[end : entity.start_char]))
-        shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
+        shown.append(printable(text[end : entity.start_char]))
+        shown.append(printable(entity.text), style=f"bold #000000 on {colour}")
         # At most 99, since no entity is certain.
         percent = min(int(100 * entity.probability), 99)
-        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # no line break inside
+        mark = f" {printable(entity.type)}\u00a0{percent}%"  # no line break inside
         shown.append(mark, style=f"#000000 on {colour}")
         end = entity.end_char
-    shown.append(_printable(text[end:]))
+    shown.append(printable(text[end:]))
     return shown
-
-
-def _printable(text: str) -> str:
-    """Replaces control characters and unpaired surrogates."""
-    unsafe = "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
-    return re.sub(unsafe, "\ufffd", text)
 
 
 def show(params: Tagger, text: str, **options: Any) -> Shown:

@@ -18,7 +18,7 @@ from jaxner.data import corpora, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
 from jaxner.errors import InputError, optional, place_of
-from jaxner.wording import counted
+from jaxner.wording import counted, printable
 
 LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 """With an error, a file cannot be read; a warning is probably a mistake."""
@@ -353,8 +353,6 @@ def content(
 def page(values: Mapping[str, Any]) -> str:
     """Returns the `content` as an HTML page, escaped; ImportError without jinja2."""
     jinja2 = optional("jinja2", "--html")
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True)
-    return environment.get_template("audit.html.jinja").render(
-        place_of=place_of, **values
-    )
+    text = Path(__file__).with_name("audit.html.jinja").read_text("utf-8")
+    template = jinja2.Template(text, autoescape=True)
+    return printable(template.render(place_of=place_of, **values))

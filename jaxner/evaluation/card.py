@@ -14,6 +14,7 @@ from jaxner.data.vocabulary import SEPARATOR
 from jaxner.evaluation import predictions, report, scoring
 from jaxner.evaluation.report import Table
 from jaxner.runs import CALIBRATION, Workdir
+from jaxner.wording import markdown, printable
 
 _PAPERS = {
     "grn": "Chen et al., GRN: Gated Relation Network, AAAI 2019",
@@ -27,8 +28,7 @@ _PAPERS = {
 }
 _CARD = """\
 ---
-{head}
----
+{head}---
 
 # {name}
 
@@ -37,7 +37,7 @@ A tagger of {types}.
 ```python
 import jaxner
 
-tagger = jaxner.load("{name}")  # of its one file: jaxner.load_exported
+tagger = jaxner.load({folder!r})  # of its one file: jaxner.load_exported
 labels = tagger.tag(["A", "sentence"])
 ```
 
@@ -76,6 +76,7 @@ def card(run: Workdir) -> str:
     about, data = run.read_json("environment.json"), config["data"]["name"]
     labels = [x for x in run.vocabulary().label_names if x != SEPARATOR]
     tags, name = run.vocabulary().scheme == schemes.TAGS, run.path.resolve().name
+    types = labels if tags else schemes.label_types(labels).names
     splits = [split for split in ("dev", "test") if split in result]
     figures = ["accuracy"] if tags else ["precision", "recall", "f1"]
     measured = [
@@ -97,23 +98,24 @@ def card(run: Workdir) -> str:
     }
     is_last = result.get("chosen_by") == "last epoch"
     # JSON is YAML, and needs no quoting of ours.
-    lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}" for x, y in head.items())
+    lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}\n" for x, y in head.items())
     files = {**about["data"], **{split: result[split] for split in splits}}
-    rows = [(split, data, f"`{file['sha256']}`") for split, file in files.items()]
+    rows = [(split, data, file["sha256"]) for split, file in files.items()]
     scores = "\n".join(_scores(run, split, tags) for split in splits)
     if (run.path / CALIBRATION).is_file():
         scores += "\n## Calibration\n\n"
         scores += "\n".join(_calibration(run.read_json(CALIBRATION)))
     return _CARD.format(
-        head="\n".join(lines),
-        name=name,
-        types=", ".join(labels if tags else schemes.label_types(labels).names),
+        head=printable("".join(lines)),
+        name=markdown(name),
+        folder=name,
+        types=markdown(", ".join(types)),
         data=Table(("split", "corpus", "SHA-256"), rows).markdown(),
         epoch=f"{_EPOCHS[is_last]}, {result['best_epoch']}",
         scores=scores,
         seed=config["seed"],
         seconds=result["seconds"],
-        devices=", ".join(sorted({*about["devices"]})),
+        devices=markdown(", ".join(sorted({*about["devices"]}))),
         versions=", ".join(map(" ".join, about["versions"].items())),
         papers="; ".join(["jaxner", *_papers(config["model"])]),
     )

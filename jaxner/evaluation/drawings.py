@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
-import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from xml.dom import minidom
 
 import numpy as np
 
 from jaxner import errors
+from jaxner.wording import one_line
 
 # Placeholders, which `_drawn` replaces: the page's text colour, and faint lines.
 _INK = "#010203"
 _FAINT = "#040506"
+_IDS = {"id": "", "xlink:href": "#", "clip-path": "url(#"}
+"""What stands before an id in an attribute."""
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
 
 
@@ -36,24 +38,20 @@ def curves(
 
     `diagonal` adds x = y; `best` has the x of the points to mark with a star, by name.
     """
-    chosen = (best or {}).items()
-    stars = [(x, y) for name, star in chosen for x, y in lines[name] if x == star]
+    points = {name: np.array(x, float).reshape(-1, 2) for name, x in lines.items()}
 
     def plot(figure: Any, axis: Any) -> None:
         if diagonal:
             axis.plot([0, 1], [0, 1], color=_FAINT, linestyle="--", linewidth=1)
-        for name, points in lines.items():
-            shape = "o" if len(points) < 40 else None
-            style: Any = {"label": _clipped(name, 30), "marker": shape, "markersize": 3}
-            axis.plot(*_columns(points), **style)
+        for name, line in points.items():
+            shape = "o" if len(line) < 40 else None
+            axis.plot(*line.T, marker=shape, label=_in_legend(name))
         _label(axis, across, up, legend=len(lines) > 1)
-        axis.plot(*_columns(stars), "*", color=_INK, markersize=11)
+        for name, star in (best or {}).items():
+            stars = points[name][points[name][:, 0] == star]
+            axis.plot(*stars.T, "*", color=_INK, markersize=11)
 
     return _drawn(plot)
-
-
-def _columns(points: Sequence[Sequence[Any]]) -> np.ndarray:
-    return np.array(points, float).reshape(-1, 2).T
 
 
 def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) -> str:
@@ -65,9 +63,9 @@ def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) ->
         for i, (name, column) in enumerate(values.items()):
             shift = (i - (len(values) - 1) / 2) * width
             heights = [x or 0.0 for x in column]
-            axis.bar(places + shift, heights, 0.92 * width, label=_clipped(name, 30))
-        names = [textwrap.fill(_clipped(name, 40), 14) for name in groups]
-        axis.set_xticks(places, names)
+            axis.bar(places + shift, heights, 0.92 * width, label=_in_legend(name))
+        names = [*map(_clipped, groups)]
+        axis.set_xticks(places, names, rotation=90 if len(" ".join(names)) > 50 else 0)
         _label(axis, "", up, legend=len(values) > 1)
 
     return _drawn(plot)
@@ -98,18 +96,21 @@ def heat_maps(
             axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
             axis.set_yticks(range(len(rows)), rows, fontsize=8)
             axis.tick_params(length=0)
-            axis.set_title(title, fontsize=9)
+            axis.set_title(_clipped(title, 40), fontsize=9)
         for axis in np.ravel(axes)[len(maps) :]:
             axis.set_visible(False)
         figure.colorbar(image, ax=axes, shrink=0.7).set_label(label)
 
-    return _drawn(plot, size, down, across)
+    return _drawn(plot, size, (down, across))
 
 
 def _clipped(text: str, most: int = 18) -> str:
-    """Shortens a text for a drawing, and replaces control characters."""
-    text = "".join(c if c.isprintable() else "·" for c in text[: most + 1])
+    text = one_line(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _in_legend(name: str) -> str:
+    return f" {_clipped(name, 24)}"  # matplotlib hides what begins with "_"
 
 
 def _label(axis: Any, across: str, up: str, legend: bool) -> None:
@@ -119,19 +120,17 @@ def _label(axis: Any, across: str, up: str, legend: bool) -> None:
     axis.set_axisbelow(True)
     if legend:
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
-        axis.legend(frameon=False, ncols=3, fontsize=8, labelcolor=_INK, **place)
+        axis.legend(frameon=False, ncols=2, fontsize=8, labelcolor=_INK, **place)
 
 
 def _drawn(
     plot: Callable[[Any, Any], None],
     size: tuple[float, float] = (4.4, 2.9),  # inches
-    down: int = 1,
-    across: int = 1,
+    shape: tuple[int, int] = (1, 1),  # rows and columns of axes
 ) -> str:
     """Returns what a function plots as SVG with unique ids."""
     matplotlib = errors.optional("matplotlib", "A drawing")
-    matplotlib.use("Agg")  # no screen is needed
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure  # without pyplot, which has a backend
 
     style: Any = {
         **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
@@ -140,22 +139,26 @@ def _drawn(
         **{"text.parse_math": False, "axes.unicode_minus": False},
         **{"axes.spines.top": False, "axes.spines.right": False},
         **{"axes.prop_cycle": matplotlib.cycler(color=_COLOURS)},
-        "font.family": "sans-serif",
+        **{"font.family": "sans-serif", "lines.markersize": 3},
     }
     file = io.BytesIO()
     with matplotlib.rc_context(style), warnings.catch_warnings():
         # Browsers have the glyphs that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph")
-        figure, axes = pyplot.subplots(down, across, figsize=size, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(*shape)
         for axis in np.ravel(axes):
             axis.patch.set_alpha(0.0)
         plot(figure, axes)
         about = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
         figure.savefig(file, format="svg", transparent=True, metadata=about)
-        pyplot.close(figure)
-    text = file.getvalue().decode()
-    prefix = f"d{hashlib.sha256(text.encode()).hexdigest()[:8]}-"
-    text = re.sub(
-        r'(\bid="|url\(#|href="#)', rf"\1{prefix}", text[text.index("<svg") :]
-    )
-    return text.replace(_INK, "currentColor").replace(_FAINT, "var(--faint)")
+    root: Any = minidom.parseString(file.getvalue()).documentElement
+    prefix = f"d{hashlib.sha256(file.getvalue()).hexdigest()[:8]}-"
+    # Attributes alone: a text that looks like a colour or an id stays as it is.
+    for element in root.getElementsByTagName("*"):
+        for name, value in element.attributes.items():
+            if (begin := _IDS.get(name)) is not None:
+                value = value.replace(begin, begin + prefix, 1)
+            value = value.replace(_INK, "currentColor").replace(_FAINT, "var(--faint)")
+            element.setAttribute(name, value)
+    return root.toxml()

@@ -16,6 +16,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation import drawings, report
 from jaxner.evaluation.report import Value
 from jaxner.outputs import AnyPath
+from jaxner.wording import printable
 
 _ENOUGH = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
@@ -72,7 +73,7 @@ def html(content: Value) -> str:
     environment.filters["shown"] = report.shown
     environment.globals |= {"report": report, "tiles": _TILES, "learning": _learning}
     environment.globals |= {"bars": _bars, "reliability": _reliability}
-    environment.globals |= {"maps": drawings.heat_maps}
+    environment.globals |= {"maps": drawings.heat_maps, "version": __version__}
     runs = content["runs"]
     by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
     is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12
@@ -83,7 +84,7 @@ def html(content: Value) -> str:
         x["name"]: x["calibration"]["tokens"] for x in runs if x.get("calibration")
     }
     page = environment.get_template("page.html.j2")
-    return page.render(content, version=__version__, groups=groups, tokens=tokens)
+    return printable(page.render(content, groups=groups, tokens=tokens))
 
 
 # --- Drawings, which the templates call for -------------------------------------------

@@ -26,7 +26,7 @@ from jaxner.evaluation.calibration import Calibration
 from jaxner.evaluation.calibration import plain as plain
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Counts, Labels, Scores, percents
-from jaxner.wording import counted
+from jaxner.wording import counted, markdown, printable
 
 Value = dict[str, Any]
 
@@ -38,6 +38,7 @@ FREQUENCIES = (0, 1, 4, 19)
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
+_CONFUSED = 7  # types in a table of confusions, with "O"
 _WINDOW = 9  # tokens of context on each side
 
 
@@ -63,23 +64,17 @@ class Prediction:
     training: Sequence[Example] | None = None
 
     @property
-    def words(self) -> Labels:
-        """The tokens; dots if they are unknown."""
-        return self.tokens or [["·"] * len(labels) for labels in self.gold]
-
-    @property
     def span_rule(self) -> str:
         """The rule, if all its spans have lengths; else "conlleval"."""
         return scoring.with_lengths(self.rule)
 
     @functools.cached_property
     def _sides(self) -> Value:
-        known = None
+        words = None
         if self.training is not None:
-            known = {word for example in self.training for word in example.tokens}
-        sides: Value = {"gold": self.gold, "predicted": self.predicted}
-        how = {"rule": self.rule, "scheme": self.scheme}
-        return sides | how | {"tokens": self.tokens, "known_words": known}
+            words = {word for example in self.training for word in example.tokens}
+        names = "gold", "predicted", "rule", "scheme", "tokens"
+        return {"known_words": words, **{name: getattr(self, name) for name in names}}
 
     @functools.cached_property
     def scores(self) -> Scores:
@@ -212,7 +207,8 @@ def _examples(
     read = scoring.reader(prediction.span_rule, prediction.scheme)
     examples = []
     for chance, pair in [*rows][:most]:
-        words = prediction.words[pair.sentence]
+        unknown = ["·"] * len(prediction.gold[pair.sentence])
+        words = prediction.tokens[pair.sentence] if prediction.tokens else unknown
         begin = max(0, min(span.start for span in pair.spans) - _WINDOW)
         end = min(len(words), max(span.end for span in pair.spans) + _WINDOW)
         about = {"sentence": pair.sentence, "probability": chance}
@@ -295,19 +291,21 @@ class Table(NamedTuple):
         table = rich.table.Table(title=title, caption=note, pad_edge=False, **look)
         for i, name in enumerate(self.columns):
             justify = "right" if i else "left"
-            table.add_column(Text(name), justify=justify, no_wrap=True)
+            table.add_column(Text(shown(name)), justify=justify, no_wrap=True)
         for row in self.rows:
             table.add_row(*(Text(shown(cell)) for cell in row))
         return table
 
     def markdown(self) -> str:
         """Returns the table in Markdown, without its title."""
-        rows = [self.columns, ["---"] * len(self.columns), *self.rows]
-        lines = (f"| {' | '.join(map(shown, row))} |\n" for row in rows)
-        return "".join(lines) + (f"\n{self.note}\n" if self.note else "")
+        rows = (map(markdown, map(shown, x)) for x in (self.columns, *self.rows))
+        head, *lines = (f"| {' | '.join(cells)} |\n" for cells in rows)
+        text = f"{head}|{' --- |' * len(self.columns)}\n{''.join(lines)}"
+        return text + "".join(f"\n{markdown(x)}\n" for x in self.note.splitlines())
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
+FIGURES = f"{PRF} {NUMBERS}"
 _HEADS = {
     **{"f1": "F1", "value": "%", "low": "95 % interval", "ill_formed": "ill-formed"},
     **{"bootstrap": "p boot", "permutation": "p perm", "welch": "p Welch"},
@@ -348,14 +346,14 @@ def table(
 
 
 def shown(value: Any, digits: int = 2) -> str:
-    """Formats a value: a float with fixed decimals, a dash for None."""
+    """Formats a value: a float with fixed decimals, a dash for None, printable text."""
     if isinstance(value, list):
         return ", ".join(shown(item, digits) for item in value)
     if isinstance(value, float):
         return f"{value:.{digits}f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return NONE if value is None else str(value)
+    return NONE if value is None else printable(str(value))
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -392,8 +390,8 @@ def types_of(run: Value) -> list[Value]:
     scores, bounds = run["scores"], run.get("figures", {})
     rows = {f"f1 {x}": {"type": x, **y} for x, y in scores["by_type"].items()}
     if scores["scheme"] != TAGS:
-        keys = f"{PRF} {NUMBERS}".split()
-        rows["f1"] = {"type": "all types (micro)", **{x: scores[x] for x in keys}}
+        figures = {key: scores[key] for key in FIGURES.split()}
+        rows["f1"] = {"type": "all types (micro)", **figures}
         for mean in ("macro", "weighted"):
             values = {key: scores[f"{mean}_{key}"] for key in PRF.split()}
             rows[f"{mean} f1"] = {"type": f"{mean} mean", **values}
@@ -446,10 +444,7 @@ def figures_table(run: Value) -> Table:
 
 
 def grouped(
-    groups: Mapping[str, Value],
-    head: str,
-    columns: str = f"{PRF} {NUMBERS}",
-    note: str = "",
+    groups: Mapping[str, Value], head: str, columns: str = FIGURES, note: str = ""
 ) -> Table:
     """Returns a row for each group, under a head."""
     rows = [{head: group, **values} for group, values in groups.items()]
@@ -457,10 +452,16 @@ def grouped(
 
 
 def confusion_table(run: Value) -> Table:
-    """Returns the numbers of gold spans (row) that are predicted as each type."""
-    rows = [[kind, *cells.values()] for kind, cells in run["confusion"].items()]
+    """Returns the numbers of gold spans (row) predicted as each of the worst types."""
+    cells = run["confusion"]
     note = "Rows: gold; columns: predicted. O: no entity. Boundaries may differ."
-    return Table(["", *run["confusion"]], rows, note)
+    wrong = {x: sum(row.values()) - row[x] for x, row in cells.items()}
+    worst = sorted(wrong, key=lambda x: (x != errors.OUTSIDE, -wrong[x]))[:_CONFUSED]
+    if len(worst) < len(cells):
+        note += f" Of {len(cells) - 1:,} types, those most often missed or confused."
+    kinds = [kind for kind in cells if kind in worst]
+    rows = [[kind, *(cells[kind][x] for x in kinds)] for kind in kinds]
+    return Table(["", *kinds], rows, note)
 
 
 def errors_table(run: Value) -> Table:

@@ -1,11 +1,23 @@
 """The card of a run says what its files say."""
 
+import ast
+import html
 import json
 import re
+import shutil
+
+import pytest
+from markdown_it import MarkdownIt
 
 from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.card import card
+from jaxner.evaluation.report import Table
 from jaxner.runs import Workdir
+from jaxner.wording import markdown
+
+NAMES = ["A|B", "<b>X</b>", "*bold*", "back`tick``", "__init__", "[a](b)", "&lt;"]
+NAMES += ["\\|", "~~a~~", "C #", "$x$", "https://a.b", "x" * 60]
+MARKDOWN = MarkdownIt().enable(["table", "strikethrough"])
 
 
 def head_of(text):
@@ -36,3 +48,22 @@ def test_a_finished_run_has_a_card(finished):
     assert "| PER | " in text
     assert "Chen et al., GRN" in text
     assert "## Calibration" not in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_markdown_shows_names_as_they_are(name):
+    text = Table(["type", name], [[name, 0.5]], name).markdown()
+    assert "s://" not in text  # hubs would make a link of it
+    page = MARKDOWN.render(f"# {markdown(name)}\n\n{text}\n- {markdown(name)}\n")
+    assert page.count(f">{html.escape(name)}</") == 5
+
+
+def test_a_card_has_the_name_of_any_folder(finished, tmp_path):
+    name = "[a] *b* ```c` |d| \"'\x1b <e>\n```\n\udcff"
+    text = card(Workdir(shutil.copytree(finished, tmp_path / name)))
+    page = MARKDOWN.render(text)
+    assert "<h1>[a] *b* ```c` |d| &quot;'\ufffd &lt;e&gt; ``` \ufffd</h1>" in page
+    code = ast.walk(ast.parse(text.split("```python")[1].split("\n```\n")[0]))
+    assert name in [x.value for x in code if isinstance(x, ast.Constant)]
+    assert head_of(text)["model-index"][0]["name"] == name.replace("\udcff", "\ufffd")
+    assert "\x1b" not in text

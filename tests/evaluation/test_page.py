@@ -2,18 +2,21 @@
 
 import dataclasses
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from jaxner.data import schemes
 from jaxner.data.formats import Example
+from jaxner.evaluation import drawings, report, scoring
 from jaxner.evaluation import page as pages
-from jaxner.evaluation import report, scoring
 from jaxner.evaluation.report import Prediction, describe
+from jaxner.wording import one_line
 from tests.evaluation.test_scoring import random_corpus
 
-HOSTILE = "<script>alert('x')</script>"
+HOSTILE = "<script>alert('x')</script>\x00\x1b\x7f\u202e"
+NAMES = ["$x$", "__init__", "#010203", "url(#a)", ' id="#"', "</svg>&lt;", "a\x00\x1fb"]
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +81,34 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
     assert text.count("<h1") == 1
     assert 'name="viewport"' in text
     assert "prefers-color-scheme: dark" in text
-    assert "$x$·" in text  # is no formula
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     scores = scoring.score(labelled.gold, labelled.predicted, scheme="BIOES")
     for figure in (scores.f1, scores.macro.f1, scores.by_type["LOC"].recall):
         assert f"{100 * figure:.2f}" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_drawings_have_names_as_they_are_and_no_backend(name, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setitem(matplotlib.rcParams, "backend", "svg")
+    lines = {name: [(0, 1)], "b": [(1, 1)]}
+    drawn = drawings.curves(lines, "x", "y")
+    drawn += drawings.bars([name], {name: [1.0], "b": [2.0]}, "F1")
+    drawn += drawings.heat_maps({name: [[1.0]]}, [name], [name], "s")
+    elements = ElementTree.fromstring(f"<p>{drawn}</p>").iter()
+    texts = [(element.text or "").strip() for element in elements]
+    assert texts.count(one_line(name)) == 6
+    assert matplotlib.rcParams["backend"] == "svg"
+
+
+def test_a_table_of_confusions_has_the_worst_of_many_types():
+    gold = [[f"S-{i:03}"] for i in range(200)]
+    predicted = [["S-000"] if i in (7, 150) else row for i, row in enumerate(gold)]
+    run = describe(Prediction(None, gold, predicted, "BIOES"), rounds=2)
+    shown = report.confusion_table(run)
+    assert {"000", "007", "150", "O"} < {*shown.columns}
+    assert all(len(row) == len(shown.columns) < 10 for row in shown.rows)
+    assert ["007", 1] in [row[:2] for row in shown.rows]
 
 
 def test_examples_show_gold_beside_predicted(labelled):
