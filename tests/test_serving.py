@@ -182,6 +182,7 @@ REFUSED = {
     '{"texts": "a", "min_probability": {"DRAGON": 0.5}}': (422, "Unknown type in min"),
     '{"texts": "a", "maps": 1}': (422, "Expected maps as true or false, got 1"),
     '{"texts": "a", "nbest": 2}': (422, "Unknown field 'nbest'; known: "),
+    json.dumps({"texts": "a", "x" * 500: 2}): (422, "Unknown field 'x"),
     json.dumps({"texts": ["a"] * 25}): (422, "at most 24 sentences in a request."),
     json.dumps({"texts": ["a"] * 9, "maps": True}): (422, "maps, each counts as 8."),
     json.dumps({"texts": "a " * 17}): (422, "at most 16 tokens in a sentence."),
@@ -201,6 +202,7 @@ def test_refusals_have_a_status_and_a_reason(client, path):
             assert [*answer.json()] == ["error"]
             assert reason in answer.json()["error"]
             assert not PYTHON.search(answer.json()["error"])
+            assert len(answer.content) < 300
 
 
 def test_http_is_as_its_specifications_say(client):
@@ -211,7 +213,7 @@ def test_http_is_as_its_specifications_say(client):
     answer = client.post("/ready")
     assert answer.status_code == 405
     assert {*answer.headers["allow"].split(", ")} == {"GET", "HEAD"}
-    for path in ("/nothing", "/v1/nothing", "/v1/", "/page/../x", "/script.js/x"):
+    for path in ("/nothing", "/v1/tag/", "/v1/", "/page/../x", "/script.js/x"):
         for method in ("GET", "POST"):
             answer = client.request(method, path)
             assert (answer.status_code, answer.json()) == (404, {"error": "Not Found"})
@@ -232,7 +234,7 @@ def test_a_request_has_an_id_in_its_answer_and_in_the_log(client, caplog):
         answer = client.post("/v1/tag", json={"texts": "Rome"}, headers=headers)
         name = answer.headers["x-request-id"]
         assert (name == sent) == (sent == "a.B-7:_")
-        assert f"{name} testclient /v1/tag 200" in caplog.text
+        assert f"{name} - /v1/tag 200" in caplog.text  # of no address
 
 
 class Slow:
@@ -366,7 +368,8 @@ def test_an_answer_has_as_many_bytes_as_the_documentation_says():
             ("ab", 256, 8, deep | {"maps": True}),
             ("ab", 256, 9, deep | {"maps": True}),
         ):
-            texts = "\n\n".join([" ".join([word] * count)] * sentences)
+            texts = [" ".join([word] * count)] * sentences
+            texts = "\n\n".join(texts) if sentences > 9 else texts
             for path in ("tag", "entities"):
                 answer = client.post(f"/v1/{path}", json={"texts": texts, **options})
                 is_refused = path == "tag" and sentences == 9
@@ -381,7 +384,7 @@ def test_errors_are_logged_without_texts(caplog):
         answer = client.post("/v1/tag", json={"texts": "crash"})
         assert (answer.status_code, [*answer.json()]) == (500, ["error"])
         assert ask(client, "tag", texts="goes on")
-    assert re.search("RuntimeError in /v1/tag\n  File", caplog.text)
+    assert re.search("RuntimeError\n  File", caplog.text)
     assert not any(word in caplog.text for word in ("crash", "goes on"))
 
 
@@ -393,14 +396,14 @@ def test_before_all_is_compiled_requests_are_refused():
 
 
 def test_a_key_is_asked_for():
-    with client_of(Slow(), SMALL, "säsam") as client:
+    with client_of(Slow(), SMALL, "s3sam") as client:
         for sent, status in {
             "": 401,
             "Bearer nein": 401,
             "Bearer": 401,
-            "Basic säsam": 401,
-            "Bearer säsam": 200,
-            "bEARER säsam": 200,
+            "Basic s3sam": 401,
+            "Bearer s3sam": 200,
+            "bEARER s3sam": 200,
         }.items():
             headers = [("authorization", sent.encode())]
             answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)

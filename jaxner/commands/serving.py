@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -51,7 +51,7 @@ def serve(
     """
     # The first process of a container ignores signals that have no handler.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
+        signal.signal(number, lambda *_: os._exit(0))
     needs = "uvicorn", "prometheus_client", "flax", "jaxtyping", "filelock"
     optional("starlette", "The service", *needs)
     if (workdir is None) == (model is None):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -26,6 +28,8 @@ from jaxner.serving.service import Service, log
 
 _PAUSE = 5  # seconds that a connection may be idle between two requests
 _UNREAD = 1 << 26  # bytes of all answers that clients do not read
+_FILES = 200  # that are no connections
+_READ = 1 << 14  # bytes to parse before others have their turn
 _LINGER = 1.0  # seconds in which clients learn that connections close
 
 
@@ -51,31 +55,34 @@ class Connection(H11Protocol):
         # asyncio does so only for sockets that name their protocol: else 40 ms pass.
         link = transport.get_extra_info("socket")
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._wait()
-        self._idle[self] = None
+        transport.max_size = _READ
+        self._mark(is_idle=True)
         if len(self.connections) > self._limits.max_connections:
             oldest = next(iter(self._idle))
             del self._idle[oldest]
             oldest.transport.abort()
 
-    def _wait(self) -> None:
+    def _mark(self, is_idle: bool) -> None:
+        """Gives the connection time for its next step."""
         if self._timer:
             self._timer.cancel()
         seconds = self._limits.max_seconds + _PAUSE
         self._timer = self.loop.call_later(seconds, self.transport.abort)
+        if is_idle:
+            self._idle[self] = None
+        elif not self.flow.write_paused:  # by a client that asks and does not read
+            self._idle.pop(self, None)
 
     def handle_events(self) -> None:
         """Marks the connection as busy once a request has begun."""
         cycle = self.cycle
         super().handle_events()
         if self.cycle is not cycle:
-            self._wait()
-            self._idle.pop(self, None)
+            self._mark(is_idle=False)
 
     def on_response_complete(self) -> None:
         """Marks the connection as idle; too much that is not read ends the worst."""
-        self._wait()
-        self._idle[self] = None
+        self._mark(is_idle=True)
         super().on_response_complete()
         if _unread(self) and sum(map(_unread, self.connections)) > _UNREAD:
             max(self.connections, key=_unread).transport.abort()
@@ -88,13 +95,16 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP, in JSON as all else."""
-        body = json.dumps({"error": msg}).encode()
-        headers = [("content-type", "application/json"), ("connection", "close")]
-        headers.append(("content-length", str(len(body))))
-        response = h11.Response(status_code=400, headers=headers, reason="Bad Request")
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        """Answers what is no HTTP, in JSON as all else; closes what has an answer."""
+        if self.cycle and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+        elif self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = json.dumps({"error": msg}).encode()
+            headers = [("content-type", "application/json"), ("connection", "close")]
+            headers.append(("content-length", str(len(body))))
+            response = h11.Response(status_code=400, headers=headers, reason=b"")
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
 
@@ -126,15 +136,25 @@ class Server(uvicorn.Server):
         self._service.is_ready = True
         log.info("Ready after %.1f s", time.monotonic() - start)
 
-    async def shutdown(self, sockets: Any = None) -> None:
-        """Lets clients read the last answers, then closes all."""
-        end = time.monotonic() + self._seconds
-        self._service.stop(0.8 * self._seconds)
-        await asyncio.sleep(min(_LINGER, 0.1 * self._seconds))
-        self.config.timeout_graceful_shutdown = end - time.monotonic()  # type: ignore
-        await super().shutdown(sockets)
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Ends the process in time, even if something blocks it."""
+        if not self.should_exit:
+            timer = threading.Timer(self._seconds, os._exit, [0])
+            timer.daemon = True
+            timer.start()
+        super().handle_exit(sig, frame)
+
+    def _abort(self) -> None:
         for connection in [*self.server_state.connections]:
             connection.transport.abort()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Lets clients read the last answers, then closes all."""
+        self._service.stop(0.8 * self._seconds)
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.9 * self._seconds, self._abort)
+        await asyncio.sleep(min(_LINGER, 0.1 * self._seconds))
+        await super().shutdown(sockets)
         ends = " and ".join(f"{n} {word}" for word, n in self._service.ends.items())
         log.info("Stopped: %s since the signal", ends)
 
@@ -147,32 +167,38 @@ def run(
     least: Any = 0.0,
     *,
     reuse_port: bool = False,
+    root_path: str = "",
     **options: Any,
 ) -> None:
     """Serves a model until a signal ends the process, with status 0.
 
-    `InputError`: the key is empty, or compiling failed. Options are those of `Server`.
+    `InputError`: the key, the path or the limit of open files is of no use, or
+    compiling failed. Other options are those of `Server`.
     """
     logging.basicConfig(format="%(asctime)s %(message)s", force=True)
-    for name in ("jaxner.serve", "uvicorn.error"):
-        logging.getLogger(name).setLevel(logging.INFO)
+    log.setLevel(logging.INFO)
+    # Anybody can make uvicorn warn.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     key = os.environ.get("JAXNER_API_KEY")
-    if key is not None and not key.strip():
-        raise InputError("JAXNER_API_KEY is empty: set a key, or unset the variable.")
-    server = Server(Service(model, limits, key, least), limits, **options)
+    if key is not None and not re.fullmatch(r"[!-~]+", key):
+        raise InputError("Expected JAXNER_API_KEY as ASCII characters without blanks.")
+    if not re.fullmatch(r"(/[\w.~-]+)*", root_path, re.ASCII):
+        raise InputError(f"Expected --root-path as /a or /a/b, got {root_path!r}")
+    _allow_files(limits.max_connections + _FILES)
+    service = Service(model, limits, key, least)
+    server = Server(service, limits, root_path=root_path, **options)
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    for name in ("SO_REUSEADDR", "SO_REUSEPORT")[: 1 + reuse_port]:
+        listening.setsockopt(socket.SOL_SOCKET, getattr(socket, name), 1)
+    listening.bind((host, port))
     if reuse_port:  # who listens gets a share of the connections
         server.prepare()
-    listening = socket.create_server(
-        (host, port),
-        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
-        backlog=1024,
-        reuse_port=reuse_port,
-    )
-    place = f"http://{host}:{listening.getsockname()[1]}"
+    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn's own come a little later
+        signal.signal(number, server.handle_exit)
+    listening.listen(1024)
+    place = f"[{host}]" if ":" in host else host
+    place = f"http://{place}:{listening.getsockname()[1]}"
     print(f"Serving at {place}, ready once all programs are compiled", flush=True)
-    # uvicorn raises the signal that ended it again: then the process ends with 0.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
     if not reuse_port:
         threading.Thread(target=server.prepare, daemon=True).start()
     server.run([listening])
@@ -181,3 +207,15 @@ def run(
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)  # Python would wait for programs that compile or run
+
+
+def _allow_files(count: int) -> None:
+    """Allows the process as many open files as it needs."""
+    with contextlib.suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < count:
+            raise InputError(f"Expected ulimit -n of at least {count}, got {hard}")
+        if soft < count:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -93,10 +93,10 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
     hints = {name: field.hint for name, field in fields.of(Question).items()}
     try:
         for name, value in options.items():
-            fields.check_word("field", name, fields.names(Question)[2:])
+            fields.check_word("field", name[:40], fields.names(Question)[2:])
             is_each = name == "min_probability" and isinstance(value, dict)
             for kind in value if is_each else ():
-                fields.check_word(f"type in {name}", kind, model.types.names)
+                fields.check_word(f"type in {name}", kind[:99], model.types.names)
             for each in value.values() if is_each else [value]:
                 _check(name, each, hints.get(name, fields.Share))
         texts, sentences = _read_tokens(content) or _read_texts(content)
@@ -171,9 +171,6 @@ def tag(
     def names(ids: np.ndarray) -> list[str]:
         return [model.labels[i] for i in ids.tolist()]
 
-    maps = [arrays[name] for arrays in answers for name in _maps(arrays)]
-    if question.maps and sum(array.size for array in maps) > _NUMBERS:
-        raise Refusal(422, f"Expected maps of at most {_NUMBERS} numbers in a text.")
     results = []
     for words, arrays in zip(sentences, answers, strict=True):
         best, n = arrays["best"], question.n_best
@@ -243,12 +240,17 @@ async def _refuse(request: Request, error: Any) -> Response:
     return _json({"error": error.detail}, status, headers)
 
 
-async def _fail(request: Request, error: Exception) -> Response:
-    return _json({"error": "Internal error; see the log."}, 500)
+def _failure(error: Exception) -> Refusal:
+    """Logs an error without its message, which may have a text."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s\n%s", type(error).__name__, frames)
+    return Refusal(500, "Internal error; see the log.")
 
 
-async def _drop(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # for the log alone: the client is gone
+async def _leave(request: Request) -> None:
+    """Returns once the client has closed the connection, or its side of it."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _page(path: Path) -> Route:
@@ -290,13 +292,16 @@ class Service:
         self.model, self._limits, self._key, self._least = model, limits, key, least
         self._open: set[asyncio.Timeout] = set()
         self._end = math.inf  # when what is open is refused
-        self._held = {"read": 0, "tagged": 0}  # bytes and tokens that wait
+        # Bytes that have come, requests, bytes to read and tokens to tag.
+        names = "received", "answered", "read", "tagged"
+        self._held: dict[str, int] = dict.fromkeys(names, 0)
         self._metrics = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self._metrics)
         texts = "jaxner_request_seconds", "Seconds of requests", ("path", "status")
         self._seconds = prometheus.Histogram(*texts, registry=self._metrics)
         gauges = {k: functools.partial(model.counts.get, k, 0) for k in model.counts}
-        for name, value in {**gauges, "open": lambda: len(self._open)}.items():
+        gauges["open"] = functools.partial(self._held.get, "answered", 0)
+        for name, value in gauges.items():
             texts = f"jaxner_{name}", f"{name.title()}; see the documentation"
             prometheus.Gauge(*texts, registry=self._metrics).set_function(value)
         routes = [*map(_page, (Path(__file__).parent / "page").iterdir())]
@@ -306,10 +311,11 @@ class Service:
             answer = functools.partial(self._answer, write)
             routes.append(Route(f"/v1/{write.__name__}", answer, methods=["POST"]))
         self._paths = {route.path for route in routes}
-        handlers: Any = {Refusal: _refuse, ClientDisconnect: _drop, Exception: _fail}
+        handlers: Any = {Refusal: _refuse}
         self._app = Starlette(
             routes=routes, lifespan=self._lifespan, exception_handlers=handlers
         )
+        self._app.router.redirect_slashes = False
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -326,33 +332,38 @@ class Service:
         """Answers a request; names, measures and logs it."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        start, status = time.perf_counter(), 499
+        start, status, is_read = time.perf_counter(), 499, False
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         path = path if path in self._paths else "other"
-        name = Request(scope).headers.get("x-request-id", "")
+        sent = Request(scope).headers
+        name = sent.get("x-request-id", "")
         if not re.fullmatch(r"[\w.:-]{1,64}", name, re.ASCII):
             name = uuid.uuid4().hex
+
+        async def receive_more() -> Message:
+            nonlocal is_read
+            message = await receive()
+            is_read = is_read or not message.get("more_body", False)
+            return message
 
         async def send_more(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
                 headers["x-request-id"] = name
-                if self._end < math.inf:
+                # Chunks may come for ever, and each is work.
+                if self._end < math.inf or (
+                    "transfer-encoding" in sent and not is_read
+                ):
                     headers["connection"] = "close"
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_more)
-        except (
-            Exception
-        ) as error:  # it has been answered; its message may have the text
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            log.error("%s %s in %s\n%s", name, type(error).__name__, path, frames)
+        await self._app(scope, receive_more, send_more)
         seconds = time.perf_counter() - start
         self._seconds.labels(path, str(status)).observe(seconds)
         if path.startswith("/v1"):
-            client = (scope["client"] or "-")[0]
+            client = (scope["client"] or "-")[0]  # or what a proxy says
+            client = client if re.fullmatch(r"[\da-fA-F.:]+", client) else "-"
             log.info("%s %s %s %d %.1f ms", name, client, path, status, 1e3 * seconds)
             if self._end < math.inf:
                 self.ends["answered" if status < 499 else "refused"] += 1
@@ -362,23 +373,24 @@ class Service:
         """Closes connections after their answers; refuses what takes longer."""
         self._end = asyncio.get_running_loop().time() + seconds
         for limit in self._open:
-            limit.reschedule(min(limit.when() or math.inf, self._end))
+            self._shorten(limit, self._end)
+
+    def _shorten(self, limit: asyncio.Timeout, end: float) -> None:
+        if limit in self._open and not limit.expired():
+            limit.reschedule(min(limit.when() or math.inf, end))
 
     async def _answer(self, write: Callable[..., Any], request: Request) -> Response:
         limits, model = self._limits, self.model
         self._check_key(request.headers.getlist("authorization"))
         if not self.is_ready:
             raise Refusal(503, "Not ready: compiling.")
-        if len(self._open) >= limits.max_requests:
-            raise Refusal(429, "Too many requests at a time.")
         if write is entities and not (model.types.names and model.has_chances):
             raise Refusal(422, "This tagger has no entities with probabilities.")
         body, end = None, asyncio.get_running_loop().time() + limits.max_seconds
         limit = asyncio.timeout_at(min(end, self._end))
         self._open.add(limit)
         try:
-            async with limit:
-                body = await self._body(request)
+            async with limit, self._reading(request, limit) as body:
                 return await self._ask(body, write)
         except TimeoutError:
             if self._end < math.inf:
@@ -386,6 +398,12 @@ class Service:
             if body is None:
                 raise Refusal(408, "The request took too long to arrive.") from None
             raise Refusal(503, f"No answer within {limits.max_seconds:g} s.") from None
+        except ClientDisconnect:
+            return Response(status_code=499)  # for the log alone
+        except Refusal:
+            raise
+        except Exception as error:
+            raise _failure(error) from None
         finally:
             self._open.discard(limit)
 
@@ -397,18 +415,41 @@ class Service:
         if scheme.lower() != "bearer" or not is_equal:
             raise Refusal(401, "Expected the header Authorization: Bearer KEY.")
 
-    async def _body(self, request: Request) -> bytes:
-        if request.headers.get("content-encoding", "identity").lower() != "identity":
+    @contextlib.asynccontextmanager
+    async def _reading(
+        self, request: Request, limit: asyncio.Timeout
+    ) -> AsyncIterator[bytes]:
+        """Reads a body; if the client leaves while it is used, the time is over."""
+        limits, body, headers = self._limits, bytearray(), request.headers
+        if ",".join(headers.getlist("content-encoding")) not in ("", "identity"):
             raise Refusal(415, "Expected a body without Content-Encoding.")
-        most, body = self._limits.max_bytes, bytearray()
-        too_long = Refusal(413, f"Expected at most {most} bytes.")
-        if int(request.headers.get("content-length", 0)) > most:
+        too_long = Refusal(413, f"Expected at most {limits.max_bytes} bytes.")
+        if int(headers.get("content-length", 0)) > limits.max_bytes:
             raise too_long
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > most:
-                raise too_long
-        return bytes(body)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                self._held["received"] += len(chunk)
+                if len(body) > limits.max_bytes:
+                    raise too_long
+                if self._held["received"] > limits.max_requests * limits.max_bytes:
+                    raise Refusal(503, "Too many bytes arrive.")
+            if self._held["answered"] >= limits.max_requests:
+                raise Refusal(429, "Too many requests at a time.")
+            self._held["answered"] += 1
+            left = asyncio.ensure_future(_leave(request))
+            left.add_done_callback(lambda _: self._shorten(limit, 0))
+            try:
+                yield bytes(body)
+            except asyncio.CancelledError:
+                if left.done():
+                    raise ClientDisconnect from None
+                raise
+            finally:
+                self._held["answered"] -= 1
+                left.cancel()
+        finally:
+            self._held["received"] -= len(body)
 
     async def _ask(self, body: bytes, write: Callable[..., Any]) -> Response:
         """Returns the answer to a request: reads it, waits for the model, writes."""
@@ -457,6 +498,9 @@ class Service:
         answers: list[list[Any]] = [[] for _ in question.texts]
         for (index, group, _), each in zip(groups, arrays, strict=True):
             answers[index] += self.model.cut(each, group)
+        maps = [each[k] for text in answers for each in text for k in _maps(each)]
+        if write is tag and question.maps and sum(array.size for array in maps) > _NUMBERS:
+            raise Refusal(422, f"Expected maps of at most {_NUMBERS} numbers in all.")
         parts = zip(question.texts, question.sentences, answers, strict=True)
         results = [write(self.model, question, *part) for part in parts]
         return _json({"results": results, "truncated": False})
@@ -465,26 +509,32 @@ class Service:
         """Gives jobs to the model in batches, until cancelled."""
         model, loop = self.model, asyncio.get_running_loop()
         while True:
-            places = [await self._queue.get()]
+            places = [await self._next()]
             cost = places[0].job.cost
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.batch_ms / 1e3):
                     while cost < _BUDGETS * model.budget:
-                        places.append(await self._queue.get())
+                        places.append(await self._next())
                         cost += places[-1].job.cost
-            # Where the future is done, the request's time is over.
-            places = [place for place in places if not place.answer.done()]
             jobs = [place.job for place in places]
             try:
                 answers = await loop.run_in_executor(self._runner, model, jobs)
+                pairs = [*zip(places, answers, strict=True)]
             except Exception as error:
-                for place in places:
-                    if not place.answer.done():
-                        place.answer.set_exception(error)
-                continue
-            for place, answer in zip(places, answers, strict=True):
-                if not place.answer.done():
+                pairs = [*zip(places, itertools.repeat(_failure(error)))]
+            for place, answer in pairs:
+                if place.answer.done():
+                    continue
+                if isinstance(answer, Refusal):
+                    place.answer.set_exception(answer)
+                else:
                     place.answer.set_result(answer)
+
+    async def _next(self) -> _Place:
+        """Returns the next job whose request waits still."""
+        while (place := await self._queue.get()).answer.done():
+            pass
+        return place
 
     async def health(self, request: Request) -> Response:
         """Answers that the process runs."""
