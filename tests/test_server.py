@@ -15,6 +15,10 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
+
+from jaxner import cli
+from jaxner.commands import serving
 
 pytest.importorskip("uvicorn")
 from jaxner.serving import Limits, server
@@ -275,6 +279,19 @@ def test_clients_that_keep_connections_lose_nothing_at_the_end(connect):
             thread.join(10)
     assert (lost, len(counts)) == ([], 16)
     assert min(counts) > 0
+
+
+def test_the_examples_of_a_deployment_are_short_and_know_the_options():
+    options = cli.parser_of(serving.serve)._option_string_actions
+    for path in Path("examples/deploy").iterdir():
+        text = path.read_text()
+        assert text.count("\n") < 30
+        if path.suffix == ".yaml":
+            yaml.safe_load(text)
+        served = [line for line in text.splitlines() if "--workdir" in line]
+        words = re.findall(r"--[a-z-]+", " ".join(served))
+        assert {*words} <= {*options}
+        assert words
 
 
 # --- The process ----------------------------------------------------------------------
