@@ -70,7 +70,8 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(seconds, self.transport.abort)
         if is_idle:
             self._idle[self] = None
-        elif not self.flow.write_paused:  # by a client that asks and does not read
+        elif not (self.flow.write_paused or self.conn.trailing_data[0]):
+            # Else it asks and does not read, or asks again before it is answered.
             self._idle.pop(self, None)
 
     def handle_events(self) -> None:
