@@ -56,6 +56,19 @@ def test_imports_point_down(path):
             assert parts[0] not in DEVICE_LIBRARIES, f"{room} imports {name}"
 
 
+def test_slow_libraries_are_imported_by_the_one_command_that_needs_them():
+    for library, module in {
+        "seqeval": "evaluate.py",
+        "sklearn": "selection.py",
+    }.items():
+        importers = [
+            path.name
+            for path in MODULES
+            if library in {name.partition(".")[0] for name in imports(path)}
+        ]
+        assert importers == [module]
+
+
 def test_configs_import_only_what_they_are_made_of():
     for path in (ROOT / "configs").glob("[!_]*.py"):
         for name in imports(path):

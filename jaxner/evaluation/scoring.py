@@ -37,19 +37,6 @@ LOST = -1
 # --- Rules ----------------------------------------------------------------------------
 
 
-def by_seqeval(labels: Sequence[str]) -> list[Span]:
-    """Returns the spans that seqeval's default mode reads: those of conlleval."""
-    # Imported here, because it imports scikit-learn, which takes seconds.
-    from seqeval.metrics.sequence_labeling import get_entities
-
-    parsed = map(schemes.parse, labels)
-    respelt: Any = [f"{_RESPELT.get(p, p)}-{kind}" if kind else p for p, kind in parsed]
-    return [Span(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
-
-
-_RESPELT = {"L": "E", "U": "S"}
-
-
 def idcnn(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that the program of Strubell et al. reads.
 
@@ -71,7 +58,7 @@ _MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
 def ncrfpp(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that NCRF++ reads, from B to the next E, and each S."""
     parsed = [schemes.parse(label) for label in labels]
-    prefixes = [_RESPELT.get(prefix, prefix) for prefix, _ in parsed]
+    prefixes = [_BIOES.get(prefix, prefix) for prefix, _ in parsed]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
     spans = []
     for mark, after in zip(marks, [*marks[1:], None], strict=False):
@@ -82,6 +69,9 @@ def ncrfpp(labels: Sequence[str]) -> list[Span]:
             end = after + 1 if prefixes[after] == "E" else after
         spans.append(Span(mark, end, parsed[mark][1]))
     return spans
+
+
+_BIOES = {"L": "E", "U": "S"}
 
 
 def each_token(labels: Sequence[str]) -> list[Span]:
@@ -112,7 +102,7 @@ _READ |= {"strict": schemes.SCHEMES}
 
 def reader(rule: str, scheme: str) -> Rule:
     """Returns the function that reads the spans of a sentence, by a rule."""
-    fields.check_word("rule", rule, (*RULES, "seqeval"))
+    fields.check_word("rule", rule, RULES)
     schemes.label_names((), scheme)  # raises the error of unknown schemes
     if scheme == TAGS:
         return each_token
@@ -122,8 +112,8 @@ def reader(rule: str, scheme: str) -> Rule:
             "well-formed labels its program misreads; convert the labels, or take rule "
             "'conlleval'"
         )
-    readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "seqeval": by_seqeval}
-    readers |= {"strict": partial(schemes.strict_spans, scheme=scheme)}
+    strict = partial(schemes.strict_spans, scheme=scheme)
+    readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "strict": strict}
     return (readers | {"idcnn": idcnn, "ncrfpp": ncrfpp})[rule]
 
 
@@ -367,8 +357,7 @@ def score(
     With `conlleval`, the two sides may have different schemes.
 
     Args:
-        rule: One of `RULES`; or "seqeval", which reads the spans by that library: a
-            slower second opinion on "conlleval". Unused for tags.
+        rule: One of `RULES`; unused for tags.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
             detected from `gold`. `schemes.TAGS`: the labels are tags.
         tokens: The words, to score tags of known and unknown words separately.
@@ -404,7 +393,7 @@ def score(
         sentences=len(gold),
         ill_formed=sum(broken),
         ill_formed_sentences=sum(map(bool, broken)),
-        rule="conlleval" if rule == "seqeval" else rule,
+        rule=rule,
         scheme=scheme,
         oov_tokens=None if oov is None else len(oov),
         correct_oov_tokens=None if oov is None else sum(oov),

@@ -7,6 +7,10 @@ import sys
 
 import pytest
 
+from jaxner.commands.evaluate import seqeval_report
+from jaxner.evaluation import scoring
+from jaxner.evaluation.report import Prediction
+from jaxner.runs import Workdir
 from tests.evaluation.test_scoring import random_corpus
 
 
@@ -75,6 +79,25 @@ def test_compare(files, run, monkeypatch):
     copy.write_bytes(paths[1].read_bytes())
     _, text = run("compare", f"{paths[1]},{copy}", paths[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in text
+
+
+@pytest.mark.parametrize("rule", ["conlleval", "strict"])
+@pytest.mark.parametrize("scheme", ["BIO", "IOB1", "BIOES", "BILOU", "IOE2"])
+def test_the_report_of_seqeval_has_our_figures(scheme, rule):
+    sides = random_corpus(scheme)
+    report = seqeval_report(Prediction(None, *sides, scheme, rule))
+    counts = scoring.score(*sides, rule=rule, scheme=scheme).overall
+    shown = [f"{x:.4f}" for x in (counts.precision, counts.recall, counts.f1)]
+    assert report.partition("micro avg")[2].split()[:4] == [*shown, str(counts.gold)]
+    nothing = Prediction(None, [["O"]], [["O"]], scheme, rule)
+    assert "no entities" in seqeval_report(nothing)
+
+
+def test_evaluate_prints_the_report_of_seqeval(finished, run):
+    status, text = run("evaluate", "--workdir", finished, "--split=dev", "--seqeval")
+    f1 = Workdir(finished).read_json("result.json")["dev"]["f1"]
+    assert status == 0
+    assert text.partition("micro avg")[2].split()[2] == f"{f1 / 100:.4f}"
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     # What scores the run later goes by the same rule, if it is not told.
     strict = evaluated("--workdir", tmp_path / "run", "--split=dev")
     assert (strict["rule"], strict["f1"]) == ("strict", result["dev"]["f1"])
-    loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=seqeval")
+    loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=conlleval")
     assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
 
 
