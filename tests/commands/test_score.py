@@ -2,13 +2,14 @@
 
 import io
 import json
+import os
 import re
 import sys
 
 import pytest
 
 from jaxner.commands.evaluate import seqeval_report
-from jaxner.evaluation import scoring
+from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.report import Prediction
 from jaxner.runs import Workdir
 from tests.evaluation.test_scoring import random_corpus
@@ -139,7 +140,31 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
     assert message in shown
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Rome B-LOC B-LOC\n", [["Rome"]]),
+        ("Rome NNP B-LOC B-LOC\n", [["Rome"]]),
+        ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", [["Rome"]]),
+        ("# word label\n\nRome B-LOC B-LOC\n", [["Rome"]]),
+        ("B-LOC B-LOC\n", None),
+        ("\tB-LOC\tB-LOC\n", None),
+    ],
+)
+def test_a_pipe_is_read_once(text, tokens, run):
+    """What reads it again gets nothing."""
+    for read in (
+        lambda file: predictions.read_labels(file, comments="#").tokens == tokens,
+        lambda file: "100.00" in run("score", file, "--comments=#", "--rounds=5")[1],
+    ):
+        end, start = os.pipe()
+        with open(start, "w", encoding="utf-8") as file:
+            file.write(text)
+        assert read(f"/dev/fd/{end}")
+        os.close(end)
+
+
 def test_standard_input_is_read_as_a_file(run, monkeypatch):
-    text = io.TextIOWrapper(io.BytesIO(b"Rome B-LOC B-LOC\n"))
-    monkeypatch.setattr(sys, "stdin", text)
+    raw = io.BufferedReader(io.BytesIO(b"Rome B-LOC B-LOC\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
     assert "100.00" in run("score", "-")[1]
