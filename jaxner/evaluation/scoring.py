@@ -43,8 +43,7 @@ def idcnn(labels: Sequence[str]) -> list[Span]:
     It turns L into I and U into B, so only an O, a start or another type ends a span. A
     span directly before an I or L of another type never counts as correct.
     """
-    parsed = map(schemes.parse, labels)
-    merged = [f"{_MERGED[p]}-{kind}" if kind else p for p, kind in parsed]
+    merged = [label[:1].translate(_MERGED) + label[1:] for label in labels]
     after = [*merged[1:], "O"]
     return [
         span._replace(end=LOST) if after[span.end - 1][0] == "I" else span
@@ -52,7 +51,7 @@ def idcnn(labels: Sequence[str]) -> list[Span]:
     ]
 
 
-_MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
+_MERGED = str.maketrans("MELSUW", "IIIBBB")
 
 
 def ncrfpp(labels: Sequence[str]) -> list[Span]:

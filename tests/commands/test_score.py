@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from jaxner.commands.evaluate import seqeval_report
+from jaxner.data import schemes
 from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.report import Prediction
 from jaxner.runs import Workdir
@@ -82,15 +83,14 @@ def test_compare(files, run, monkeypatch):
     assert "(runs: 2 and 1)" in text
 
 
-@pytest.mark.parametrize("rule", ["conlleval", "strict"])
-@pytest.mark.parametrize("scheme", ["BIO", "IOB1", "BIOES", "BILOU", "IOE2"])
-def test_the_report_of_seqeval_has_our_figures(scheme, rule):
+@pytest.mark.parametrize("scheme", schemes.SCHEMES)
+def test_the_report_of_seqeval_has_our_figures(scheme):
     sides = random_corpus(scheme)
-    report = seqeval_report(Prediction(None, *sides, scheme, rule))
-    counts = scoring.score(*sides, rule=rule, scheme=scheme).overall
+    report = seqeval_report(Prediction(None, *sides, scheme))
+    counts = scoring.score(*sides, scheme=scheme).overall
     shown = [f"{x:.4f}" for x in (counts.precision, counts.recall, counts.f1)]
     assert report.partition("micro avg")[2].split()[:4] == [*shown, str(counts.gold)]
-    nothing = Prediction(None, [["O"]], [["O"]], scheme, rule)
+    nothing = Prediction(None, [["O"]], [["O"]], scheme)
     assert "no entities" in seqeval_report(nothing)
 
 
