@@ -214,7 +214,7 @@ def test_what_is_undefined_is_none():
     assert scores.macro == scores.weighted == (0.0, 0.0, 0.0)  # as in seqeval
     scores = score([["O"]], [["B-PER"]])
     assert (scores.precision, scores.recall, scores.f1) == (0.0, None, 0.0)
-    assert scores.weighted == (None, None, None)
+    assert (scores.macro, scores.weighted) == ((0.0,) * 3, (None,) * 3)
     assert score([], []).accuracy is None
 
 
