@@ -132,10 +132,7 @@ def evaluate(
         config = Workdir(folder).read_json("config.json")
         has_tags = params.vocabulary.scheme == schemes.TAGS
         if has_tags and (rule or seqeval):
-            option = "--rule" if rule else "--seqeval"
-            raise InputError(
-                f"{option} needs spans; the labels of this tagger are tags"
-            )
+            raise InputError("--rule and --seqeval need spans; these labels are tags")
         options = {**config["data"], **reading}
         if format or data:  # the run's format is that of its own files
             options["format"] = format

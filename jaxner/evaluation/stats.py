@@ -347,29 +347,29 @@ def _exchanged(figures: np.ndarray, count: int, rounds: int, seed: int) -> np.nd
     size = len(figures)
     if math.comb(size, count) <= rounds:
         # The first is the observed division; `_beyond` counts it.
-        chosen = list(itertools.combinations(range(size), count))[1:]
+        divisions = list(itertools.combinations(range(size), count))[1:]
     else:
         generator = np.random.default_rng((seed, 3))
-        chosen = [generator.permutation(size)[:count] for _ in range(rounds)]
-    weights = np.full((len(chosen), size), -1.0 / (size - count))
-    np.put_along_axis(weights, np.array(chosen), 1.0 / count, axis=1)
+        divisions = [generator.permutation(size)[:count] for _ in range(rounds)]
+    weights = np.full((len(divisions), size), -1.0 / (size - count))
+    np.put_along_axis(weights, np.array(divisions), 1.0 / count, axis=1)
     return weights @ figures
 
 
 def _inverted(drawn: np.ndarray) -> float | None:
     """Returns twice the share of rounds in which the sign is the less frequent one."""
-    known = drawn[~np.isnan(drawn)]
-    if not len(known):
+    drawn = drawn[~np.isnan(drawn)]
+    if not len(drawn):
         return None
-    behind = float(np.mean(known < 0) + np.mean(known == 0) / 2)
-    return max(2 * min(behind, 1 - behind), 1 / len(known))
+    behind = float(np.mean(drawn < 0) + np.mean(drawn == 0) / 2)
+    return max(2 * min(behind, 1 - behind), 1 / len(drawn))
 
 
 def _beyond(moved: np.ndarray, difference: float) -> float | None:
     """Returns the share of permutations with at least the observed difference."""
-    known = moved[~np.isnan(moved)]
-    if np.isnan(difference) or not len(known):
+    moved = moved[~np.isnan(moved)]
+    if np.isnan(difference) or not len(moved):
         return None
     # The observed division counts as one of the permutations.
-    beyond = np.sum(np.abs(known) >= abs(difference) - 1e-12)
-    return float((beyond + 1) / (len(known) + 1))
+    beyond = np.sum(np.abs(moved) >= abs(difference) - 1e-12)
+    return float((beyond + 1) / (len(moved) + 1))
