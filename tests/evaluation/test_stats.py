@@ -29,6 +29,8 @@ def test_undefined_figures_stay_undefined():
     assert bounds["f1"] == bounds["f1 A"] == bounds["macro f1"] == (None, None, None)
     assert bounds["token accuracy"] == (1.0, 1.0, 1.0)
     assert set(stats.bootstrap(stats.tally([], []), rounds=3)["f1"]) == {None}
+    figures = stats.tally([["B-B"]], [["B-B"]], types=["A"]).of_all
+    assert (figures["f1 A"], figures["f1 B"], figures["macro f1"]) == (None, 1, 1)
 
 
 def test_bounds_are_those_of_a_slow_bootstrap():
