@@ -192,17 +192,14 @@ def evaluate(
 
 
 def seqeval_report(labels: Prediction) -> str:
-    """Returns the report of seqeval's default mode, which reads spans as conlleval.
-
-    It reads neither L nor U: they become E and S.
-    """
+    """Returns the report of seqeval's default mode, which reads spans as conlleval."""
     # Imported here alone, because scikit-learn comes with it: 50 MB, and over a second.
     from seqeval.metrics import classification_report
 
-    spelling, pair = str.maketrans("LUMW", "ESIS"), (labels.gold, labels.predicted)
+    spelling = str.maketrans("LUMW", "ESIS")  # it reads no others
     sides: Any = (
         [[x[0].translate(spelling) + x[1:] for x in row] for row in side]
-        for side in pair
+        for side in (labels.gold, labels.predicted)
     )
     options: Any = {"digits": 4, "zero_division": 0}
     try:

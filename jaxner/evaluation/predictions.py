@@ -46,7 +46,7 @@ def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
         InputError: A line is bad, or there is no sentence.
     """
     source = Source(path, Options(token_column=-2, **options))
-    sentences, tokens, column = [], [], 0
+    rows, column = [], 0
     for record in formats.columns(source):
         examples, errors = source.parse(record)
         if errors:
@@ -55,19 +55,15 @@ def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
             column, *_ = formats.header(formats.cells_of(record.lines[0])) or (0,)
         for example in examples:
             lines = (record.lines[number - record.line] for number in example.lines)
-            cells = [formats.cells_of(line) for line in lines]
-            sentences.append(example)
-            tokens.append([row[column] for row in cells if len(row) > 2])
-    if not sentences:
+            cells = map(formats.cells_of, lines)
+            words = [row[column] for row in cells if len(row) > 2]
+            rows.append((example.tokens, example.labels, words, example.lines))
+    if not rows:
         message = "expected labelled sentences, got none; is it the right file?"
         raise InputError(" ".join([message, *source.notes]), path)
-    has_tokens = all(map(str.strip, chain(*tokens))) and any(tokens)
-    return Rows(
-        [x.tokens for x in sentences],
-        [x.labels for x in sentences],
-        tokens if has_tokens else None,
-        [x.lines for x in sentences],
-    )
+    gold, predicted, tokens, numbers = zip(*rows, strict=True)
+    has_tokens = any(tokens) and all(map(str.strip, chain(*tokens)))
+    return Rows(gold, predicted, tokens if has_tokens else None, numbers)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:

@@ -89,14 +89,14 @@ def with_lengths(rule: str) -> str:
     return rule if rule in WITH_LENGTHS else "conlleval"
 
 
-def reads(rule: str, scheme: str) -> bool:
-    """Returns whether a rule is defined for labels of a scheme."""
-    return scheme in _READ.get(rule, (scheme,))
-
-
 # In other schemes, their programs misread well-formed labels.
 _READ = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
 _READ |= {"strict": schemes.SCHEMES}
+
+
+def reads(rule: str, scheme: str) -> bool:
+    """Returns whether a rule is defined for labels of a scheme."""
+    return scheme in _READ.get(rule, (scheme,))
 
 
 def reader(rule: str, scheme: str) -> Rule:

@@ -143,25 +143,23 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("Rome B-LOC B-LOC\n", [["Rome"]]),
-        ("Rome NNP B-LOC B-LOC\n", [["Rome"]]),
-        ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", [["Rome"]]),
-        ("# word label\n\nRome B-LOC B-LOC\n", [["Rome"]]),
+        ("Rome B-LOC B-LOC\n", (["Rome"],)),
+        ("Rome NNP B-LOC B-LOC\n", (["Rome"],)),
+        ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", (["Rome"],)),
+        ("# word label\n\nRome B-LOC B-LOC\n", (["Rome"],)),
         ("B-LOC B-LOC\n", None),
         ("\tB-LOC\tB-LOC\n", None),
     ],
 )
 def test_a_pipe_is_read_once(text, tokens, run):
     """What reads it again gets nothing."""
-    for read in (
-        lambda file: predictions.read_labels(file, comments="#").tokens == tokens,
-        lambda file: "100.00" in run("score", file, "--comments=#", "--rounds=5")[1],
-    ):
-        end, start = os.pipe()
-        with open(start, "w", encoding="utf-8") as file:
-            file.write(text)
-        assert read(f"/dev/fd/{end}")
-        os.close(end)
+    files = []
+    for end, start in (os.pipe(), os.pipe()):
+        files.append(f"/dev/fd/{end}")
+        os.write(start, text.encode())
+        os.close(start)
+    assert predictions.read_labels(files[0], comments="#").tokens == tokens
+    assert "100.00" in run("score", files[1], "--comments=#", "--rounds=5")[1]
 
 
 def test_standard_input_is_read_as_a_file(run, monkeypatch):
