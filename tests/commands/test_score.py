@@ -143,7 +143,7 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("Rome B-LOC B-LOC\n", (["Rome"],)),
+        ("Rome B-LOC B-LOC\nfell O O\n", (["Rome", "fell"],)),
         ("Rome NNP B-LOC B-LOC\n", (["Rome"],)),
         ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", (["Rome"],)),
         ("# word label\n\nRome B-LOC B-LOC\n", (["Rome"],)),
