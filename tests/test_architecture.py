@@ -20,6 +20,7 @@ ORDER = (
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "outputs"}
 HOST |= {"terminal", "arguments", "wording", "archive"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
+SLOW_LIBRARIES = {"seqeval", "sklearn"}
 
 
 def imports(path):
@@ -54,6 +55,14 @@ def test_imports_point_down(path):
         assert parts[0] not in ("train", "evaluate", "configs", "tests")
         if room in HOST:
             assert parts[0] not in DEVICE_LIBRARIES, f"{room} imports {name}"
+
+
+def test_slow_libraries_are_imported_by_the_one_command_that_needs_them():
+    pairs = {
+        (x.partition(".")[0], path.stem) for path in MODULES for x in imports(path)
+    }
+    slow = {(library, room) for library, room in pairs if library in SLOW_LIBRARIES}
+    assert slow == {("seqeval", "evaluate"), ("sklearn", "selection")}
 
 
 def test_configs_import_only_what_they_are_made_of():

@@ -15,6 +15,7 @@ from jaxner.evaluation.scoring import RULES
 
 if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
+    from jaxner.evaluation.report import Prediction
 
 Decoding = Literal[
     "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
@@ -34,7 +35,8 @@ def evaluate(
     output: Output | None = None,
     json: Output | None = None,
     report: Output | None = None,
-    rule: Annotated[str, fields.OneOf(("seqeval", *RULES))] | None = None,
+    rule: Annotated[str, fields.OneOf(RULES)] | None = None,
+    seqeval: bool = False,
     constrained: bool | None = None,
     decoding: Decoding = "viterbi",
     n: fields.Size | None = None,
@@ -51,9 +53,9 @@ def evaluate(
         jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
 
     The rule for reading spans is the one that picked the run's best epoch.
-    `--rule` selects another: `conlleval`, `seqeval` (the same rule, read by
-    that library), `strict`, `idcnn` or `ncrfpp`. For part-of-speech taggers,
-    the command reports accuracy; rule does not apply.
+    `--rule` selects another: `conlleval`, `strict`, `idcnn` or `ncrfpp`. For
+    part-of-speech taggers, the command reports accuracy; rule does not apply.
+    `--seqeval` prints that library's report, too.
 
     `--report` writes a page with errors, groups, calibration and a look inside
     the model, and the same as .json; several runs appear side by side.
@@ -79,6 +81,7 @@ def evaluate(
         json: File to write the scores to, as JSON.
         report: File to write the report to: .html, also .json.
         rule: How ill-formed labels are read; default: the run's rule.
+        seqeval: Print seqeval's own report as a second opinion.
         constrained: Return only well-formed labels; default: the run's choice.
         decoding: How labels are chosen.
         n: Labellings for --decoding=n_best; the nearest to gold counts; default: 10.
@@ -101,7 +104,9 @@ def evaluate(
     is_one = len(workdir) == 1
     wrong = {
         "Several runs in --workdir are for --report": not (is_one or report),
-        "--output and --json are for one run": not is_one and (output or json),
+        "--output, --json and --seqeval are for one run": (
+            not is_one and (output or json or seqeval)
+        ),
         "--decoding=n_best chooses by the gold labels, so --report has no errors": (
             report and is_n_best
         ),
@@ -126,8 +131,8 @@ def evaluate(
         params: Any = tagging.load(folder, changes, seed=member)
         config = Workdir(folder).read_json("config.json")
         has_tags = params.vocabulary.scheme == schemes.TAGS
-        if has_tags and rule not in (None, "seqeval"):
-            raise InputError("--rule needs spans; the labels of this tagger are tags")
+        if has_tags and (rule or seqeval):
+            raise InputError("--rule and --seqeval need spans; these labels are tags")
         options = {**config["data"], **reading}
         if format or data:  # the run's format is that of its own files
             options["format"] = format
@@ -144,11 +149,10 @@ def evaluate(
             name += f", restart {member}"
             folder = str(Workdir(folder).seed(member).path)
         run = config["evaluation"]
-        of_run = "conlleval" if has_tags else run.get("rule")
-        chosen = (rule or of_run or "conlleval").replace("seqeval", "conlleval")
+        of_run = "conlleval" if has_tags else run.get("rule", "conlleval")
         how = {"decoding": decoding, "seed": seed or 0}
         how["constrained"] = run["constrained"] if constrained is None else constrained
-        return describe.Run(name, folder, params, scored, chosen, how)
+        return describe.Run(name, folder, params, scored, rule or of_run, how)
 
     names = names_of([*map(str, workdir)])
     if not is_one:
@@ -163,14 +167,15 @@ def evaluate(
         config = Workdir(workdir[0]).read_json("config.json")
         train = corpus.training_text(config["data"])
     corpus.log_unknown_types(scored, params.vocabulary, console.print)
-    second = "seqeval" if run.rule == "conlleval" else run.rule  # a second opinion
-    how = {"rule": rule or second, "n": n or 10, **run.how}
+    how = {"rule": run.rule, "n": n or 10, **run.how}
     with monitor.waiting(console, "Scoring"):
         labels = describe.label(params, scored, train, **how)
     if is_n_best:
         console.print(f"Scoring the nearest to the gold among the {n or 10} best")
     title = f"{scored.name} {scored.split}".strip()
     console.print(tables.per_type_table(labels.scores, title))
+    if seqeval:
+        console.print(seqeval_report(labels))
     result = {**labels.scores.to_dict(), "decoding": decoding}
     result |= {"figures": labels.figures(), "notes": scored.notes}
     result |= {"file": str(scored.path), "sha256": scored.sha256}
@@ -184,6 +189,24 @@ def evaluate(
         describe.write(str(report), [run], console.print)
     write_json(json, result)
     return result
+
+
+def seqeval_report(labels: Prediction) -> str:
+    """Returns the report of seqeval's default mode, which reads spans as conlleval."""
+    # Imported here alone, because scikit-learn comes with it: 50 MB, and over a second.
+    from seqeval.metrics import classification_report
+
+    spelling = str.maketrans("LUMW", "ESIS")  # it reads no others
+    sides: Any = (
+        [[x[0].translate(spelling) + x[1:] for x in row] for row in side]
+        for side in (labels.gold, labels.predicted)
+    )
+    options: Any = {"digits": 4, "zero_division": 0}
+    try:
+        report = classification_report(*sides, **options)
+    except ValueError:  # the maximum of nothing
+        report = "no entities"
+    return f"seqeval, default mode (rule conlleval):\n{report}"
 
 
 def read_change(text: str) -> tuple[str, Any]:

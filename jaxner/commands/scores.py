@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -54,14 +53,7 @@ class Scoring:
         from jaxner.terminal import LineConsole
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
-        with tempfile.TemporaryDirectory() as folder:
-            if str(path) == "-":  # which is read more than once
-                path = Path(folder, "standard input")
-                path.write_bytes(sys.stdin.buffer.read())
-            examples = predictions.examples(path, **reading)
-            tokens = predictions.tokens(path, **reading)
-        gold = [example.tokens for example in examples]
-        predicted = [example.labels for example in examples]
+        gold, predicted, tokens, lines = predictions.read_labels(path, **reading)
         if self.tags:
             return Prediction(tokens, gold, predicted, schemes.TAGS)
         names = {label for row in (*gold, *predicted) for label in row}
@@ -71,14 +63,14 @@ class Scoring:
             predicted = [schemes.from_io(row) for row in predicted]
             names = set(schemes.from_io(names))
         wrong = schemes.flaws(names)
-        for example, *sides in zip(examples, gold, predicted, strict=True):
-            for line, *labels in zip(example.lines, *sides, strict=True):
-                for label in wrong.keys() & labels:
-                    message = (
-                        f"{wrong[label]}. The last two columns are the gold label and "
-                        "the predicted label. If labels are tags, add --tags."
-                    )
-                    raise InputError(message, example.path or path, line)
+        rows = zip(*map(chain.from_iterable, (lines, gold, predicted)), strict=True)
+        for line, *labels in rows if wrong else ():
+            for label in filter(wrong.get, labels):
+                message = (
+                    f"{wrong[label]}. The last two columns are the gold label and the "
+                    "predicted label. If labels are tags, add --tags."
+                )
+                raise InputError(message, path, line)
         scheme, *others = schemes.fitting(gold)
         if self.scheme:
             scheme = self.scheme

@@ -198,10 +198,10 @@ def columns(source: Source) -> Iterator[Record]:
         return
     names = header(cells)
     token, label, *groups = names or (0, -1)
+    source.header = number if names else 0
     if names and not source.has_labels:
         named = ["gold" if x == LABEL[0] else x for x in cells]
         begin[-1] = ("\t" if "\t" in first else " ").join([*named, LABEL[0]])
-        source.header = number
     above = ["", ""]
 
     def group(line_number: int, line: str) -> tuple[str, ...] | None:
@@ -212,8 +212,7 @@ def columns(source: Source) -> Iterator[Record]:
         return tuple(above) if row else None
 
     layout = Layout(DOCUMENT_LINE, split, size, size, token, label, comments)
-    if names:
-        layout = layout._replace(header=number)
+    layout = layout._replace(header=source.header)
     if max(groups, default=-1) >= 0:
         layout = layout._replace(group=group)
     yield from _sentences(source, itertools.chain(begin, lines), layout)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from jaxner.data import formats
 from jaxner.data.corpora import Split
-from jaxner.data.formats import Example
+from jaxner.data.sources import Options, Source
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Labels
 
@@ -23,21 +24,48 @@ def write(
     formats.write_columns(path, rows, documents)
 
 
-def tokens(path: str | os.PathLike[str], **options: Any) -> Labels | None:
-    """Reads the tokens, the first column; None if the file has only labels."""
-    try:
-        formats.read(path, "conll", token_column=-3, **options)
-    except InputError:  # no third column
-        return None
-    return [e.tokens for e in formats.read(path, "conll", **options).examples]
+class Rows(NamedTuple):
+    """What a file of predictions holds of each sentence: labels, tokens, lines.
+
+    `tokens` is None if the file has only labels; `lines` are numbers, from 1.
+    """
+
+    gold: Labels
+    predicted: Labels
+    tokens: Labels | None
+    lines: Sequence[Sequence[int]]
 
 
-def read(path: str | os.PathLike[str], **options: Any) -> tuple[Labels, Labels]:
-    """Returns the gold and the predicted labels of each sentence; see `examples`."""
-    rows = examples(path, **options)
-    return [e.tokens for e in rows], [e.labels for e in rows]
+def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
+    """Reads predictions of any tagger; a stream, too, since it reads once.
+
+    The last two columns are labels; tokens are in the first one, unless a header names
+    another. `options` are those of `data.sources.Options`.
+
+    Raises:
+        InputError: A line is bad, or there is no sentence.
+    """
+    source = Source(path, Options(token_column=-2, **options))
+    rows, column = [], 0
+    for record in formats.columns(source):
+        examples, errors = source.parse(record)
+        if errors:
+            raise errors[0]
+        if record.line == source.header:
+            column, *_ = formats.header(formats.cells_of(record.lines[0])) or (0,)
+        for example in examples:
+            lines = (record.lines[number - record.line] for number in example.lines)
+            cells = map(formats.cells_of, lines)
+            words = [row[column] for row in cells if len(row) > 2]
+            rows.append((example.tokens, example.labels, words, example.lines))
+    if not rows:
+        message = "expected labelled sentences, got none; is it the right file?"
+        raise InputError(" ".join([message, *source.notes]), path)
+    gold, predicted, tokens, numbers = zip(*rows, strict=True)
+    has_tokens = any(tokens) and all(map(str.strip, chain(*tokens)))
+    return Rows(gold, predicted, tokens if has_tokens else None, numbers)
 
 
-def examples(path: str | os.PathLike[str], **options: Any) -> Sequence[Example]:
-    """Reads predictions of any tagger, with the gold labels as tokens."""
-    return formats.read(path, "conll", token_column=-2, **options).examples
+def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:
+    """Returns the gold and the predicted labels of each sentence; see `read_labels`."""
+    return read_labels(path)[:2]

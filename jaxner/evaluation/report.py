@@ -95,7 +95,8 @@ class Prediction:
 
     def tally(self, types: Sequence[str] = ()) -> stats.Tally:
         """Returns the counts of each sentence; see `stats.tally`."""
-        return stats.tally(**self._sides, types=types)
+        pairs = [] if self.scheme == TAGS else self.pairs
+        return stats.of_scores(self.scores, pairs, types)
 
     def figures(self, rounds: int = stats.ROUNDS, seed: int = 0) -> dict[str, Value]:
         """Returns value, low and high of each figure, in percent, by the bootstrap."""

@@ -37,27 +37,13 @@ LOST = -1
 # --- Rules ----------------------------------------------------------------------------
 
 
-def by_seqeval(labels: Sequence[str]) -> list[Span]:
-    """Returns the spans that seqeval's default mode reads: those of conlleval."""
-    # Imported here, because it imports scikit-learn, which takes seconds.
-    from seqeval.metrics.sequence_labeling import get_entities
-
-    parsed = map(schemes.parse, labels)
-    respelt: Any = [f"{_RESPELT.get(p, p)}-{kind}" if kind else p for p, kind in parsed]
-    return [Span(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
-
-
-_RESPELT = {"L": "E", "U": "S"}
-
-
 def idcnn(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that the program of Strubell et al. reads.
 
     It turns L into I and U into B, so only an O, a start or another type ends a span. A
     span directly before an I or L of another type never counts as correct.
     """
-    parsed = map(schemes.parse, labels)
-    merged = [f"{_MERGED[p]}-{kind}" if kind else p for p, kind in parsed]
+    merged = [label[:1].translate(_MERGED) + label[1:] for label in labels]
     after = [*merged[1:], "O"]
     return [
         span._replace(end=LOST) if after[span.end - 1][0] == "I" else span
@@ -65,13 +51,13 @@ def idcnn(labels: Sequence[str]) -> list[Span]:
     ]
 
 
-_MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
+_MERGED = str.maketrans("MELSUW", "IIIBBB")
 
 
 def ncrfpp(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that NCRF++ reads, from B to the next E, and each S."""
     parsed = [schemes.parse(label) for label in labels]
-    prefixes = [_RESPELT.get(prefix, prefix) for prefix, _ in parsed]
+    prefixes = [_BIOES.get(prefix, prefix) for prefix, _ in parsed]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
     spans = []
     for mark, after in zip(marks, [*marks[1:], None], strict=False):
@@ -82,6 +68,9 @@ def ncrfpp(labels: Sequence[str]) -> list[Span]:
             end = after + 1 if prefixes[after] == "E" else after
         spans.append(Span(mark, end, parsed[mark][1]))
     return spans
+
+
+_BIOES = {"L": "E", "U": "S"}
 
 
 def each_token(labels: Sequence[str]) -> list[Span]:
@@ -100,19 +89,19 @@ def with_lengths(rule: str) -> str:
     return rule if rule in WITH_LENGTHS else "conlleval"
 
 
-def reads(rule: str, scheme: str) -> bool:
-    """Returns whether a rule is defined for labels of a scheme."""
-    return scheme in _READ.get(rule, (scheme,))
-
-
 # In other schemes, their programs misread well-formed labels.
 _READ = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
 _READ |= {"strict": schemes.SCHEMES}
 
 
+def reads(rule: str, scheme: str) -> bool:
+    """Returns whether a rule is defined for labels of a scheme."""
+    return scheme in _READ.get(rule, (scheme,))
+
+
 def reader(rule: str, scheme: str) -> Rule:
     """Returns the function that reads the spans of a sentence, by a rule."""
-    fields.check_word("rule", rule, (*RULES, "seqeval"))
+    fields.check_word("rule", rule, RULES)
     schemes.label_names((), scheme)  # raises the error of unknown schemes
     if scheme == TAGS:
         return each_token
@@ -122,47 +111,50 @@ def reader(rule: str, scheme: str) -> Rule:
             "well-formed labels its program misreads; convert the labels, or take rule "
             "'conlleval'"
         )
-    readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "seqeval": by_seqeval}
-    readers |= {"strict": partial(schemes.strict_spans, scheme=scheme)}
+    strict = partial(schemes.strict_spans, scheme=scheme)
+    readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "strict": strict}
     return (readers | {"idcnn": idcnn, "ncrfpp": ncrfpp})[rule]
 
 
-# --- Counts ---------------------------------------------------------------------------
+# --- Counts and their figures ---------------------------------------------------------
 
 
-class Counts(NamedTuple):
-    """Counts of correct, predicted and gold spans (or tags), and their figures.
+def figures(counts: np.ndarray) -> np.ndarray:
+    """Returns precision, recall and F1, `[..., 3]`, nan where undefined.
 
-    The figures are fractions from 0 to 1, None where undefined: precision without
-    predictions, recall without gold spans, F1 without either. `+` adds the counts.
+    `counts` are correct, predicted and gold spans, `[..., 3]`. Precision is undefined
+    without predictions, recall without gold spans, F1 without either.
     """
+    correct, predicted, gold = np.moveaxis(counts, -1, 0)
+    parts = np.stack([correct, correct, 2 * correct], -1)
+    return _ratio(parts, np.stack([predicted, gold, predicted + gold], -1))
 
-    correct: int = 0
-    predicted: int = 0
-    gold: int = 0
 
-    @property
-    def precision(self) -> float | None:
-        """Share of the predicted spans that are correct."""
-        return ratio(self.correct, self.predicted)
+def means(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Returns the macro and the weighted mean of a figure over types, `[..., 2]`.
 
-    @property
-    def recall(self) -> float | None:
-        """Share of the gold spans that are predicted."""
-        return ratio(self.correct, self.gold)
+    Takes its values, `[..., types]`, and the counts, `[..., types, 3]`. The macro mean
+    is over the types with spans; the other weights each type by its gold spans. An
+    undefined value counts as 0, as in seqeval.
+    """
+    weights = counts.any(-1), counts[..., 2]
+    sums = [(np.nan_to_num(values) * weight).sum(-1) for weight in weights]
+    return _ratio(np.stack(sums, -1), np.stack([x.sum(-1) for x in weights], -1))
 
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of precision and recall."""
-        return ratio(2 * self.correct, self.predicted + self.gold)
 
-    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
-        return Counts(*map(sum, zip(self, other, strict=True)))
+def _ratio(part: Any, whole: Any) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0, part / whole, np.nan)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the figures in percent, not rounded, and the counts."""
-        figures = Averages(self.precision, self.recall, self.f1)
-        return percents(figures._asdict()) | self._asdict()
+
+def defined(values: np.ndarray) -> list[float | None]:
+    """Returns figures as numbers; None where undefined."""
+    return [None if np.isnan(x) else x for x in values.tolist()]
+
+
+def percents(values: Mapping[str, float | None]) -> dict[str, Any]:
+    """Returns fractions by name in percent; None stays None."""
+    return {name: None if x is None else 100 * x for name, x in values.items()}
 
 
 class Averages(NamedTuple):
@@ -173,14 +165,46 @@ class Averages(NamedTuple):
     f1: float | None
 
 
-def ratio(part: int | float, whole: int | float) -> float | None:
-    """Returns part / whole; None where whole is 0."""
-    return part / whole if whole else None
+FIGURES = Averages._fields
 
 
-def percents(figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Returns fractions by name in percent; None stays None."""
-    return {name: None if x is None else 100 * x for name, x in figures.items()}
+class Counts(NamedTuple):
+    """Counts of correct, predicted and gold spans (or tags), and their figures.
+
+    The figures are fractions from 0 to 1, None where undefined: see `figures`. `+` adds
+    the counts.
+    """
+
+    correct: int = 0
+    predicted: int = 0
+    gold: int = 0
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the predicted spans that are correct."""
+        return defined(figures(np.array(self)))[0]
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the gold spans that are predicted."""
+        return defined(figures(np.array(self)))[1]
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall."""
+        return defined(figures(np.array(self)))[2]
+
+    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
+        return Counts(*map(sum, zip(self, other, strict=True)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures in percent, not rounded, and the counts."""
+        return percents({x: getattr(self, x) for x in FIGURES}) | self._asdict()
+
+
+def total(counts: np.ndarray) -> Counts:
+    """Returns the sum of counts `[..., 3]`."""
+    return Counts(*counts.reshape(-1, 3).sum(0).tolist())
 
 
 def count(
@@ -200,17 +224,36 @@ def count(
     counts = np.zeros((len(gold), max(len(column), 1), 3), np.int64)
     for table, *sides in zip(counts, gold, predicted, strict=True):
         expected, guessed = map(read, sides)
-        known = {span for span in expected if span.end != LOST}
-        correct = [span for span in guessed if span in known]
+        findable = {span for span in expected if span.end != LOST}
+        correct = [span for span in guessed if span in findable]
         for place, spans in enumerate((correct, guessed, expected)):
             for span in spans:
                 table[column[span.type], place] += 1
     return counts
 
 
-def total(counts: np.ndarray) -> Counts:
-    """Returns the sum of counts `[..., 3]`."""
-    return Counts(*counts.reshape(-1, 3).sum(0).tolist())
+def count_tokens(
+    gold: Labels,
+    predicted: Labels,
+    tokens: Labels | None = None,
+    known_words: Set[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Returns, by accuracy, right tokens and, twice, all tokens, `[sentences, 3]`.
+
+    If words and training text are known, tokens outside and inside it are counted, too.
+    """
+    sentence = np.repeat(np.arange(len(gold)), [len(labels) for labels in gold])
+    right = np.fromiter(map(operator.eq, chain(*gold), chain(*predicted)), bool)
+    groups = {"accuracy": np.ones(len(right), bool)}
+    if tokens is not None and known_words is not None:
+        new = np.array([word not in known_words for word in chain(*tokens)], bool)
+        groups |= {"oov_accuracy": new, "known_accuracy": ~new}
+    counts = {}
+    for name, group in groups.items():
+        sides = sentence[group & right], sentence[group]
+        correct, whole = (np.bincount(x, minlength=len(gold)) for x in sides)
+        counts[name] = np.stack([correct, whole, whole], 1)
+    return counts
 
 
 def check_labels(
@@ -242,6 +285,7 @@ class Scores:
     Attributes:
         counts: Correct, predicted and gold spans, `[sentences, types, 3]`.
         types: Types of either side, sorted.
+        token_counts: Right and all tokens by accuracy: see `count_tokens`.
         correct_tokens: Tokens whose label equals the gold label as a string.
         ill_formed: Positions where predictions violate the grammar of `scheme`.
         ill_formed_sentences: Sentences with such a position.
@@ -251,6 +295,7 @@ class Scores:
 
     counts: np.ndarray
     types: tuple[str, ...]
+    token_counts: dict[str, np.ndarray]
     tokens: int
     correct_tokens: int
     sentences: int
@@ -294,47 +339,47 @@ class Scores:
 
     @property
     def macro(self) -> Averages:
-        """Means over the types; undefined figures count as 0, as in seqeval."""
-        return self._means([1] * len(self.by_type))
+        """Means over the types with spans: see `means`."""
+        return self._means(0)
 
     @property
     def weighted(self) -> Averages:
         """As `macro`, but each type is weighted by its number of gold spans."""
-        return self._means([counts.gold for counts in self.by_type.values()])
+        return self._means(1)
 
-    def _means(self, weights: list[int]) -> Averages:
-        rows = [(x.precision, x.recall, x.f1) for x in self.by_type.values()]
-        figures = np.array(rows, float).reshape(-1, 3)  # None becomes nan
-        sums = np.array(weights) @ np.nan_to_num(figures)
-        return Averages(*(ratio(x, sum(weights)) for x in sums.tolist()))
+    def _means(self, kind: int) -> Averages:
+        counts = self.counts.sum(0)
+        values = [means(x, counts)[kind] for x in figures(counts).T]
+        return Averages(*defined(np.array(values)))
 
     @property
     def accuracy(self) -> float | None:
         """Share of tokens with the gold label."""
-        return ratio(self.correct_tokens, self.tokens)
+        return self._share("accuracy")
 
     @property
     def oov_accuracy(self) -> float | None:
         """Accuracy on words not in the training text."""
-        return ratio(self.correct_oov_tokens or 0, self.oov_tokens or 0)
+        return self._share("oov_accuracy")
 
     @property
     def known_accuracy(self) -> float | None:
         """Accuracy on words of the training text."""
-        if self.oov_tokens is None or self.correct_oov_tokens is None:
-            return None
-        right = self.correct_tokens - self.correct_oov_tokens
-        return ratio(right, self.tokens - self.oov_tokens)
+        return self._share("known_accuracy")
+
+    def _share(self, name: str) -> float | None:
+        return (
+            total(self.token_counts[name]).recall if name in self.token_counts else None
+        )
 
     def figures(self) -> dict[str, Any]:
         """Returns main figures in percent and `ill_formed`; of tags, accuracies."""
+        of_tags = "accuracy", "known_accuracy", "oov_accuracy"
+        names = of_tags if self.has_tags else FIGURES
+        values = percents({name: getattr(self, name) for name in names})
         if self.has_tags:
-            names = ("accuracy", "known_accuracy", "oov_accuracy")
-            figures = percents({name: getattr(self, name) for name in names})
-            return {name: x for name, x in figures.items() if x is not None}
-        names = Averages._fields
-        figures = percents({name: getattr(self, name) for name in names})
-        return figures | {"ill_formed": self.ill_formed}
+            return {name: x for name, x in values.items() if x is not None}
+        return values | {"ill_formed": self.ill_formed}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values as JSON, and jaxner's version; figures in percent."""
@@ -342,8 +387,8 @@ class Scores:
         if not self.has_tags:
             values |= self.overall.to_dict() | percents({"accuracy": self.accuracy})
             for mean in ("macro", "weighted"):
-                figures = getattr(self, mean)._asdict()
-                values |= percents({f"{mean}_{x}": y for x, y in figures.items()})
+                averages = getattr(self, mean)._asdict()
+                values |= percents({f"{mean}_{x}": y for x, y in averages.items()})
         names = ["tokens", "correct_tokens", "sentences", "scheme"]
         of_tags = ["oov_tokens", "correct_oov_tokens"]
         names += of_tags if self.has_tags else ["rule", "ill_formed_sentences"]
@@ -367,8 +412,7 @@ def score(
     With `conlleval`, the two sides may have different schemes.
 
     Args:
-        rule: One of `RULES`; or "seqeval", which reads the spans by that library: a
-            slower second opinion on "conlleval". Unused for tags.
+        rule: One of `RULES`; unused for tags.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
             detected from `gold`. `schemes.TAGS`: the labels are tags.
         tokens: The words, to score tags of known and unknown words separately.
@@ -389,25 +433,24 @@ def score(
     """
     types = check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
-    counts = count(gold, predicted, rule, scheme, types)
-    same = list(map(operator.eq, chain(*gold), chain(*predicted)))
     broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
-    oov = None
-    if scheme == TAGS and tokens is not None and known_words is not None:
-        words = zip(chain(*tokens), same, strict=True)
-        oov = [is_right for word, is_right in words if word not in known_words]
+    words = tokens if scheme == TAGS else None
+    by_accuracy = count_tokens(gold, predicted, words, known_words)
+    every = total(by_accuracy["accuracy"])
+    new = total(by_accuracy["oov_accuracy"]) if len(by_accuracy) > 1 else None
     return Scores(
-        counts,
+        count(gold, predicted, rule, scheme, types),
         types,
-        tokens=len(same),
-        correct_tokens=sum(same),
+        by_accuracy,
+        tokens=every.gold,
+        correct_tokens=every.correct,
         sentences=len(gold),
         ill_formed=sum(broken),
         ill_formed_sentences=sum(map(bool, broken)),
-        rule="conlleval" if rule == "seqeval" else rule,
+        rule=rule,
         scheme=scheme,
-        oov_tokens=None if oov is None else len(oov),
-        correct_oov_tokens=None if oov is None else sum(oov),
+        oov_tokens=new and new.gold,
+        correct_oov_tokens=new and new.correct,
     )
 
 

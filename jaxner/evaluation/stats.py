@@ -1,6 +1,6 @@
 """Intervals and paired tests of figures that are functions of counts per sentence.
 
-Every figure is a ratio of counts summed over sentences, so one matrix product resamples
+Figures are functions of sums of counts over sentences, so one matrix product resamples
 sentences, or swaps them between systems: some rounds at a time, to bound the memory.
 
 With one run on each side, sentences are the units: the bootstrap resamples them, and
@@ -13,7 +13,7 @@ Sources: Efron and Tibshirani (1993), the percentile interval; Berg-Kirkpatrick,
 and Klein (2012), without shifting: the percentile interval of the difference, inverted;
 Yeh (2000) for swapping sentences; Reimers and Gurevych (2017) for comparing seeds.
 
-Shape letters: `S` sentences, `R` rounds, `F` figures.
+Shape letters: `S` sentences, `R` rounds, `G` groups of spans or tokens, `F` figures.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ import dataclasses
 import functools
 import itertools
 import math
-import operator
 import statistics
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxner.data import schemes
-from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors, scoring
-from jaxner.evaluation.scoring import Labels
+from jaxner.evaluation.errors import Pair
+from jaxner.evaluation.scoring import Labels, Scores, defined
 
 ROUNDS = 1_000
 """Rounds of the bootstrap for an interval."""
@@ -46,68 +44,71 @@ _AT_ONCE = 1 << 22  # draws in memory
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Figures as ratios of counts.
+    """Counts of each sentence, and the figures of their sums.
 
     Attributes:
-        ratios: By name, part and whole in each sentence, `[S, 2]`.
-        types: Entity types with ratios of their own, such as "f1 PER"; with them, there
-            are two more figures, "macro f1" and "weighted f1".
+        groups: Correct, predicted and gold spans, `[S, 3]`, of each group: all spans,
+            those of a type, those of a match; or of tokens, as `scoring.count_tokens`
+            counts them. A key names the figures: precision, recall and F1, or accuracy.
+        num_types: The groups after the first that are types; with them, there are two
+            more figures, "macro f1" and "weighted f1".
     """
 
-    ratios: dict[str, np.ndarray]
-    types: tuple[str, ...] = ()
+    groups: Mapping[tuple[str, ...], np.ndarray]
+    num_types: int = 0
 
     @functools.cached_property
     def counts(self) -> np.ndarray:
-        """Part and whole of each sentence and ratio, `[S, F, 2]`."""
-        return np.stack([*self.ratios.values()], axis=1).astype(np.float64)
+        """The counts of all groups, `[S, G, 3]`."""
+        return np.stack([*self.groups.values()], axis=1).astype(np.float64)
 
     @property
     def names(self) -> list[str]:
         """The names of the figures, in order."""
-        return [*self.ratios, *(("macro f1", "weighted f1") if self.types else ())]
+        means = ("macro f1", "weighted f1") if self.num_types else ()
+        return [*chain(*self.groups), *means]
 
     def figures(self, totals: np.ndarray) -> np.ndarray:
-        """Returns the figures, `[..., F]`, of summed counts; nan where undefined."""
-        part, whole = np.moveaxis(totals, -1, 0)
-        shares = _share(part, whole)
-        if not self.types:
-            return shares
-        place = {name: i for i, name in enumerate(self.ratios)}
-        f1 = shares[..., [place[f"f1 {kind}"] for kind in self.types]]
-        gold = whole[..., [place[f"recall {kind}"] for kind in self.types]]
-        means = [
-            _share((np.nan_to_num(f1) * weight).sum(-1), weight.sum(-1))
-            for weight in (~np.isnan(f1), gold)
-        ]
-        return np.concatenate([shares, np.stack(means, axis=-1)], axis=-1)
+        """Returns the figures, `[..., F]`, of sums `[..., G, 3]`; nan: undefined."""
+        values = scoring.figures(totals)
+        columns = [values[..., i, : len(x)] for i, x in enumerate(self.groups)]
+        if self.num_types:
+            types = np.arange(1, 1 + self.num_types)
+            means = scoring.means(values[..., 2][..., types], totals[..., types, :])
+            columns.append(means)
+        return np.concatenate(columns, axis=-1)
 
     @property
     def of_all(self) -> dict[str, float | None]:
         """The figures over all sentences, by name; None where undefined."""
-        figures = map(_defined, self.figures(self.counts.sum(0)))
+        figures = defined(self.figures(self.counts.sum(0)))
         return dict(zip(self.names, figures, strict=True))
 
-    def only(self, names: Sequence[str]) -> Tally:
-        """Returns a tally of some of the ratios."""
-        types = tuple(kind for kind in self.types if f"f1 {kind}" in names)
-        return Tally({name: self.ratios[name] for name in names}, types)
+
+def _names(before: str = "", after: str = "") -> tuple[str, ...]:
+    return tuple(f"{before}{figure}{after}" for figure in scoring.FIGURES)
 
 
-def _share(part: Any, whole: Any) -> Any:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(whole > 0, part / whole, np.nan)
+def of_spans(counts: np.ndarray) -> Tally:
+    """Returns the tally of correct, predicted and gold spans, `[S, 3]`."""
+    return Tally({_names(): counts})
 
 
-def of_spans(counts: np.ndarray, before: str = "", after: str = "") -> Tally:
-    """Returns precision, recall and F1 of right, predicted, gold spans, `[S, 3]`."""
-    correct, predicted, gold = counts.T
-    sides = {
-        "precision": (correct, predicted),
-        "recall": (correct, gold),
-        "f1": (2 * correct, predicted + gold),
-    }
-    return Tally({f"{before}{x}{after}": np.stack(y, 1) for x, y in sides.items()})
+def of_scores(
+    scores: Scores, pairs: Iterable[Pair], types: Iterable[str] = ()
+) -> Tally:
+    """Returns the tally of scores and, for matches, of pairs; see `tally`."""
+    tokens = {(x.replace("_", " "),): y for x, y in scores.token_counts.items()}
+    if scores.has_tags:
+        return Tally(tokens)
+    counts = dict.fromkeys(sorted({*scores.types, *types}), scores.counts[:, 0] * 0)
+    counts |= zip(scores.types, np.moveaxis(scores.counts, 1, 0), strict=False)
+    groups = {_names(): scores.counts.sum(1)}
+    groups |= {_names(after=f" {kind}"): x for kind, x in counts.items()}
+    for name, matched in errors.matches(pairs, scores.sentences).items():
+        groups[_names(f"{name} match ")] = matched
+    accuracy = {("token accuracy",): scores.token_counts["accuracy"]}
+    return Tally(groups | accuracy, len(counts))
 
 
 def tally(
@@ -131,37 +132,11 @@ def tally(
         >>> counts.of_all["precision"], counts.of_all["recall"]
         (0.5, 1.0)
     """
-    known = scoring.check_labels(gold, predicted, scheme)
-    scheme = schemes.detect(gold) if scheme is None else scheme
-    lengths = [len(labels) for labels in gold]
-    right = np.fromiter(map(operator.eq, chain(*gold), chain(*predicted)), bool)
-    all_tokens = np.ones(len(right), bool)
-    if scheme == TAGS:
-        masks = {"accuracy": all_tokens}
-        if tokens is not None and known_words is not None:
-            words = chain(*tokens)
-            new = np.array([word not in known_words for word in words], bool)
-            masks |= {"oov accuracy": new, "known accuracy": ~new}
-        return Tally({x: _tokens(lengths, right, mask) for x, mask in masks.items()})
-    kinds = tuple(sorted({*known, *types}))
-    spans = scoring.count(gold, predicted, rule, scheme, kinds)
-    pairs = errors.pairs(gold, predicted, scoring.with_lengths(rule), scheme)
-    ratios = of_spans(spans.sum(1)).ratios
-    for i, kind in enumerate(kinds):
-        ratios |= of_spans(spans[:, i], after=f" {kind}").ratios
-    for name, counts in errors.matches(pairs, len(gold)).items():
-        ratios |= of_spans(counts, before=f"{name} match ").ratios
-    ratios["token accuracy"] = _tokens(lengths, right, all_tokens)
-    return Tally(ratios, kinds)
-
-
-def _tokens(
-    lengths: Sequence[int], right: np.ndarray, chosen: np.ndarray
-) -> np.ndarray:
-    """Returns the right and all of the chosen tokens of each sentence, `[S, 2]`."""
-    sentence = np.repeat(np.arange(len(lengths)), lengths)
-    sides = sentence[chosen & right], sentence[chosen]
-    return np.stack([np.bincount(x, minlength=len(lengths)) for x in sides], axis=1)
+    how: dict[str, Any] = {"tokens": tokens, "known_words": known_words}
+    scores = scoring.score(gold, predicted, rule=rule, scheme=scheme, **how)
+    span_rule = scoring.with_lengths(rule)
+    pairs = errors.pairs(gold, predicted, span_rule, scores.scheme)
+    return of_scores(scores, pairs, types)
 
 
 # --- Intervals ------------------------------------------------------------------------
@@ -222,14 +197,10 @@ def _chunks(rounds: int, size: int, most: int) -> Iterator[int]:
 
 def _bounds(values: np.ndarray, level: float) -> list[float | None]:
     """Returns the quantiles of the defined values that enclose a share of them."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    values = values[~np.isnan(values)]
+    if not len(values):
         return [None, None]
-    return np.quantile(known, ((1 - level) / 2, (1 + level) / 2)).tolist()
-
-
-def _defined(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return np.quantile(values, ((1 - level) / 2, (1 + level) / 2)).tolist()
 
 
 # --- Tests ----------------------------------------------------------------------------
@@ -283,8 +254,12 @@ def compare(
     _check(rounds, level)
     runs = [*first, *second]
     _check_same(runs)
-    common = [x for x in runs[0].ratios if all(x in run.ratios for run in runs)]
-    sides = [[run.only(common) for run in side] for side in (first, second)]
+    common = [x for x in runs[0].groups if all(x in run.groups for run in runs)]
+    types = runs[0].num_types
+    sides = [
+        [Tally({x: run.groups[x] for x in common}, types) for run in side]
+        for side in (first, second)
+    ]
     values = [np.stack([x.figures(x.counts.sum(0)) for x in side]) for side in sides]
     means = [side.mean(0) for side in values]
     drawn = _resampled(sides, rounds, seed)
@@ -295,7 +270,7 @@ def compare(
     differences = {}
     for i, name in enumerate(sides[0][0].names):
         gap = means[0][i] - means[1][i]
-        cells = [_defined(x) for x in (means[0][i], means[1][i], gap)]
+        cells = defined(np.array([means[0][i], means[1][i], gap]))
         cells += [*_bounds(drawn[:, i], level)]
         cells += [_inverted(drawn[:, i]), _beyond(moved[:, i], gap)]
         has_runs = min(map(len, sides)) > 1 and not np.isnan(gap)
@@ -325,17 +300,18 @@ def _check_same(runs: Sequence[Tally]) -> None:
             "Expected systems on the same sentences, got "
             f"{' and '.join(map(str, sizes))} sentences"
         )
-    for name, counts in runs[0].ratios.items():
+    for group, counts in runs[0].groups.items():
+        name = group[len(group) // 2]  # recall or accuracy
         if name.startswith("recall") or name in ("token accuracy", "accuracy"):
             for run in runs[1:]:
-                if name not in run.ratios:
+                if group not in run.groups:
                     raise InputError(f"Only one of the systems has the figure {name!r}")
-                totals = run.ratios[name][:, 1]
-                for i in np.flatnonzero(counts[:, 1] != totals):
+                totals = run.groups[group][:, 2]
+                for i in np.flatnonzero(counts[:, 2] != totals):
                     unit = "gold spans" if name.startswith("recall") else "tokens"
                     raise InputError(
                         f"Expected systems on the same sentences, but sentence {i} "
-                        f"(counted from 0) has {counts[i, 1]} and {totals[i]} {unit}"
+                        f"(counted from 0) has {counts[i, 2]} and {totals[i]} {unit}"
                     )
 
 
@@ -371,29 +347,29 @@ def _exchanged(figures: np.ndarray, count: int, rounds: int, seed: int) -> np.nd
     size = len(figures)
     if math.comb(size, count) <= rounds:
         # The first is the observed division; `_beyond` counts it.
-        chosen = list(itertools.combinations(range(size), count))[1:]
+        divisions = list(itertools.combinations(range(size), count))[1:]
     else:
         generator = np.random.default_rng((seed, 3))
-        chosen = [generator.permutation(size)[:count] for _ in range(rounds)]
-    weights = np.full((len(chosen), size), -1.0 / (size - count))
-    np.put_along_axis(weights, np.array(chosen), 1.0 / count, axis=1)
+        divisions = [generator.permutation(size)[:count] for _ in range(rounds)]
+    weights = np.full((len(divisions), size), -1.0 / (size - count))
+    np.put_along_axis(weights, np.array(divisions), 1.0 / count, axis=1)
     return weights @ figures
 
 
 def _inverted(drawn: np.ndarray) -> float | None:
     """Returns twice the share of rounds in which the sign is the less frequent one."""
-    known = drawn[~np.isnan(drawn)]
-    if not len(known):
+    drawn = drawn[~np.isnan(drawn)]
+    if not len(drawn):
         return None
-    behind = float(np.mean(known < 0) + np.mean(known == 0) / 2)
-    return max(2 * min(behind, 1 - behind), 1 / len(known))
+    behind = float(np.mean(drawn < 0) + np.mean(drawn == 0) / 2)
+    return max(2 * min(behind, 1 - behind), 1 / len(drawn))
 
 
 def _beyond(moved: np.ndarray, difference: float) -> float | None:
     """Returns the share of permutations with at least the observed difference."""
-    known = moved[~np.isnan(moved)]
-    if np.isnan(difference) or not len(known):
+    moved = moved[~np.isnan(moved)]
+    if np.isnan(difference) or not len(moved):
         return None
     # The observed division counts as one of the permutations.
-    beyond = np.sum(np.abs(known) >= abs(difference) - 1e-12)
-    return float((beyond + 1) / (len(known) + 1))
+    beyond = np.sum(np.abs(moved) >= abs(difference) - 1e-12)
+    return float((beyond + 1) / (len(moved) + 1))

@@ -460,8 +460,8 @@ def final_scores(
     """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
     Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow the
-    run's rule; under "strict", `by_conlleval` is F1 by conlleval's. `chosen_by` is the
-    figure that chose the epoch; without one above 0, it is the last.
+    run's rule; if it is not conlleval's, `by_conlleval` is F1 by that. `chosen_by` is
+    the figure that chose the epoch; without one above 0, it is the last.
     """
     params = place.tagger(tagging.load(folder.path))
     with Checkpoints(folder.part("best"), read_only=True) as best:
@@ -478,12 +478,12 @@ def final_scores(
         with monitor.waiting(console, f"Scoring {name}"):
             labels = labels_of(params, split)
         tokens = [example.tokens for example in split.examples]
-        scores = task.score(tokens, *labels, rule="seqeval")
+        scores = task.score(tokens, *labels)
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
-        if task.rule == "strict" and not task.has_tags:
+        if task.rule != "conlleval" and not task.has_tags:
             # So that figures of systems with different rules are comparable.
-            about["by_conlleval"] = scores.to_dict()["f1"]
-            scores = task.score(tokens, *labels)
+            by_conlleval = task.score(tokens, *labels, rule="conlleval")
+            about["by_conlleval"] = by_conlleval.to_dict()["f1"]
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), **about}
         folder.write_json("result.json", result)

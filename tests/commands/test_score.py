@@ -2,11 +2,17 @@
 
 import io
 import json
+import os
 import re
 import sys
 
 import pytest
 
+from jaxner.commands.evaluate import seqeval_report
+from jaxner.data import schemes
+from jaxner.evaluation import predictions, scoring
+from jaxner.evaluation.report import Prediction
+from jaxner.runs import Workdir
 from tests.evaluation.test_scoring import random_corpus
 
 
@@ -77,6 +83,24 @@ def test_compare(files, run, monkeypatch):
     assert "(runs: 2 and 1)" in text
 
 
+@pytest.mark.parametrize("scheme", schemes.SCHEMES)
+def test_the_report_of_seqeval_has_our_figures(scheme):
+    sides = random_corpus(scheme)
+    report = seqeval_report(Prediction(None, *sides, scheme))
+    counts = scoring.score(*sides, scheme=scheme).overall
+    shown = [f"{x:.4f}" for x in (counts.precision, counts.recall, counts.f1)]
+    assert report.partition("micro avg")[2].split()[:4] == [*shown, str(counts.gold)]
+    nothing = Prediction(None, [["O"]], [["O"]], scheme)
+    assert "no entities" in seqeval_report(nothing)
+
+
+def test_evaluate_prints_the_report_of_seqeval(finished, run):
+    status, text = run("evaluate", "--workdir", finished, "--split=dev", "--seqeval")
+    f1 = Workdir(finished).read_json("result.json")["dev"]["f1"]
+    assert status == 0
+    assert text.partition("micro avg")[2].split()[2] == f"{f1 / 100:.4f}"
+
+
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
@@ -116,7 +140,29 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
     assert message in shown
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Rome B-LOC B-LOC\nfell O O\n", (["Rome", "fell"],)),
+        ("Rome NNP B-LOC B-LOC\n", (["Rome"],)),
+        ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", (["Rome"],)),
+        ("# word label\n\nRome B-LOC B-LOC\n", (["Rome"],)),
+        ("B-LOC B-LOC\n", None),
+        ("\tB-LOC\tB-LOC\n", None),
+    ],
+)
+def test_a_pipe_is_read_once(text, tokens, run):
+    """What reads it again gets nothing."""
+    files = []
+    for end, start in (os.pipe(), os.pipe()):
+        files.append(f"/dev/fd/{end}")
+        os.write(start, text.encode())
+        os.close(start)
+    assert predictions.read_labels(files[0], comments="#").tokens == tokens
+    assert "100.00" in run("score", files[1], "--comments=#", "--rounds=5")[1]
+
+
 def test_standard_input_is_read_as_a_file(run, monkeypatch):
-    text = io.TextIOWrapper(io.BytesIO(b"Rome B-LOC B-LOC\n"))
-    monkeypatch.setattr(sys, "stdin", text)
+    raw = io.BufferedReader(io.BytesIO(b"Rome B-LOC B-LOC\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
     assert "100.00" in run("score", "-")[1]

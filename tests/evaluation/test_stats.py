@@ -29,6 +29,8 @@ def test_undefined_figures_stay_undefined():
     assert bounds["f1"] == bounds["f1 A"] == bounds["macro f1"] == (None, None, None)
     assert bounds["token accuracy"] == (1.0, 1.0, 1.0)
     assert set(stats.bootstrap(stats.tally([], []), rounds=3)["f1"]) == {None}
+    figures = stats.tally([["B-B"]], [["B-B"]], types=["A"]).of_all
+    assert (figures["f1 A"], figures["f1 B"], figures["macro f1"]) == (None, 1, 1)
 
 
 def test_bounds_are_those_of_a_slow_bootstrap():
@@ -52,6 +54,7 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
     tally = stats.tally(*random_corpus("BIO", sentences=50), scheme="BIO")
     pair = [tally], [tally]
     whole = stats.bootstrap(tally, rounds=50), stats.compare(*pair, rounds=50)
+    assert whole[1]["f1"][-3:] == (1, 1, None)  # no difference: p is 1
     monkeypatch.setattr(stats, "_AT_ONCE", 120)  # two rounds at a time
     assert stats.bootstrap(tally, rounds=50) == whole[0]
     assert stats.compare(*pair, rounds=50) == whole[1]
