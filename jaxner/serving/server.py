@@ -30,6 +30,7 @@ _PAUSE = 5  # seconds that a connection may be idle between two requests
 _UNREAD = 1 << 26  # bytes of all answers that clients do not read
 _FILES = 200  # that are no connections
 _READ = 1 << 14  # bytes to parse before others have their turn
+_YOUNG = 1.0  # seconds in which a connection is not closed for another one
 _LINGER = 1.0  # seconds in which clients learn that connections close
 
 
@@ -44,9 +45,9 @@ class Connection(H11Protocol):
     may pass until the next of these; then it is aborted, whatever is not yet read.
     """
 
-    def __init__(self, limits: Limits, idle: dict[Connection, None], **options: Any):
+    def __init__(self, limits: Limits, idle: dict[Connection, float], **options: Any):
         super().__init__(**options)
-        self._limits, self._idle = limits, idle  # the longest idle one first
+        self._limits, self._idle = limits, idle  # since when; the first for longest
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -57,8 +58,10 @@ class Connection(H11Protocol):
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.max_size = _READ
         self._mark(is_idle=True)
-        if len(self.connections) > self._limits.max_connections:
-            oldest = next(iter(self._idle))
+        oldest, start = next(iter(self._idle.items()))
+        # The request of a younger one may be on its way.
+        is_old = self.loop.time() - start > _YOUNG
+        if is_old and len(self.connections) > self._limits.max_connections:
             del self._idle[oldest]
             oldest.transport.abort()
 
@@ -69,7 +72,7 @@ class Connection(H11Protocol):
         seconds = self._limits.max_seconds + _PAUSE
         self._timer = self.loop.call_later(seconds, self.transport.abort)
         if is_idle:
-            self._idle[self] = None
+            self._idle.setdefault(self, self.loop.time())
         elif not (self.flow.write_paused or self.conn.trailing_data[0]):
             # Else it asks and does not read, or asks again before it is answered.
             self._idle.pop(self, None)
@@ -185,7 +188,7 @@ def run(
         raise InputError("Expected JAXNER_API_KEY as ASCII characters without blanks.")
     if not re.fullmatch(r"(/[\w.~-]+)*", root_path, re.ASCII):
         raise InputError(f"Expected --root-path as /a or /a/b, got {root_path!r}")
-    _allow_files(limits.max_connections + _FILES)
+    _allow_files(2 * limits.max_connections + _FILES)
     service = Service(model, limits, key, least)
     server = Server(service, limits, root_path=root_path, **options)
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -499,7 +499,11 @@ class Service:
         for (index, group, _), each in zip(groups, arrays, strict=True):
             answers[index] += self.model.cut(each, group)
         maps = [each[k] for text in answers for each in text for k in _maps(each)]
-        if write is tag and question.maps and sum(array.size for array in maps) > _NUMBERS:
+        if (
+            write is tag
+            and question.maps
+            and sum(array.size for array in maps) > _NUMBERS
+        ):
             raise Refusal(422, f"Expected maps of at most {_NUMBERS} numbers in all.")
         parts = zip(question.texts, question.sentences, answers, strict=True)
         results = [write(self.model, question, *part) for part in parts]
