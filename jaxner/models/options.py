@@ -239,13 +239,13 @@ def _module(path: str, values: Any, part: Any, sizes: Any, root: str) -> Any:
         return values
     section = section_of(path, values, part, root)
     section.check()
-    kind, own = section.kind, fields.of(section.kind)
+    kind, names = section.kind, fields.of(section.kind)
     mandatory = {f.name for f in dataclasses.fields(kind) if f.default is MISSING}
     # JSON has no tuples, and lists do not hash.
     options = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in values.items()
-        if name in own or name in section.inner
+        if name in names or name in section.inner
     }
     for name, inner in section.inner.items():
         if name in mandatory and getattr(inner, "default", ""):
@@ -253,7 +253,7 @@ def _module(path: str, values: Any, part: Any, sizes: Any, root: str) -> Any:
         if options.get(name) is not None:
             options[name] = _module(f"{path}.{name}", options[name], inner, sizes, root)
     for name in sizes.keys() & fields.names(kind):
-        if name in mandatory or name not in own:
+        if name in mandatory or name not in names:
             options.setdefault(name, sizes[name])
     make = getattr(kind, "from_options", None)
     if not make and (absent := sorted(mandatory - options.keys())):

@@ -295,13 +295,13 @@ class Refinement(nn.Module):
     @classmethod
     def from_options(cls, options: Any, sizes: Any) -> Refinement:
         """Returns the module of its options and of those of its streams."""
-        streams, own = (
+        streams, rest = (
             {name: options[name] for name in fields.names(kind) if name in options}
             for kind in (TwoStream, cls)
         )
         if not options.get("own_representation", True):
-            own["representation"] = None
-        return cls(**own, streams=TwoStream(**streams))
+            rest["representation"] = None
+        return cls(**rest, streams=TwoStream(**streams))
 
     @nn.compact
     def __call__(
