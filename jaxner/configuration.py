@@ -14,6 +14,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,16 +22,13 @@ from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
 from jaxner.errors import InputError
-from jaxner.models import CHARACTERS, ENCODERS, HEADS
-from jaxner.models import options as model_options
-from jaxner.training import schema
+from jaxner.models.options import CHOICES, gives_scores, section_of
+from jaxner.training import optimizers, schema
 from jaxner.training.schema import DATASETS, TAGGED
 
 # --- A config file --------------------------------------------------------------------
 
-# Arguments that every config takes, another part in the place of its own; and what a
-# part hands on to the other one. Sizes are the new one's own.
-_PARTS = {"encoder": ENCODERS, "head": HEADS, "chars": CHARACTERS}
+# What a part hands on to another one in its place. Sizes are the new one's own.
 _KEPT = ("dropout", "initializer", "table_initializer", "forget_bias")
 _SWITCHES = ("crf", "softmax")  # of configs, which mean `head=crf` and `head=softmax`
 
@@ -57,7 +55,7 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
         >>> get_config("encoder=bilstm,head=softmax").model.encoder.num_layers
         1
     """
-    arguments = {"dataset": DATASETS, **dict.fromkeys(_PARTS, ""), **arguments}
+    arguments = {"dataset": DATASETS, **dict.fromkeys(CHOICES, ""), **arguments}
 
     def decorate(set_up: Callable[[Any, Any], None]) -> Callable:
         @functools.wraps(set_up)
@@ -81,30 +79,28 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
 
 def _parsed(text: str, arguments: dict[str, Any]) -> Any:
     """Returns the values after a colon, of which the first may be only the data set."""
-    values = dict(arguments)
-    hints: dict[str, Any] = {name: type(value) for name, value in values.items()}
-    for name, words in arguments.items():
-        if isinstance(words, tuple):
-            values[name], hints[name] = words[0], Annotated[str, fields.OneOf(words)]
+    values = {n: x[0] if isinstance(x, tuple) else x for n, x in arguments.items()}
     for i, part in enumerate(filter(None, text.split(","))):
         name, equals, value = part.partition("=")
         if not equals and i == 0 and not isinstance(values.get(name), bool):
             name, equals, value = "dataset", "=", part
         fields.check_word("config option", name, arguments)
-        values[name] = fields.read(value if equals else "true", hints[name])
-        fields.check(f"{name} after the colon", values[name], hints[name])
+        words: Any = arguments[name]
+        is_choice = isinstance(words, tuple)
+        hint = Annotated[str, fields.OneOf(words)] if is_choice else type(words)
+        values[name] = fields.parse(value if equals else "true", hint)
+        fields.check(f"{name} after the colon", values[name], hint)
     return ConfigDict(values)
 
 
 def _base(dataset: str) -> Any:
     """Returns the sections of a run that do not depend on the system."""
     scheme = "tags" if dataset in TAGGED else "BIOES"
-    names = ("objective", "optimizer", "evaluation")
     data: dict[str, Any] = {"name": dataset, "scheme": scheme}
     if dataset == "files":  # without vectors, rare words are known, too
         data["min_count_without_vectors"] = 1
     sections = {"data": data, "model": {"mc_dropout": {}}}
-    sections |= {name: {} for name in names}
+    sections |= {"objective": {}, "optimizer": {}, "evaluation": {}}
     # Values of several types may follow: a run checks them all before it begins.
     return _complete(ConfigDict(sections, type_safe=False))
 
@@ -113,7 +109,7 @@ def _complete(config: Any) -> Any:
     """Adds to each section of a config the options that it does not say, in place."""
     for section in list(schema.sections(config)):
         for name, field in section.fields.items():
-            if name not in section.values:
+            if name not in section.values and field.default is not MISSING:
                 section.values[name] = field.default
     return config
 
@@ -139,26 +135,24 @@ def _chain(first: Any, then: Any) -> Any:
 
 def _in_place_of(old: Any, part: str, name: str) -> Any:
     """Returns the section of a part that stands in the place of another one."""
-    kind, _ = model_options.kind_of(part, name, _PARTS[part])
-    allowed, new = fields.of(kind), {"name": name}
+    new = {"name": name}
+    allowed = section_of(part, new, CHOICES[part]).fields
     for option in _KEPT:
-        if option in allowed and fields.fits(old.get(option), allowed[option].hint):
-            new[option] = old[option]
+        field, value = allowed.get(option), old.get(option)
+        if field and not fields.problem(value, field.hint):
+            new[option] = value
     return new
 
 
 def _replace_head(model: Any, name: str) -> None:
     """Gives the model the chosen head, and scores of labels to one that takes them."""
-    *_, last = model_options.sections(
-        "", model.encoder, model_options.MODEL.inner["encoder"]
-    )
-    gives_scores = "num_labels" in fields.names(last.module)
+    has_scores = gives_scores(model.encoder)
     kind = model.head.name
     if kind == "scores":  # it is a CRF, or independent labels, too
         kind = "crf" if model.head.get("transitions") else "softmax"
-    if gives_scores and not name and kind in _SWITCHES:
+    if has_scores and not name and kind in _SWITCHES:
         model.head = {"name": "scores", "transitions": kind == "crf"}
-    elif (name or kind) != kind or (model.head.name == "scores" and not gives_scores):
+    elif (name or kind) != kind or (model.head.name == "scores" and not has_scores):
         model.head = _in_place_of(model.head, "head", name or kind)
 
 
@@ -232,31 +226,38 @@ def _not_run(error: Exception, file: Path) -> InputError:
 def override(config: Any, name: str, text: str) -> None:
     """Sets one option of a config, in place, from the text that a user typed.
 
-    The name is a path, such as `optimizer.learning_rate`; hyphens are underscores.
+    The name is a path, such as `optimizer.learning_rate`; hyphens are underscores. A
+    new part, as in `optimizer.parts.head.learning_rate`, starts from the optimizer's
+    own options. `schema.check` refuses values that are not allowed.
     """
     path, _, option = name.replace("-", "_").rpartition(".")
-    for section in schema.sections(config):
-        if section.path == path and option in section.fields:
-            flag, part = section.flag(option), path.rpartition(".")[2]
-            is_other = option == "name" and text != section.values[option]
-            if is_other and part in ("encoder", "chars"):  # it has other options
-                raise InputError(f"{flag}: choose it by --config FILE:{part}={text}")
-            hint = section.fields[option].hint
-            value = fields.read(text, hint)
-            fields.check(flag, value, hint)
-            section.values[option] = value
-            _complete(config)  # another optimizer has other options
-            return
-        if section.path == path and option in section.inner:
-            is_needed = not path or option in ("representation", "encoder", "head")
-            if text == "None" and not is_needed:
-                section.values[option] = None
-                return
+    above, _, part = path.rpartition(".")
+    parts = config.optimizer.get("parts") or {}
+    if path == "optimizer.parts" and option in parts and text == "None":
+        del parts[option]
+        return
+    if above == "optimizer.parts" and part not in parts:
+        rest = config.optimizer.items()
+        new = {name: x for name, x in rest if name not in optimizers.SHARED}
+        config.optimizer.parts = {**parts, part: new}
+    section = {section.path: section for section in schema.sections(config)}.get(path)
+    if section and option in section.fields:
+        is_other = option == "name" and text != section.values[option]
+        if is_other and part in ("encoder", "chars"):  # it has other options
+            choice = f"choose it by --config FILE:{part}={text}"
+            raise InputError(f"{section.flag(option)}: {choice}")
+        section.values[option] = fields.parse(text, section.fields[option].hint)
+        _complete(config)  # another optimizer has other options
+    elif section and option in section.inner:
+        is_needed = not path or option in ("representation", "encoder", "head")
+        if text != "None" or is_needed:
             message = f"{section.flag(option)} is a section of options: set one of them"
-            if option in _PARTS:
+            if option in CHOICES:
                 message += f"; for another part, --config FILE:{option}={text}"
             raise InputError(message)
-    raise InputError(f"Unknown option --config.{name}{meant(config, name, text)}")
+        section.values[option] = None
+    else:
+        raise InputError(f"Unknown option --config.{name}{meant(config, name, text)}")
 
 
 def meant(config: Any, name: str, text: str = "") -> str:
@@ -280,7 +281,9 @@ def describe(text: str) -> str:
     lines = [(module.__doc__ or "").strip(), ""]
     for section in schema.sections(config):
         for option, field in section.fields.items():
-            lines.append(f"{section.flag(option)}={section.values[option]}")
-            about = f"{field.meaning.rstrip('.')} ({fields.allowed(field.hint)})"
+            value = section.values.get(option, "")  # what the data give has none
+            lines.append(f"{section.flag(option)}={value}")
+            kinds = " or ".join(map(str, fields.kinds(field.hint)))
+            about = f"{field.meaning.rstrip('.')} ({kinds})"
             lines.append(textwrap.indent(textwrap.fill(about, 76), "    "))
     return "\n".join(lines)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import collections.abc
-import contextlib
 import dataclasses
 import difflib
 import functools
@@ -17,13 +16,12 @@ import inspect
 import itertools
 import math
 import numbers
-import operator
 import os
 import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -37,6 +35,9 @@ class Rule:
 
     def __contains__(self, value: Any) -> bool:
         return True
+
+
+_BOUNDS = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,24 +55,20 @@ class Range(Rule):
     note: str = ""
 
     def __contains__(self, value: Any) -> bool:
-        compared = all(compare(value, bound) for _, compare, bound in self._bounds())
-        in_step = not self.step or (value - (self.least or 0)) % self.step == 0
-        return -math.inf < value < math.inf and compared and in_step
+        return (
+            -math.inf < value < math.inf
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+            and (not self.step or (value - (self.least or 0)) % self.step == 0)
+        )
 
     def __str__(self) -> str:
-        bounds = [f"{words} {bound}" for words, _, bound in self._bounds()]
+        bounds = ((words, getattr(self, name)) for name, words in _BOUNDS.items())
+        texts = [f"{words} {bound}" for words, bound in bounds if bound is not None]
         steps = f" in steps of {self.step}" if self.step else ""
-        return " and ".join(bounds or ["a finite number"]) + steps
-
-    def _bounds(self) -> Iterator[tuple[str, Callable, float]]:
-        for words, compare, bound in (
-            ("at least", operator.ge, self.least),
-            ("above", operator.gt, self.above),
-            ("at most", operator.le, self.most),
-            ("below", operator.lt, self.below),
-        ):
-            if bound is not None:
-                yield words, compare, bound
+        return " and ".join(texts or ["a finite number"]) + steps
 
 
 class OneOf(Rule):
@@ -186,12 +183,12 @@ class Kind(NamedTuple):
         return self._replace(is_several=False)
 
     def __str__(self) -> str:
-        if self.is_several:
-            return f"several, each {self.each}"
+        words = _TYPES[self.type][1].removeprefix("a ")
         if isinstance(self.rule, OneOf):
-            return ", ".join(self.rule.known)
-        word = _TYPES[self.type][1].removeprefix("a ")
-        return f"{word} {self.rule}" if isinstance(self.rule, Range) else word
+            words = ", ".join(self.rule.known)
+        elif isinstance(self.rule, Range):
+            words += f" {self.rule}"
+        return f"several, each {words}" if self.is_several else words
 
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
@@ -214,18 +211,17 @@ class Kind(NamedTuple):
 
     def problem(self, value: Any, name: str) -> str | None:
         """Returns the message about a value; None if it is allowed."""
-        wanted, note, rule = _TYPES[self.type][1], "", self.rule
-        if self.is_several:
-            if self.has_type(value):
-                problems = (self.each.problem(x, name) for x in value)
-                return next(filter(None, problems), None)
-            wanted = "several values, such as (1, 2)"
-        elif isinstance(rule, OneOf):
-            return None if value in rule else rule.unknown(value, name)
-        elif self.has_type(value):
-            if value in rule:
+        rule, has_type = self.rule, self.has_type(value)
+        if self.is_several and has_type and (value or type(rule) is Rule):
+            return next(filter(None, (self.each.problem(x, name) for x in value)), None)
+        if not self.is_several:
+            if isinstance(rule, OneOf):
+                return None if value in rule else rule.unknown(value, name)
+            if has_type and value in rule:
                 return None
-            wanted, note = str(rule), rule.note and f": {rule.note}"
+        wanted = str(rule) if has_type else _TYPES[self.type][1]
+        wanted = "several values, such as (1, 2)" if self.is_several else wanted
+        note = f": {rule.note}" if has_type and rule.note else ""
         value = str(value) if isinstance(value, Path) else value
         return f"{name} must be {wanted}, got {value!r}{note}"
 
@@ -247,6 +243,67 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     return (Kind(hint),) if hint in _TYPES else ()
 
 
+# --- Values ---------------------------------------------------------------------------
+
+
+def parse(text: str, hint: Any) -> Any:
+    """Returns the value of a text by an annotation, or the text, which `check` refuses.
+
+    Several values stand between commas, perhaps in brackets. Of a union, a word is
+    what is nothing else.
+    """
+    has_several = text[:1] in ("(", "[") or "," in text
+
+    def order(kind: Kind) -> tuple[bool, bool]:
+        return kind.type is str, kind.is_several != has_several
+
+    for kind in sorted(kinds(hint), key=order):
+        value = kind.read(text)
+        if value != text or kind.type is str:
+            return value
+    return text
+
+
+def problem(value: Any, hint: Any, name: str = "") -> str | None:
+    """Returns the message about a value; None if an annotation allows it."""
+    allowed = kinds(hint)
+    problems = [kind.problem(value, name) for kind in allowed]
+    if not problems or None in problems:
+        return None
+    # The problem of the type that the value has says most.
+    of_type = [kind.has_type(value) for kind in allowed]
+    return problems[of_type.index(True) if True in of_type else 0]
+
+
+def check(name: str, value: Any, hint: Any) -> None:
+    """Raises InputError unless a value is allowed; TypeError if JAX traces it."""
+    if (jax := sys.modules.get("jax")) and isinstance(value, jax.core.Tracer):
+        remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
+        raise TypeError(f"{name} must not be traced: {remedy}")
+    if wrong := problem(value, hint, name):
+        raise InputError(wrong)
+
+
+def check_word(name: str, value: Any, known: Iterable[str], note: str = "") -> None:
+    """Raises InputError unless a value is one of the known words."""
+    check(name, value, Annotated[str, OneOf(known, note)])
+
+
+def argument(hint: Any) -> Callable[[str], Any]:
+    """Returns a reader of a command line's option, for argparse's `type`."""
+
+    def read(text: str) -> Any:
+        value = parse(text, hint)
+        if wrong := problem(value, hint):
+            raise argparse.ArgumentTypeError(wrong.strip())
+        return value
+
+    return read
+
+
+# --- Options of classes and of functions ----------------------------------------------
+
+
 class Field(NamedTuple):
     """An option: its annotation, its default (or MISSING) and its meaning."""
 
@@ -256,18 +313,18 @@ class Field(NamedTuple):
 
 
 @functools.cache
-def of(module: type) -> dict[str, Field]:
+def of(module: type) -> Mapping[str, Field]:
     """Returns the options of a dataclass or Linen module, by name.
 
-    Fields that contain other modules, and those marked `Derived`, are not options.
+    Fields that contain other modules, and those marked `Derived`, are not options. What
+    the class lists as `MORE` are options that are no fields.
     """
-    hints = typing.get_type_hints(module, include_extras=True)
-    explained = {}
+    hints, about = typing.get_type_hints(module, include_extras=True), {}
     for kind in reversed(module.__mro__):
-        explained |= meanings(kind.__doc__, "Attributes")
-    made = {field.name: field.default for field in dataclasses.fields(module)}
-    return {
-        name: Field(hints[name], made[name], explained.get(name, ""))
+        about |= meanings(kind.__doc__, "Attributes")
+    defaults = {field.name: field.default for field in dataclasses.fields(module)}
+    return getattr(module, "MORE", {}) | {
+        name: Field(hints[name], defaults[name], about.get(name, ""))
         for name in names(module)
         if kinds(hints[name])
     }
@@ -285,7 +342,8 @@ def meanings(docstring: str | None, heading: str) -> dict[str, str]:
 def names(module: type) -> list[str]:
     """Returns the names of a dataclass's or Linen module's fields, without Linen's."""
     names = [field.name for field in dataclasses.fields(module)]
-    return [name for name in names if name not in ("parent", "name")]
+    linens = ("parent", "name") if "parent" in names else ()
+    return [name for name in names if name not in linens]
 
 
 def check_fields(instance: Any) -> None:
@@ -295,55 +353,6 @@ def check_fields(instance: Any) -> None:
         check(f"{name} of {kind.__name__}", getattr(instance, name), field.hint)
     if hasattr(instance, "check"):
         instance.check()
-
-
-def check(name: str, value: Any, hint: Any) -> None:
-    """Raises InputError unless a value is allowed; TypeError if JAX traces it."""
-    if (jax := sys.modules.get("jax")) and isinstance(value, jax.core.Tracer):
-        remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
-        raise TypeError(f"{name} must not be traced: {remedy}")
-    if wrong := _problem(value, hint, name):
-        raise InputError(wrong)
-
-
-def check_word(name: str, value: Any, known: Iterable[str], note: str = "") -> None:
-    """Raises InputError unless a value is one of the known words."""
-    check(name, value, Annotated[str, OneOf(known, note)])
-
-
-def fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value is allowed for an option."""
-    return not _problem(value, hint)
-
-
-def read(text: str, hint: Any) -> Any:
-    """Returns the value of a text that a user typed; the text if it fits no kind.
-
-    Several values stand between commas, perhaps in parentheses; a path that is there is
-    one, whatever its name.
-    """
-    is_list = text[:1] in ("(", "[") or "," in text
-    likely = sorted(kinds(hint), key=lambda k: (k.type is str, k.is_several != is_list))
-    readings = [(kind, kind.read(text)) for kind in likely]
-    fitting = [value for kind, value in readings if not kind.problem(value, "")]
-    return [*fitting, *(value for _, value in readings if value != text), text][0]
-
-
-def argument(hint: Any) -> Callable[[str], Any]:
-    """Returns a reader of a command line's option, for argparse's `type`."""
-
-    def parse(text: str) -> Any:
-        value = read(text, hint)
-        if wrong := _problem(value, hint):
-            raise argparse.ArgumentTypeError(wrong.strip())
-        return value
-
-    return parse
-
-
-def allowed(hint: Any) -> str:
-    """Describes the allowed values of an annotation."""
-    return " or ".join(map(str, kinds(hint)))
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -366,42 +375,24 @@ def checked(function: _Function) -> _Function:
     """
     signature = inspect.signature(function)
 
-    @functools.cache
-    def hints() -> dict[str, Any]:
-        evaluated = {}
-        for name, parameter in signature.parameters.items():
-            hint = parameter.annotation
-            with contextlib.suppress(NameError):  # imported for type checkers alone
-                space = inspect.unwrap(function).__globals__
-                evaluated[name] = eval(hint, space) if isinstance(hint, str) else hint
+    @functools.cache  # at the first call, when all that annotations name is there
+    def options() -> dict[str, Any]:
+        hints = typing.get_type_hints(function, include_extras=True)
         return {
             name: hint
-            for name, hint in evaluated.items()
-            if any(
-                not k.is_several and k.type is not types.NoneType for k in kinds(hint)
-            )
+            for name, hint in hints.items()
+            if any(k.type is not NONE and not k.is_several for k in kinds(hint))
         }
 
     @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: Any, **named: Any) -> Any:
         try:
-            values = signature.bind(*args, **options).arguments
+            values = signature.bind(*args, **named).arguments
         except TypeError:
             values = {}  # the call below says it with the function's name
-        for name, hint in hints().items():
+        for name, hint in options().items():
             if name in values:
                 check(name, values[name], hint)
-        return function(*args, **options)
+        return function(*args, **named)
 
     return call  # pyright: ignore[reportReturnType]
-
-
-def _problem(value: Any, hint: Any, name: str = "") -> str | None:
-    """Returns the message about a value; None if a kind allows it."""
-    allowed = kinds(hint)
-    problems = [kind.problem(value, name) for kind in allowed]
-    if not problems or None in problems:
-        return None
-    # The problem of the type that the value has says most.
-    of_type = [kind.has_type(value) for kind in allowed]
-    return problems[of_type.index(True) if True in of_type else 0]

@@ -102,6 +102,7 @@ def test_the_module_is_the_command_and_needs_no_installation(monkeypatch, run):
 
 # Lines of `jaxner`, what the error names, and the status.
 SMALL = "train --config=grn --config.data.dir=CORPUS"
+ODD = "train --config=grn:sample,encoder=identity,head=direction,chars=none"
 REFUSED = [
     ("tagg", "tag?", 2),
     ("tag --workdir x", "required: --input, --output", 2),
@@ -134,6 +135,8 @@ REFUSED = [
     (f"{SMALL} --config.data.train_words=false", "every word is unknown", 1),
     (f"{SMALL} --config.data.vectors=HERE/vectors.txt", "50%", 1),
     (f"{SMALL} --config.data.unit=document", "train.conll: does not mark", 1),
+    (f"{SMALL} --config.optimizer.parts.hed.decay=1", "'hed'", 1),
+    (f"{ODD} --config.model.representation.words.dim=7", "features of two", 1),
     (f"{SMALL} --config.objective.retain=1", "objective.retain needs init_from", 1),
     ("evaluate", "--workdir", 2),
     ("evaluate --workdir HERE/vectors.txt", "vectors.txt", 2),

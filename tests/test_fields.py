@@ -1,6 +1,8 @@
 """Allowed values of options, read from annotations."""
 
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -39,6 +41,27 @@ def test_values_that_fit_and_errors_that_say_what_would(hint, right, wrong):
     for value in right:
         fields.check("x", value, hint)
     for value, text in wrong.items():
-        assert not fields.fits(value, hint)
+        assert fields.problem(value, hint)
         with pytest.raises(ValueError, match=f"x.* of M.*{text}"):
             fields.check("x of M", value, hint)
+
+
+ODD = "a, (b) [1]"
+
+
+@pytest.mark.parametrize(
+    ("hint", "texts"),
+    [
+        (str | None, {ODD: ODD, "None": None, "": "", "~/a": str(Path.home() / "a")}),
+        (fields.Folder, {ODD: Path(ODD), "-": Path("-"), "./-": Path("-").absolute()}),
+        (Size | None, {"3": 3, "None": None, "x": "x"}),
+        (Size | tuple[Size, ...], {"3": 3, "(3,)": (3,), "3,x": (3, "x")}),
+        (str | Sequence[str] | None, {"a": "a", "a,b": ("a", "b"), "": ""}),
+        (WORD | Count, {"2": 2, "mix": "mix"}),
+        (Rate, {"1e-3": 0.001, "nan": pytest.approx(NAN, nan_ok=True), "x": "x"}),
+        (bool | None, {"T": True, "0": False, "None": None, "maybe": "maybe"}),
+    ],
+)
+def test_a_text_is_read_by_the_annotation_and_what_is_none_stays_a_text(hint, texts):
+    for text, value in texts.items():
+        assert fields.parse(text, hint) == value

@@ -1,10 +1,14 @@
 """A run that takes seconds: a corner of the embedded corpus, and a small GRN."""
 
+import functools
+import json
 import subprocess
+import tempfile
 from pathlib import Path
 
 from configs import grn
 from jaxner.data import corpora, formats
+from tests.golden import make_encoders
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
 # the programs compiled that the tests have run already.
@@ -17,6 +21,14 @@ SMALL = {
     "model.head.dropout": 0.1,
     "optimizer.learning_rate": 0.1,
 }
+
+
+@functools.cache
+def pretrained_folder() -> str:
+    """The folder of a small encoder, without weights and vocabulary."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "config.json").write_text(json.dumps(make_encoders.SMALL))
+    return str(folder)
 
 
 def output_of(*command, **options):

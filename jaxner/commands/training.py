@@ -60,19 +60,17 @@ def train(
     from jaxner.training import cluster
     from jaxner.training.train import main_run
 
-    if not config:
-        for name in overrides:
-            if not name.startswith("config."):
-                raise InputError(f"Unknown option --{name}")
+    values = configuration.load(config) if config else None
+    for name, text in overrides.items():
+        if not name.startswith("config."):
+            meant = configuration.meant(values, name, text) if values else ""
+            raise InputError(f"Unknown option --{name}{meant}")
+    if values is None:
         raise InputError(
             "--config must name a config, as in --config grn:sample; known: "
             f"{', '.join(configuration.names())}"
         )
-    values = configuration.load(config)
     for name, text in overrides.items():
-        if not name.startswith("config."):
-            hint = configuration.meant(values, name, text)
-            raise InputError(f"Unknown option --{name}{hint}")
         configuration.override(values, name.removeprefix("config."), text)
     if values.deterministic:
         cluster.make_deterministic()

@@ -4,6 +4,8 @@
 potentials of one sentence. `jax.vmap` adds the batch.
 """
 
+import functools
+
 from jaxner.models.axes import automatic as automatic
 from jaxner.models.axes import beside as beside
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT, WordPieces
@@ -63,18 +65,20 @@ ENCODERS = {
     "transformer": RelativeTransformer,
 }
 HEADS = {
-    "crf": (Head, {"transitions": True}),
-    "direction": (DirectionHead, {}),
-    "scores": (ScoresHead, {}),
-    "seq2seq": (Seq2seqHead, {}),
-    "softmax": (Head, {"transitions": False}),
+    "crf": functools.partial(Head, transitions=True),
+    "direction": DirectionHead,
+    "scores": ScoresHead,
+    "seq2seq": Seq2seqHead,
+    "softmax": functools.partial(Head, transitions=False),
 }
 CHARACTERS = {"cnn": CharacterCNN, "intnet": IntNet, "lstm": CharacterLSTM}
 
-_KINDS = [*ENCODERS.values(), *(kind for kind, _ in HEADS.values())]
-_KINDS += [*CHARACTERS.values(), BERT, DeBERTa, ModernBERT, WordPieces, Capitalisation]
-_KINDS += [MCDropout, Model, Refinement, Representation, TwoStream, Vectors, Words]
-MODULES = {kind.__name__: kind for kind in _KINDS}
+_PARTS = (BERT, DeBERTa, ModernBERT, WordPieces, Capitalisation, Vectors, Words)
+_PARTS += (Representation, Refinement, TwoStream, Model, MCDropout)
+_TABLES = [*ENCODERS.values(), *HEADS.values(), *CHARACTERS.values()]
+MODULES = {
+    kind.__name__: kind for kind in (Head, *_TABLES, *_PARTS) if isinstance(kind, type)
+}
 """The modules that models of this library consist of, by name."""
 
 from jaxner.models.options import build as build  # noqa: E402  reads the tables

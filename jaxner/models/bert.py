@@ -20,7 +20,7 @@ longest token, `H` features; `m` heads of `d` dimensions.
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.fields import Count, Depth, OneOf, Positive, Rate, Size
+from jaxner.fields import Count, Depth, Field, OneOf, Positive, Rate, Size
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -394,6 +394,9 @@ class _PreNormLayer(nn.Module):
 POOLS = ("first", "mean")
 
 
+_RATE = Field(Rate | None, None, "Rate of the encoder; None: by its config.json.")
+
+
 class WordPieces(nn.Module):
     """Features of tokens from their pieces, in windows as of `Pieces`.
 
@@ -403,8 +406,23 @@ class WordPieces(nn.Module):
             section 5.3), or "mean", the mean over its pieces.
     """
 
+    MORE: ClassVar = {
+        "encoder": Field(str | None, None, "Your encoder, package.module:Class."),
+        **dict.fromkeys(("dropout", "attention_dropout"), _RATE),
+    }
+
     encoder: Any
     pool: Annotated[str, OneOf(POOLS)] = "first"
+
+    @classmethod
+    def from_options(cls, options: Any, sizes: Any) -> WordPieces:
+        """Returns the module, whose encoder `sizes["pretrained"]` makes."""
+        encoder = sizes["pretrained"](
+            options.get("encoder"),
+            hidden_dropout_prob=options.get("dropout"),
+            attention_probs_dropout_prob=options.get("attention_dropout"),
+        )
+        return cls(encoder, options.get("pool", "first"))
 
     def __call__(self, pieces: Pieces, *, train: bool) -> Float[Array, " T H"]:
         """Returns the features of each token; zero for tokens without pieces."""

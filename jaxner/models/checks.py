@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import pkgutil
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,6 +93,27 @@ def check_part(part: str, options: Any, known: Any = None) -> None:
     if isinstance(known, Mapping):
         wanted += f' with "name", one of {", ".join(sorted(known))}'
     expect(isinstance(options, Mapping), wanted, options)
+
+
+def own_module(part: str, place: str) -> Any:
+    """Returns the class of a module of one's own, at a place `package.module:Class`.
+
+    It is also searched in the current folder. InputError: there is no such module.
+    """
+    here = os.getcwd()
+    is_new = here not in sys.path and "" not in sys.path
+    if is_new:  # only for this import: beside data may lie any jinja2.py
+        sys.path.append(here)
+    try:
+        kind = pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{part} {place!r} cannot be imported: {error}") from None
+    finally:
+        if is_new:
+            sys.path.remove(here)
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        raise InputError(f"{part} {place!r} is not the class of a Linen module")
+    return kind
 
 
 def check_returned(part: str, module: Any, value: Any, length: Any) -> None:

@@ -101,6 +101,11 @@ class DirectionHead(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns log-probabilities as the potentials of the sentence."""
+        if x.shape[1] % 2:
+            raise ValueError(
+                "DirectionHead takes features of two directions, half each, got "
+                f"{x.shape[1]} features; use the encoder 'bilstm', or another head"
+            )
         halves = jnp.split(layers.dropout(self.dropout, x, train), 2, axis=1)
         scores = [
             layers.dense(self.num_labels, self.initializer, name)(half)

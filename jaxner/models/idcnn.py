@@ -75,11 +75,6 @@ class IDCNN(nn.Module):
     share: bool = True
     initializer: Annotated[str, OneOf(INITIALIZERS)] = "identity"
 
-    def check(self) -> None:
-        """Raises ValueError if options do not fit together."""
-        if not self.dilations:
-            raise ValueError("dilations of IDCNN must be some, such as (1, 2, 1)")
-
     @property
     def receptive_field(self) -> int:
         """Number of tokens that decide one label, including its own."""

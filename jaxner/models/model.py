@@ -17,7 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.fields import DERIVED, OneOf, Passes, Seed, check_fields
+from jaxner.fields import DERIVED, OneOf, Passes, Seed
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
 from jaxner.models.layers import Features
@@ -73,16 +73,6 @@ class MCDropout:
     parts: tuple[Annotated[str, OneOf(PARTS)], ...] = PARTS
     average: Annotated[str, OneOf(AVERAGES)] = "scores"
     seed: Seed = 0
-
-    def __post_init__(self):
-        parts = (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
-        object.__setattr__(self, "parts", parts)
-        check_fields(self)
-
-    def check(self) -> None:
-        """Raises ValueError if no part has dropout."""
-        if not self.parts:
-            raise ValueError(f"Expected parts of MCDropout, some of {', '.join(PARTS)}")
 
 
 class Model(nn.Module):

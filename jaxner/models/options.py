@@ -1,112 +1,86 @@
 """From the options of a config to a model: its sections, and its modules.
 
-The options of a part are the fields of its module. A part has a `name`: one in the
-tables of `jaxner.models`, or the place of a module of your own, such as
-`mypackage.module:MyEncoder`.
+The options of a part are the fields of its class. Where a part may be one of several,
+`name` chooses: a name in the tables of `jaxner.models`, or the place of a module of
+your own, such as `mypackage.module:MyEncoder`.
+
+So `--config.model.encoder.hidden_dim=50` is parsed by the annotation of the field
+`hidden_dim` and written into the section `model.encoder` (`configuration.override`),
+whose values `build` checks and hands to the class. The data set the fields that have
+the name of one of their sizes. A class that needs more than that has a class method
+`from_options(options, sizes)`, and perhaps options that are no fields, `MORE`.
 """
 
 from __future__ import annotations
 
-import os
-import pkgutil
-import sys
+import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import MISSING
 from typing import Any, NamedTuple
 
 import flax.linen as nn
 
 from jaxner import fields, models
 from jaxner.errors import InputError
-from jaxner.fields import Field, Rate
+from jaxner.fields import Field
 from jaxner.models import pretrained
 from jaxner.models.bert import WordPieces
 from jaxner.models.bilstm import Chain
-from jaxner.models.checks import check_part
+from jaxner.models.checks import check_part, own_module
 from jaxner.models.model import MCDropout, Model
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
 from jaxner.models.seq2seq import Seq2seqHead
-from jaxner.models.transformer import Refinement, TwoStream
-
-# What a config calls an encoder's rates of dropout, and what its folder does.
-_RATES = {
-    "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-}
-
+from jaxner.models.transformer import Refinement
 
 # --- Parts ----------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
-    """A part of a model: a class, or the table of those that `name` chooses from.
+class Choice(NamedTuple):
+    """A part that `name` chooses in a table of classes, or of partials of classes."""
 
-    `more` are options that are no fields of the class, `inner` the parts within.
-    """
-
-    kinds: Any
+    table: Mapping[str, Any]
     default: str = ""
-    more: Mapping[str, Field] = {}
-    inner: Mapping[str, Part] = {}
+    more: Mapping[str, Field] = {}  # options of the part that its class does not have
+
+    def make_of(self, path: str, name: Any) -> Any:
+        """Returns what makes the part of a name; InputError: it is unknown."""
+        if isinstance(name, str) and ":" in name:
+            return own_module(path, name)
+        if name not in self.table:
+            names = ", ".join(sorted(self.table))
+            raise InputError(
+                f"Unknown {path} {name!r}; known: {names}, or a module of your own, "
+                "package.module:Class"
+            )
+        return self.table[name]
 
 
-def _parts() -> Iterator[tuple[str, Part]]:
-    """Yields the parts of a model, by name."""
-    rate = Field(Rate | None, None, "Rate of the encoder; None: by its config.json.")
-    place = Field(str | None, None, "Your encoder, package.module:Class, if any.")
-    pieces = {"encoder": place, **dict.fromkeys(_RATES, rate)}
-    features = {
-        "words": Part(Words),
-        "caps": Part(Capitalisation),
-        "vectors": Part(Vectors),
-        "chars": Part(models.CHARACTERS, "cnn"),
-        "bert": Part(WordPieces, more=pieces),
-    }
-    yield "representation", Part(Representation, inner=features)
-    yield "encoder", Part(models.ENCODERS)
-    about = "Whether each stage of the encoder has its own head."
-    more = {"per_stage": Field(bool, False, about)}
-    yield "head", Part(models.HEADS, more=more)
-    yield "mc_dropout", Part(MCDropout)
-    about = "Whether the refinement has its own word and character features."
-    streams = {"own_representation": Field(bool, True, about), **fields.of(TwoStream)}
-    head = {"head": Part(models.HEADS, "softmax")}
-    yield "refinement", Part(Refinement, more=streams, inner=head)
-
-
-MODEL = Part(Model, inner=dict(_parts()))
-
-
-def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Returns the class of a part's name, and the options that the name implies.
-
-    A name is in the table, whose entries may be pairs of a class and implied options,
-    or the place of a module, which is also searched in the current folder.
-
-    Raises:
-        InputError: The name is unknown, or there is no such module.
-    """
-    if isinstance(name, str) and ":" in name:
-        here = os.getcwd()
-        is_new = here not in sys.path and "" not in sys.path
-        if is_new:  # only for this import: beside data may lie any jinja2.py
-            sys.path.append(here)
-        try:
-            kind = pkgutil.resolve_name(name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise InputError(f"{part} {name!r} cannot be imported: {error}") from None
-        finally:
-            if is_new:
-                sys.path.remove(here)
-        if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-            raise InputError(f"{part} {name!r} is not the class of a Linen module")
-        return kind, {}
-    if name not in table:
-        raise InputError(
-            f"Unknown {part} {name!r}; known: {', '.join(sorted(table))}, or a module "
-            "of your own, package.module:Class"
-        )
-    kind = table[name]
-    return kind if isinstance(kind, tuple) else (kind, {})
+_ABOUT = "Whether each stage of the encoder has its own head."
+CHOICES = {
+    "encoder": Choice(models.ENCODERS),
+    "head": Choice(models.HEADS, more={"per_stage": Field(bool, False, _ABOUT)}),
+    "chars": Choice(models.CHARACTERS, "cnn"),
+}
+PARTS: dict[Any, dict[str, Any]] = {
+    Model: {
+        "representation": Representation,
+        "encoder": CHOICES["encoder"],
+        "head": CHOICES["head"],
+        "mc_dropout": MCDropout,
+        "refinement": Refinement,
+    },
+    Representation: {
+        "words": Words,
+        "caps": Capitalisation,
+        "vectors": Vectors,
+        "chars": CHOICES["chars"],
+        "bert": WordPieces,
+    },
+    Chain: dict.fromkeys(("first", "then"), CHOICES["encoder"]),
+    Refinement: {"head": Choice(models.HEADS, "softmax")},
+}
+"""The parts of a class, each a class or a `Choice`."""
 
 
 # --- Sections -------------------------------------------------------------------------
@@ -115,48 +89,62 @@ def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
 class Section(NamedTuple):
     """A section of a config, at a path such as `model.encoder.first`.
 
-    `values` is a mutable mapping; `fields` are its options, `inner` the parts within
-    it, `module` is the class that is built from it, with what its name implies.
+    `values` is a mutable mapping; `fields` are its options, and `inner` the parts
+    within it; `kind` is the class that is built from it, with `constants` as further
+    arguments. Errors name an option by `root` and path.
     """
 
     path: str
     values: Any
     fields: Mapping[str, Field]
     inner: Mapping[str, Any] = {}
-    module: Any = None
-    implied: Mapping[str, Any] = {}
+    kind: Any = None
+    constants: Mapping[str, Any] = {}
+    root: str = "--config."
 
     def flag(self, option: str = "") -> str:
         """Returns the flag of an option, or of the section."""
-        return "--config." + ".".join(filter(None, (self.path, option)))
+        return self.root + ".".join(filter(None, (self.path, option)))
+
+    def check(self) -> None:
+        """Raises InputError if an option is unknown, or a value not allowed."""
+        names = sorted({**self.fields, **self.inner})
+        for name in sorted(self.values.keys() - names):
+            listed = ", ".join(names)
+            raise InputError(f"Unknown option {self.flag(name)}; known: {listed}")
+        for name, field in self.fields.items():
+            if name in self.values:
+                fields.check(self.flag(name), self.values[name], field.hint)
 
 
-def section_of(path: str, values: Any, part: Part) -> Section:
+def section_of(path: str, values: Any, part: Any, root: str = "--config.") -> Section:
     """Returns the section of a part; InputError: its name is unknown."""
-    kind, options, implied = part.kinds, dict(part.more), {}
-    inner: dict[str, Part] = {**part.inner}
-    if isinstance(kind, Mapping):
-        kind, implied = kind_of(path, values.get("name", part.default), kind)
-        name = Field(str, part.default, "Which of them.")
-        options = {"name": name, **options}
-    if kind is Chain:
-        inner = dict.fromkeys(("first", "then"), part)
-        if any(values.get(link) is None for link in inner):
-            raise InputError(f"A chain is of {path}.first and {path}.then")
-    options |= fields.of(kind)
-    if "types" in fields.names(kind):  # a switch here, a table in the module
-        options["types"] = Field(bool, False, "Whether to read types, too.")
-    options = {name: option for name, option in options.items() if name not in implied}
-    return Section(path, values, options, inner, kind, implied)
+    options = {}
+    if isinstance(part, Choice):
+        options = {"name": Field(str, part.default, "Which of them."), **part.more}
+        part = part.make_of(path, values.get("name", part.default))
+    kind, constants = getattr(part, "func", part), getattr(part, "keywords", {})
+    options |= {n: x for n, x in fields.of(kind).items() if n not in constants}
+    return Section(path, values, options, PARTS.get(kind, {}), kind, constants, root)
 
 
-def sections(path: str, values: Any, part: Part = MODEL) -> Iterator[Section]:
+def sections(path: str, values: Any, part: Any) -> Iterator[Section]:
     """Yields the section of a part, and those within it; none if it is absent."""
     if values is not None:
         section = section_of(path, values, part)
         yield section
-        for name, within in section.inner.items():
-            yield from sections(f"{path}.{name}", values.get(name), within)
+        for name, inner in section.inner.items():
+            yield from sections(f"{path}.{name}", values.get(name), inner)
+
+
+def encoders(values: Any) -> list[Any]:
+    """Returns the classes of an encoder and of those within it, the last one last."""
+    return [section.kind for section in sections("", values, CHOICES["encoder"])]
+
+
+def gives_scores(values: Any) -> bool:
+    """Returns whether the features of an encoder are scores of labels."""
+    return "num_labels" in fields.names(encoders(values)[-1])
 
 
 # --- Modules --------------------------------------------------------------------------
@@ -174,6 +162,7 @@ def build(
     separators: bool = False,
     dtype: str = "float32",
     remat: bool = False,
+    root: str = "",
     **sizes: Any,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
@@ -182,18 +171,16 @@ def build(
     are those of `Model`.
 
     Args:
-        representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
-            or None, and the other attributes of `Representation`.
-        encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
-            `first` and `then`, are encoders themselves.
-        head: `name`, one of `HEADS`, and its attributes; `per_stage`, whether each
-            stage has its own head. Each of the three, and `chars`, may also be a module
-            of your own, or have its place as the name; see `checks.CONTRACTS`.
+        representation: The options of a `Representation`, with those of its parts.
+        encoder: `name`, one of `ENCODERS`, and its options.
+        head: `name`, one of `HEADS`, its options, and `per_stage`. Each of the three,
+            and `chars`, may also be a module of your own, or have its place as the
+            name; see `checks.CONTRACTS`.
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
-        mc_dropout: Attributes of `MCDropout`.
-        refinement: `own_representation`, `head`, and the attributes of `TwoStream` and
-            `Refinement`; None for no refinement.
+        mc_dropout: The options of `MCDropout`.
+        refinement: The options of a `Refinement`; None for none.
+        root: What errors write before the path of an option, as in `--config.model.`.
         **sizes: `num_labels`, `num_trained` and `num_frozen` (words), `num_chars`,
             perhaps `types` and `singletons`, as modules call them.
 
@@ -201,13 +188,25 @@ def build(
         TypeError: A part is neither options nor a module.
         InputError: A name or an attribute is unknown, or a value is not allowed.
     """
+    for option, value in {"dtype": dtype, "remat": remat}.items():
+        fields.check(f"{root}{option}", value, fields.of(Model)[option].hint)
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     if encoder_sizes is not None:
-        sizes["encoder"] = {**encoder_sizes, "remat": remat}
+        attributes = {**encoder_sizes, "remat": remat}
+        sizes["pretrained"] = functools.partial(pretrained.make, attributes)
+    features = representation if isinstance(representation, Mapping) else {}
+    for name, size, option in (
+        ("vectors", vector_sizes, "contextual"),
+        ("bert", encoder_sizes, "pretrained"),
+    ):
+        if features.get(name) is not None and size is None:
+            raise InputError(f"{root}representation.{name} needs data.{option}")
+    if not features.get("singleton_dropout"):  # then models of other data are equal
+        sizes.pop("singletons", None)
 
     def make(name: str, values: Any) -> Any:
-        return _module(name, values, MODEL.inner[name], sizes)
+        return _module(name, values, PARTS[Model][name], sizes, root)
 
     encode = make("encoder", encoder)
     per_stage = isinstance(head, Mapping) and head.get("per_stage", False)
@@ -219,8 +218,8 @@ def build(
         sizes["representation"] = make("representation", representation)
         refine = make("refinement", refinement)
         if Seq2seqHead in (type(last), type(refine.head)):
-            raise InputError("A refinement needs heads 'softmax' or 'crf'")
-    model = Model(
+            raise InputError(f"{root}refinement needs another head than 'seq2seq'")
+    return Model(
         representation=make("representation", representation),
         encoder=encode,
         head=last,
@@ -231,69 +230,40 @@ def build(
         dtype=dtype,
         remat=remat,
     )
-    fields.check_fields(model)
-    return model
 
 
-def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any:
+def _module(path: str, values: Any, part: Any, sizes: Any, root: str) -> Any:
     """Returns the module of a part, with those of the parts within."""
-    check_part(path, values, part.kinds)
+    check_part(path, values, getattr(part, "table", None))
     if isinstance(values, nn.Module):
         return values
-    section = section_of(path, values, part)
-    kind, names = section.module, fields.names(section.module)
-    more = section.fields.keys() - {*names}  # which the module does not have
-    options = {n: x for n, x in values.items() if n not in more}
-    options |= section.implied
-    if kind is Refinement:
-        options.setdefault("head", {})
-        streams = {n: values[n] for n in fields.of(TwoStream) if n in values}
-        sizes = {**sizes, "streams": _make(TwoStream, path, streams, {})}
-        if not values.get("own_representation", True):
-            sizes["representation"] = None
-    for name, within in section.inner.items():
-        if options.get(name) is not None:
-            options[name] = _module(f"{path}.{name}", options[name], within, sizes)
-    if kind is Representation:
-        options = {"words": None, "chars": None, **options}
-        if not any(map(options.get, ("words", "chars", "vectors", "bert"))):
-            raise InputError(
-                "A representation needs at least one of words, chars, vectors and bert"
-            )
-        if not options.get("singleton_dropout"):
-            sizes = {**sizes, "singletons": (0, 0)}
-    if kind is Vectors and "num_layers" not in sizes:
-        raise InputError("representation.vectors needs data.contextual")
-    if kind is WordPieces:
-        if "encoder" not in sizes:
-            raise InputError("representation.bert needs data.pretrained")
-        rates = {theirs: values.get(ours) for ours, theirs in _RATES.items()}
-        rates = {name: rate for name, rate in rates.items() if rate is not None}
-        attributes = {**sizes["encoder"], **rates}
-        if place := options.pop("encoder", None):
-            module, _ = kind_of(f"{path}.encoder", place, {})
-            encoder = _make(module, f"{path}.encoder", {}, attributes)
-        else:
-            encoder = pretrained.make(attributes)
-        sizes = {**sizes, "encoder": encoder}
-    return _make(kind, path, options, sizes)
-
-
-def _make(kind: Any, path: str, options: Any, sizes: Mapping[str, Any]) -> Any:
-    """Makes a module from its options, and from sizes what is no option."""
-    names = {*fields.names(kind)}
-    if unknown := sorted(options.keys() - names):
-        listed = ", ".join(sorted(names))
-        raise InputError(f"Unknown option {path}.{unknown[0]}; known: {listed}")
+    section = section_of(path, values, part, root)
+    section.check()
+    kind, names = section.kind, fields.of(section.kind)
+    mandatory = {f.name for f in dataclasses.fields(kind) if f.default is MISSING}
     # JSON has no tuples, and lists do not hash.
-    values = {n: tuple(x) if isinstance(x, list) else x for n, x in options.items()}
-    if not values.get("types"):  # a switch in the config, a table here
-        sizes = {**sizes, "types": None}
-    is_ours = kind.__module__.startswith("jaxner.")
-    derived = names - {*(fields.of(kind) if is_ours else values)}
-    values |= {name: sizes[name] for name in derived & sizes.keys()}
-    module = kind(**values)
-    fields.check_fields(module)
+    options = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in values.items()
+        if name in names or name in section.inner
+    }
+    for name, inner in section.inner.items():
+        if name in mandatory and getattr(inner, "default", ""):
+            options.setdefault(name, {})
+        if options.get(name) is not None:
+            options[name] = _module(f"{path}.{name}", options[name], inner, sizes, root)
+    for name in sizes.keys() & fields.names(kind):
+        if name in mandatory or name not in names:
+            options.setdefault(name, sizes[name])
+    make = getattr(kind, "from_options", None)
+    if not make and (absent := sorted(mandatory - options.keys())):
+        raise InputError(f"{section.flag()} needs {' and '.join(absent)}")
+    try:
+        module = make(options, sizes) if make else kind(**section.constants, **options)
+        if hasattr(module, "check"):
+            module.check()
+    except ValueError as error:
+        raise InputError(f"{section.flag()}: {error}") from None
     return module
 
 

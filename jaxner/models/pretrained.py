@@ -19,6 +19,7 @@ from jaxner import fields
 from jaxner.data import pieces, spans
 from jaxner.errors import InputError, optional
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT
+from jaxner.models.checks import own_module
 from jaxner.models.model import map_named, named
 from jaxner.types import Weights
 
@@ -228,23 +229,32 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return {"model_type": kind, **attributes}
 
 
-def make(sizes: Mapping[str, Any]) -> Any:
+def make(sizes: Mapping[str, Any], place: str | None = None, **rates: Any) -> Any:
     """Returns the encoder of `sizes`; without `model_type`, BERT's.
+
+    `place` is that of a module of one's own; `rates` that are not None go first.
 
     Raises:
         InputError: There is no such encoder here, or the sizes do not fit together.
     """
     attributes = {n: tuple(x) if isinstance(x, list) else x for n, x in sizes.items()}
+    attributes |= {name: rate for name, rate in rates.items() if rate is not None}
     kind = attributes.pop("model_type", "bert")
-    if kind not in FAMILIES:
+    if place:
+        module = own_module("encoder", place)
+        names = fields.names(module)
+        attributes = {name: x for name, x in attributes.items() if name in names}
+    elif kind in FAMILIES:
+        module = FAMILIES[kind].module
+    else:
         raise InputError(
             f"Expected an encoder whose config.json has a model_type of "
             f"{', '.join(FAMILIES)}, got {kind!r}; for an encoder of your own, set "
             "--config.model.representation.bert.encoder"
         )
-    module = FAMILIES[kind].module(**attributes)
-    fields.check_fields(module)
-    return module
+    encoder = module(**attributes)
+    fields.check_fields(encoder)
+    return encoder
 
 
 def length(sizes: Mapping[str, Any]) -> int:

@@ -6,7 +6,7 @@ features; `S` layers of precomputed vectors.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -190,6 +190,14 @@ class CharacterCNN(nn.Module):
     table_initializer: layers.Table = "kaiming"
     dropout: fields.Rate = 0.0
 
+    MORE: ClassVar = {"types": fields.Field(bool, False, "Whether to read types, too.")}
+
+    @classmethod
+    def from_options(cls, options: Any, sizes: Any) -> CharacterCNN:
+        """Returns the module; with types, as `sizes` has them."""
+        types = sizes["types"] if options.get("types") else None
+        return cls(**{**options, "types": types})
+
     def _widths(self) -> dict[str, int]:
         if isinstance(self.width, int):
             return {"conv": self.width}
@@ -363,8 +371,8 @@ class Representation(nn.Module):
         singletons: First and last (exclusive) id of these words.
     """
 
-    words: nn.Module | None
-    chars: Any
+    words: nn.Module | None = None
+    chars: Any = None
     caps: nn.Module | None = None
     vectors: Vectors | None = None
     bert: WordPieces | None = None
@@ -372,6 +380,11 @@ class Representation(nn.Module):
     word_dropout: fields.Rate = 0.0
     singleton_dropout: fields.Rate = 0.0
     singletons: Annotated[tuple[int, int], fields.DERIVED] = (0, 0)
+
+    def check(self) -> None:
+        """Raises ValueError if nothing of a token is read."""
+        if not (self.words or self.chars or self.vectors or self.bert):
+            raise ValueError("at least one of words, chars, vectors and bert is needed")
 
     @nn.compact
     def __call__(self, sentence: Sentence, *, train: bool) -> Float[Array, " T D"]:

@@ -13,14 +13,15 @@ distances.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import Depth, EvenSize, OneOf, Positive, Rate, Real, Size
+from jaxner import fields
+from jaxner.fields import Depth, EvenSize, Field, OneOf, Positive, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.models.bilstm import BLOCK, by_blocks, is_short
 from jaxner.models.layers import Encoded, Features, Mask
@@ -253,6 +254,9 @@ def _dense(fan_in: int, size: int, name: str) -> nn.Module:
     return layers.dense(size, layers.torch_uniform, name, bias)
 
 
+_ABOUT = "Whether the refinement has its own word and character features."
+
+
 class Refinement(nn.Module):
     """Scores labels from two streams, one of words and one of draft labels.
 
@@ -272,6 +276,11 @@ class Refinement(nn.Module):
         labels: Whether draft labels are an input (the paper's "label information").
     """
 
+    MORE: ClassVar = {
+        "own_representation": Field(bool, True, _ABOUT),
+        **fields.of(TwoStream),
+    }
+
     representation: nn.Module | None
     streams: nn.Module
     head: nn.Module
@@ -282,6 +291,17 @@ class Refinement(nn.Module):
     labels: bool = True
 
     is_quadratic = True
+
+    @classmethod
+    def from_options(cls, options: Any, sizes: Any) -> Refinement:
+        """Returns the module of its options and of those of its streams."""
+        streams, rest = (
+            {name: options[name] for name in fields.names(kind) if name in options}
+            for kind in (TwoStream, cls)
+        )
+        if not options.get("own_representation", True):
+            rest["representation"] = None
+        return cls(**rest, streams=TwoStream(**streams))
 
     @nn.compact
     def __call__(

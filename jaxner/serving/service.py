@@ -132,9 +132,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any, hint: Any) -> None:
-    if not fields.fits(value, hint):
+    if fields.problem(value, hint):
+        (kind,) = fields.kinds(hint)
         text = json.dumps(value)[:60]
-        raise InputError(f"Expected {name} as {fields.allowed(hint)}, got {text}")
+        raise InputError(f"Expected {name} as {kind}, got {text}")
 
 
 def _are_strings(value: Any) -> bool:

@@ -78,10 +78,8 @@ class Objective:
     def of(cls, options: Mapping[str, Any]) -> Objective:
         """Returns the objective of a config's section `objective`."""
         check_mapping("objective", options, "{'reduction': 'token'}")
-        known = fields.names(cls)
         for option in options:
-            if option not in known:
-                raise InputError(f"Unknown option objective.{option}; known: {known}")
+            fields.check_word("option of objective", option, fields.of(cls))
         return cls(**options)
 
 

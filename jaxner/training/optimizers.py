@@ -12,10 +12,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
+from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight, check_word
 
 CLIPS = ("joint", "parts")
 """Clip gradients by their global norm, or each part of an optimizer by its own."""
+
+SHARED = ("clip_norm", "clip", "parts")
+"""Options that parts do not have."""
 
 _LAYERS = "['layers']"
 
@@ -102,11 +105,10 @@ OPTIMIZERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of an optimizer, besides its `name`, which is one of `OPTIMIZERS`.
-
-    None means the default of the named optimizer.
+    """Options of an optimizer; None means the default of the named one.
 
     Attributes:
+        name: The optimizer.
         learning_rate: Initial rate; with a warm-up, the highest rate.
         decay: The rate of an epoch (from 0) is learning_rate / (1 + decay · epoch).
         warmup: Share of the steps in which the rate rises, before it falls to zero,
@@ -127,6 +129,7 @@ class Options:
             the piece vectors.
     """
 
+    name: Annotated[str, OneOf(sorted(OPTIMIZERS))] = "sgd"
     learning_rate: Weight = 0.01
     decay: Weight | None = None
     warmup: Share | None = None
@@ -177,8 +180,8 @@ def build(
     """Returns the optimizer of a config's options; equal options give the same object.
 
     The options are `name`, those of `Options`, and `parts`: such options for the
-    parameters below a path ("refinement", "bert"). All parts share `clip_norm`. A
-    `warmup` needs `num_epochs`.
+    parameters at a path ("refinement", "head/transitions"). All parts share
+    `clip_norm`. A `warmup` needs `num_epochs`.
 
     Raises:
         ValueError: The name or an option is unknown; or, from `init`, a part has no
@@ -222,9 +225,7 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
 def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epochs):
     """Returns the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
-    if name not in OPTIMIZERS:
-        known = ", ".join(sorted(OPTIMIZERS))
-        raise ValueError(f"Unknown optimizer {name!r}; known: {known}")
+    check_word("optimizer", name, sorted(OPTIMIZERS))
     times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
     arguments = inspect.signature(OPTIMIZERS[name]).parameters
@@ -305,16 +306,17 @@ def clip_to(limit: float) -> optax.GradientTransformation:
 
 
 def part_of_each(params: Any, paths: Sequence[str]) -> Any:
-    """Returns the part of every parameter: the longest path above it, or `REST`.
+    """Returns the part of every parameter: the longest path to it, or `REST`.
 
-    A path may begin anywhere in the tree: "bert" also matches a refinement's own.
+    A path may begin anywhere in the tree, and end at one array: "bert" also matches a
+    refinement's own, "head/transitions" what a CRF knows of label pairs.
     """
     used = set()
 
     def part(path, leaf):
         del leaf
         name = jax.tree_util.keystr(path, simple=True, separator="/")
-        above = [p for p in paths if f"/{p}/" in f"/{name}"]
+        above = [p for p in paths if f"/{p}/" in f"/{name}/"]
         used.update(above)
         return max(above, key=len, default=REST)
 

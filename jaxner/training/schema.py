@@ -7,12 +7,15 @@ values before a run reads or writes anything.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxner import fields
+import jax
+
+from jaxner import fields, models
 from jaxner.data import schemes
 from jaxner.data.batching import UNITS
 from jaxner.data.formats import FORMATS
@@ -20,8 +23,9 @@ from jaxner.data.sources import OFFSETS, UNFIT
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
-from jaxner.models import options
+from jaxner.models import options, pretrained
 from jaxner.models.options import Section
+from jaxner.runs import Workdir
 from jaxner.training import optimizers
 from jaxner.training.objectives import Objective
 
@@ -71,9 +75,10 @@ class Run:
 
 @dataclasses.dataclass
 class Data:
-    """The options of the section `data`, except `name`.
+    """The options of the section `data`.
 
     Attributes:
+        name: The data set.
         unit: What the model reads at once: sentences, or documents with separators.
         dir: A folder with the files, instead of a known name.
         split_dev: Share of train that becomes dev, without a dev file.
@@ -105,6 +110,7 @@ class Data:
         num_shapes: Largest number of padded sizes; each compiles once.
     """
 
+    name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
     unit: Annotated[str, OneOf(UNITS)] = "sentence"
     dir: str | None = None
     split_dev: Annotated[float, Range(above=0, below=1)] | None = None
@@ -149,105 +155,98 @@ class Evaluation:
     rule: Annotated[str, OneOf(scoring.RULES)] = "conlleval"
 
 
-def _choice(
-    known: Iterable[str], default: str, meaning: str
-) -> dict[str, fields.Field]:
-    hint = Annotated[str, OneOf(sorted(known))]
-    return {"name": fields.Field(hint, default, meaning)}
-
-
-OPTIMIZER = _choice(optimizers.OPTIMIZERS, "sgd", "The optimizer.")
-OPTIMIZER |= fields.of(optimizers.Options)
-"""The options of the section `optimizer`, and of each of its `parts`."""
+_PARTS = {
+    "data": Data,
+    "model": models.Model,
+    "objective": Objective,
+    "optimizer": optimizers.Options,
+    "evaluation": Evaluation,
+}
 
 
 def sections(config: Any) -> Iterator[Section]:
     """Yields the sections of a config, a `ConfigDict` or the content of `config.json`.
 
     Raises:
-        ValueError: A part has an unknown name.
+        InputError: A part has an unknown name.
     """
-    inner = ("data", "model", "objective", "optimizer", "evaluation")
-    yield Section("", config, fields.of(Run), dict.fromkeys(inner))
-    data = _choice(DATASETS, "sample", "The data set.") | fields.of(Data)
-    yield Section("data", config["data"], data)
-    yield from options.sections("model", config["model"])
-    yield Section("objective", config["objective"], fields.of(Objective))
-    if "name" in (optimizer := config["optimizer"]):
-        yield Section("optimizer", optimizer, OPTIMIZER, {"parts": None})
-    for path, part in (optimizer.get("parts") or {}).items():
-        yield Section(f"optimizer.parts.{path}", part, OPTIMIZER)
-    yield Section("evaluation", config["evaluation"], fields.of(Evaluation))
+    yield Section("", config, fields.of(Run), _PARTS)
+    for name, part in _PARTS.items():
+        first, *others = options.sections(name, config[name], part)
+        if name == "optimizer":
+            first = first._replace(inner={"parts": None})
+        yield from (first, *others)
+        if name == "optimizer":
+            for path, values in (config[name].get("parts") or {}).items():
+                yield options.section_of(f"{name}.parts.{path}", values, part)
 
 
 # --- Checks ---------------------------------------------------------------------------
 
-_NEEDED = dataclasses.MISSING
-_ANY_SIZE = 10**6  # stands for sizes that the data will give
+_SIZES = {"num_labels": 9, "num_trained": 9, "num_chars": 9, "types": (0,) * 9}
+"""Stand for sizes that the data will give."""
 
 
 def check(config: Mapping[str, Any]) -> None:
     """Checks all values of a config, each by itself and then together.
 
+    Builds the model and its optimizer, but draws no weights and computes nothing.
+
     Raises:
         ValueError: An option is unknown, or its value wrong alone or beside another.
     """
     for section in sections(config):
-        values, known = section.values, section.fields
-        if unknown := sorted(values.keys() - known.keys() - section.inner.keys()):
-            listed, flag = sorted({**known, **section.inner}), section.flag(unknown[0])
-            raise InputError(f"Unknown option {flag}; known: {', '.join(listed)}")
-        for name, field in known.items():
-            if name in values:
-                fields.check(section.flag(name), values[name], field.hint)
-        if (kind := section.module) is not None:
-            attributes = fields.of(kind)
-            needed = [f.name for f in dataclasses.fields(kind) if f.default is _NEEDED]
-            derived = dict.fromkeys({*needed} - {*attributes}, _ANY_SIZE)
-            parts = {name: values[name] for name in attributes if name in values}
-            try:
-                fields.check_fields(kind(**parts, **derived))
-            except ValueError as error:
-                raise InputError(f"{section.flag()}: {error}") from None
-    optimizers.build(config["optimizer"], 1, config["num_epochs"])
+        if not section.path.startswith("model."):  # `models.build` checks these
+            section.check()
+    data, epochs = config["data"], config["num_epochs"]
     for option in ("dir", "pretrained"):
-        if (folder := config["data"].get(option)) and not Path(folder).is_dir():
+        if (folder := data.get(option)) and not Path(folder).is_dir():
             raise InputError(f"--config.data.{option}: there is no folder {folder}")
+    model = models.build(
+        root="--config.model.",
+        vector_sizes=(10**6, 1) if data.get("contextual") else None,
+        encoder_sizes=_encoder_sizes(data.get("pretrained"), config.get("init_from")),
+        **_SIZES,
+        **config["model"],
+    )
     for option, is_set, need, is_met in _needs(config):
         if is_set and not is_met:
             raise InputError(f"--config.{option} needs {need}")
+    tx = optimizers.build(config["optimizer"], 1, epochs)
+    params = models.shapes(model)["params"]
+    jax.eval_shape(lambda params: tx.update(params, tx.init(params), params), params)
+
+
+def _encoder_sizes(folder: str | None, old: str | None) -> dict[str, Any] | None:
+    """Returns the sizes of the pretrained encoder of a folder, or of an earlier run."""
+    if folder or not old:
+        return pretrained.sizes(folder) if folder else None
+    with contextlib.suppress(OSError):  # a run that resumes needs it no more
+        return dict(Workdir(old).vocabulary().encoder_sizes or ()) or None
+    return {"vocab_size": 1}
 
 
 def _needs(config: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, Any]]:
     """Yields options, whether they are set, what they need then, and if it is there."""
     model, data, objective = config["model"], config["data"], config["objective"]
     parts, head, old = model["representation"], model["head"]["name"], "init_from"
-    inputs = {name: parts.get(name) is not None for name in ("vectors", "bert")}
-    has_input = any((parts.get("words"), parts.get("chars"), *inputs.values()))
     yield "data.name=files", data["name"] == "files", "data.dir", data["dir"]
-    yield "model.representation", True, "words, chars, vectors or bert", has_input
     for part, option in (("vectors", "contextual"), ("bert", "pretrained")):
-        place, file = f"model.representation.{part}", data.get(option)
-        yield f"data.{option}", file, place, inputs[part]
-        learns_on = part == "bert" and config.get(old)  # with the encoder of that run
-        yield place, inputs[part], f"data.{option}", file or learns_on
-    encoders = [*options.sections("", model["encoder"], options.MODEL.inner["encoder"])]
-    gives_scores = "num_labels" in fields.names(encoders[-1].module)
+        place, is_read = f"model.representation.{part}", parts.get(part) is not None
+        yield f"data.{option}", data.get(option), place, is_read
     need = "an encoder of scores, such as 'lan'"
+    gives_scores = options.gives_scores(model["encoder"])
     yield "model.head.name=scores", head == "scores", need, gives_scores
-    has_lstm = any(hasattr(section.module, "forget_bias") for section in encoders)
+    kinds = options.encoders(model["encoder"])
+    has_lstm = any(hasattr(kind, "forget_bias") for kind in kinds)
     is_set, need = objective.get("orthogonality"), "an encoder with LSTMs"
     yield "objective.orthogonality", is_set, f"{need}, such as 'bilstm'", has_lstm
     for option in ("retain", "partial"):
         yield f"objective.{option}", objective.get(option), old, config.get(old)
     # Its scores of labels depend on earlier labels.
-    has_scores, drafts = head != "seq2seq", model.get("mc_dropout") or {}
-    for option, is_set in (
-        ("model.refinement", model.get("refinement") is not None),
-        ("model.mc_dropout.num_samples", drafts.get("num_samples")),
-        ("objective.dropout_penalty", objective.get("dropout_penalty")),
-        ("objective.retain", objective.get("retain")),
-        ("objective.partial", objective.get("partial")),
-        ("data.unit=document", data["unit"] == "document"),
-    ):
-        yield option, is_set, "another head than 'seq2seq'", has_scores
+    need, has_scores = "another head than 'seq2seq'", head != "seq2seq"
+    for option in ("dropout_penalty", "retain", "partial"):
+        yield f"objective.{option}", objective.get(option), need, has_scores
+    passes = (model.get("mc_dropout") or {}).get("num_samples")
+    yield "model.mc_dropout.num_samples", passes, need, has_scores
+    yield "data.unit=document", data["unit"] == "document", need, has_scores

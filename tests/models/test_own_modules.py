@@ -131,6 +131,10 @@ def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
         assert (encoder.first if more else encoder).size == 5
     page = configuration.describe(f"grn:sample,encoder={package}:Twice")
     assert "Features of the output" in page
+    config = configuration.load(f"grn:sample,head={package}:Scores").to_dict()
+    schema.check(config)
+    head = jaxner.build(VOCABULARY, **config["model"]).head
+    assert (head.num_labels, head.scale) == (5, 1.0)  # the data set what has no default
 
 
 def test_label_ids_outside_the_label_set_are_refused():
