@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import itertools
 import json
 import logging
 import os
@@ -58,12 +59,12 @@ class Connection(H11Protocol):
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.max_size = _READ
         self._mark(is_idle=True)
-        oldest, start = next(iter(self._idle.items()))
-        # The request of a younger one may be on its way.
-        is_old = self.loop.time() - start > _YOUNG
-        if is_old and len(self.connections) > self._limits.max_connections:
-            del self._idle[oldest]
-            oldest.transport.abort()
+        surplus = len(self.connections) - self._limits.max_connections
+        for oldest, start in [*itertools.islice(self._idle.items(), max(surplus, 0))]:
+            # The request of a younger one may be on its way.
+            if self.loop.time() - start > _YOUNG:
+                del self._idle[oldest]
+                oldest.transport.abort()
 
     def _mark(self, is_idle: bool) -> None:
         """Gives the connection time for its next step."""
