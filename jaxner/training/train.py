@@ -171,6 +171,7 @@ def train(
             objective,
             objectives.Sizes(config.batch_size, corpus.batches.mean_tokens),
             tuple(optimizer.get("parts") or ()),
+            place,
         )
         hidden = [data.vocabulary.label_names[i] for i in objective.hidden_labels]
         constrained = config.evaluation.constrained
@@ -225,7 +226,6 @@ def train(
             frozen[0] if is_shared else place.weights(_stacked(frozen)),
             corpus.arrays,
             place.weights(jnp.stack(keys)),
-            place,
             is_shared,
             show.compiling,
         )
@@ -243,8 +243,9 @@ def train(
                 break
             start, done = time.perf_counter(), total - epoch * steps
             show.begin(epoch, done)
-            for blocks, count in corpus.epoch([c.seed for c in configs], epoch, done):
-                state = take_step(state, blocks)
+            plans = corpus.epoch([member.seed for member in configs], epoch, done)
+            for plan, blocks, count in plans:
+                state = take_step(state, plan, blocks)
                 total += 1
                 show.advance(count, state.sums["loss"], total - epoch * steps)
                 if stop.reached(total - begun):
