@@ -414,6 +414,7 @@ class Batches:
         chars: The rows of a block's characters: one per "distinct" word, one per
             "token" (right for models with dropout on characters, too), or "none".
         parts: Number of devices that share a block, equally.
+        multiple: What the tokens of a shape are a multiple of.
 
     Attributes:
         words: Distinct words; see `merge`.
@@ -433,6 +434,7 @@ class Batches:
         pool: int = 1,
         chars: str = "token",
         parts: int = 1,
+        multiple: int = 1,
     ):
         if not sentences:
             raise InputError("The training data have no sentences")
@@ -459,7 +461,7 @@ class Batches:
         for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
             inside = np.flatnonzero(self._lengths <= bound.tokens)
             pieces = piece_shape([cut[i] for i in inside]) if cut else None
-            longest = int(tokens[inside].max(initial=1))
+            longest = -(-int(tokens[inside].max(initial=1)) // multiple) * multiple
             self.shapes.append(bound._replace(tokens=longest, pieces=pieces))
 
     @classmethod
@@ -576,24 +578,23 @@ class Batches:
         lengths = np.append(self._lengths, np.iinfo(np.int32).max)[drawn]
         places = np.argsort(lengths, axis=2, kind="stable")
         rows = np.take_along_axis(drawn, places, axis=2)
-        exists = rows < len(self.sentences)
-        steps, blocks = self._cut(np.count_nonzero(exists, axis=2))
-        lengths = np.take_along_axis(lengths, places, axis=2)
-        rows, places, lengths = (
-            x.reshape(len(seeds), -1) for x in (rows, places, lengths)
-        )
-        longest = np.take_along_axis(lengths, blocks.sum(axis=1) - 1, axis=1)
-        longest = np.where(blocks[:, 1] > 0, longest, 1).max(axis=0)
-        members = (row[real.ravel()] for row, real in zip(rows, exists, strict=True))
+        none = len(self.sentences)
+        steps, blocks = self._cut(np.count_nonzero(rows < none, axis=2))
+        rows, places = (x.reshape(len(seeds), -1) for x in (rows, places))
+        last = np.take_along_axis(rows, blocks.sum(axis=1) - 1, axis=1)
+        longest = np.where(blocks[:, 1] > 0, np.append(self._lengths, 0)[last], 0)
+        members = (row[row < none] for row in rows)
         parts = [*map(self._characters, members, blocks[:, 1])]
         index, words, held, long, long_held = map(np.stack, zip(*parts, strict=True))
-        needs = longest, held[:, 1].max(axis=0), long_held[:, 1].max(axis=0)
         rows, places, steps = (x.astype(np.int32) for x in (rows, places, steps))
         plan = Plan(rows, places, steps, blocks, index, words, held, long, long_held)
-        return plan, np.maximum(np.stack(needs, axis=1), (1, 0, 0))
+        sizes = np.stack([longest, held[:, 1], long_held[:, 1]], axis=2)
+        return plan, np.maximum(sizes.max(axis=0), (1, 0, 0))
 
-    def _cut(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns `steps` and `blocks` of a plan; `counts` are sentences of batches."""
+    def _cut(
+        self, counts: Int[np.ndarray, "K S"]
+    ) -> tuple[Int[np.ndarray, "K S"], Int[np.ndarray, "K 2 J"]]:
+        """Returns `steps` and `blocks` of a plan, for batches of so many sentences."""
         numbers = -(-counts.max(axis=0) // self.rows)
         steps, _ = ranges(numbers)
         within = (np.arange(numbers.sum()) - np.repeat(steps, numbers)) * self.rows
@@ -604,25 +605,26 @@ class Batches:
         return np.broadcast_to(steps, (len(counts), len(steps))), blocks
 
     def _characters(
-        self, members: np.ndarray, sizes: np.ndarray
+        self, members: Int[np.ndarray, " N"], sizes: Int[np.ndarray, " J"]
     ) -> tuple[np.ndarray, ...]:
-        """Returns the fields of a plan from `index` on, for the sentences of blocks."""
+        """Returns the fields of a plan from `index` on.
+
+        `members` are the sentences of all blocks, in order; `sizes`, those of each.
+        """
         count, starts, lengths = len(sizes), *self._tokens
         block = np.empty(len(lengths), np.min_scalar_type(count))  # sorting is faster
         block[members] = np.repeat(np.arange(count, dtype=block.dtype), sizes)
         block = np.repeat(block, lengths)
         if self.chars == "token":
-            ends = np.cumsum(lengths[members])
-            order = np.arange(len(block)) + np.repeat(
-                starts[members] - ends + lengths[members], lengths[members]
-            )
-            is_new = np.ones(len(order), bool)
-            block, words = block[order], self._word[order]
+            places, counts = ranges(lengths[members])
+            order = np.arange(len(block)) + np.repeat(starts[members] - places, counts)
         else:
             order = self._by_word[np.argsort(block[self._by_word], kind="stable")]
-            block, words = block[order], self._word[order]
-            is_new = words > 0  # the empty word is row 0
-            is_new[1:] &= (words[1:] != words[:-1]) | (block[1:] != block[:-1])
+        block, words = block[order], self._word[order]
+        is_new = np.ones(len(order), bool)
+        if self.chars != "token":
+            is_new[1:] = (words[1:] != words[:-1]) | (block[1:] != block[:-1])
+            is_new &= words > 0  # the empty word is row 0
         word_ranges = ranges(1 + np.bincount(block[is_new], minlength=count))
         # Each block begins with the empty word.
         rows = np.cumsum(is_new, dtype=np.int32) + block
@@ -648,14 +650,8 @@ class Batches:
         words, long = np.sort(alone, axis=0)[-self.rows :].sum(axis=0).tolist()
         if self.chars != "token":
             words = min(words, len(self.words))
-        left, sample = min(_SAMPLE, 4 * self.num_batches), []
-        for epoch in itertools.count():
-            plan, sizes = self._plan([0], epoch)
-            steps = plan.steps[0]
-            sample.append(sizes[: steps[left]] if left < len(steps) else sizes)
-            left -= len(steps)
-            if left <= 0:
-                break
+        epochs = -(-min(_SAMPLE, 4 * self.num_batches) // self.num_batches)
+        sample = np.concatenate([self._plan([0], i)[1] for i in range(epochs)])
         tokens = max(int(self._lengths.max()), 1)
         largest = Shape(tokens, words, self._width, long, self._widest)
         rows = self._multiple(self.rows)
@@ -663,7 +659,7 @@ class Batches:
             s._replace(
                 words=self._multiple(s.words), long=self._multiple(s.long), rows=rows
             )
-            for s in choose(np.concatenate(sample), largest, count)
+            for s in choose(sample, largest, count)
         ]
 
 

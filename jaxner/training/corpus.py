@@ -481,6 +481,8 @@ class Corpus:
         **options: Any,
     ):
         options = {"chars": character_rows(model), "parts": place.num_parts} | options
+        if jax.default_backend() != "cpu":
+            options["multiple"] = 8  # a scan is unrolled by a divisor of its length
         self.batches = Batches(sentences, labels, **options)
         self._place = place
         whole = self.batches.sentences

@@ -141,17 +141,20 @@ def contents(batches, number=0):
     st.lists(st.integers(1, 40), min_size=1, max_size=60),
     *(st.integers(1, 7), st.integers(1, 4), st.integers(1, 6)),
     *(st.sampled_from(["distinct", "token"]), st.integers(0, 3), st.integers(1, 4)),
+    st.sampled_from([1, 8]),
 )
 @settings(max_examples=50)
 def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
-    lengths, batch_size, num_blocks, count, chars, number, pool
+    lengths, batch_size, num_blocks, count, chars, number, pool, multiple
 ):
     options = {"num_blocks": num_blocks, "chars": chars, "pool": pool}
+    options["multiple"] = multiple
     batches = make(lengths, batch_size, count, **options)
     words = [[*range(100 * i + 1, 100 * i + 1 + n)] for i, n in enumerate(lengths)]
     expected = [(row, [*map(spelling, row)]) for row in words]
     assert sorted(contents(batches, number)) == sorted(expected)
     assert 1 <= len(batches.shapes) <= count
+    assert not any(shape.tokens % multiple for shape in batches.shapes)
     plan, _ = batches.plan([1], 0)
     steps = plan.steps[0].tolist()
     assert len(steps) == batches.num_batches
@@ -167,6 +170,19 @@ def test_a_pool_has_batches_of_similar_lengths_in_any_order():
     firsts = [row[0] for row in lengths]
     assert firsts != sorted(firsts)
     assert sorted(np.concatenate(drawn)) == [*range(200)]
+
+
+def test_restarts_have_blocks_of_the_same_shapes():
+    """Each all sentences, wherever the last, smaller batch of each comes."""
+    batches = make([*range(1, 12)], batch_size=3, num_blocks=2, pool=2)
+    plan, numbers = batches.plan([0, 1, 2], 0)
+    assert plan.blocks.shape == (3, 2, len(numbers))
+    for rows, blocks in zip(plan.rows, plan.blocks, strict=True):
+        members = [rows[start : start + count] for start, count in blocks.T]
+        assert sorted(np.concatenate(members)) == [*range(11)]
+        for block, number in zip(members, numbers, strict=True):
+            longest = max((len(batches.labels[i]) for i in block), default=0)
+            assert longest <= batches.shapes[number].tokens
 
 
 def test_pieces_of_tokens_are_what_has_to_fit():
