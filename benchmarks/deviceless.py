@@ -39,7 +39,6 @@ import statistics
 import tempfile
 import timeit
 import tomllib
-import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ from benchmarks import measure, worker
 from benchmarks.measure import CONLL_TYPES, SYSTEMS
 from jaxner import outputs, tagging
 from jaxner.data import batching
-from jaxner.training import corpus, objectives, optimizers, step
+from jaxner.training import cluster, corpus, objectives, optimizers, step
 from reproduce import plan
 
 _FIGURES = tomllib.loads((plan.HERE / "figures.toml").read_text("utf-8"))
@@ -174,16 +173,23 @@ def _size(shapes: str) -> int:
     )
 
 
-def compile_for(function: Any, target: str, *args: Any) -> Any:
-    """Returns a program for a target; argument 1, the batch, is split on its chips."""
+def mesh_of(target: str) -> Mesh | None:
+    """Returns the chips of a target; None for this machine."""
     if target == HERE:
-        return jax.jit(function).lower(*args).compile()
+        return None
     chosen: Any = ("tpu", f"v5e:{PODS[CHIPS[target]]}", {})
     if target == "h100":
         chosen = ("cuda", "gpu", {"topology": "1x1x1", "target_config": H100})
     platform, name, options = chosen
     devices = topologies.get_topology_desc(name, platform, **options).devices
-    chips = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
+    return Mesh(np.array(devices), (cluster.DATA,), axis_types=(AxisType.Auto,))
+
+
+def compile_for(function: Any, target: str, *args: Any) -> Any:
+    """Returns a program for a target; argument 1, the batch, is split on its chips."""
+    if (chips := mesh_of(target)) is None:
+        return jax.jit(function).lower(*args).compile()
+    platform = "cuda" if target == "h100" else "tpu"
 
     def described(parts: tuple[str, ...], leaf: Any) -> Any:
         kind = jax.typeof(leaf)
@@ -191,7 +197,7 @@ def compile_for(function: Any, target: str, *args: Any) -> Any:
         return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=sharding)
 
     shapes = [
-        jax.tree.map(functools.partial(described, ("data",) * (i == 1)), arg)
+        jax.tree.map(functools.partial(described, (cluster.DATA,) * (i == 1)), arg)
         for i, arg in enumerate(args)
     ]
     traced = jax.jit(function).trace(*shapes)
@@ -224,7 +230,11 @@ def measure_here(program: Any, args: Sequence[Any], calls: int = 50) -> dict[str
 
 
 def programs(
-    text: str, batch: int, names: list[str], changes: dict[str, Any], chips: int = 1
+    text: str,
+    batch: int,
+    names: list[str],
+    changes: dict[str, Any],
+    mesh: Mesh | None = None,
 ):
     """Returns function and arguments, of them batch 1, of training and of tagging."""
     config = worker.config_of(text, changes)
@@ -243,22 +253,24 @@ def programs(
         return jax.vmap(choose, (tagging.batch_axes(batch),))(batch)
 
     rows, options = len(sentences), config.to_dict()
-    place: Any = types.SimpleNamespace(num_parts=chips, own_parts=None)
-    place.everywhere = lambda arrays: arrays
-    cut = {"batch_size": rows, "num_blocks": 1, "num_shapes": 1, "place": place}
-    text_on_device = corpus.Corpus(sentences, labels, tagger.model, **cut)
-    ((shape, block),) = text_on_device.blocks([np.arange(rows)])
-    block = jax.tree.map(lambda leaf: leaf[0], block)
+    cut: Any = {"batch_size": rows, "num_blocks": 1, "num_shapes": 1}
+    chips = 1 if mesh is None else mesh.size
+    text_on_device = corpus.Corpus(sentences, labels, tagger.model, parts=chips, **cut)
+    plan, _ = text_on_device.batches.plan([0], 0)
+    ((_, ((shape, _),), _),) = text_on_device.epoch([0], 0)
     padded = batching.pad(sentences, shape, rows)
     optimizer = optimizers.build(options["optimizer"], 100, 10)
     objective = objectives.Objective.of(options["objective"])
     sizes = objectives.Sizes(rows, text_on_device.batches.mean_tokens)
     parts = tuple(options["optimizer"].get("parts") or ())
-    recipe = step.Recipe(tagger.model, optimizer, objective, sizes, parts)
+    place = cluster.Placement(mesh)
+    recipe = step.Recipe(tagger.model, optimizer, objective, sizes, parts, place)
     state = step.init(tagger.weights["params"], optimizer, parts)
-    rest = block, jax.random.key(0), tagger.weights["frozen"], text_on_device.arrays
+    plan = jax.tree.map(lambda leaf: leaf[0], plan)
+    rest = jax.random.key(0), tagger.weights["frozen"], text_on_device.arrays
     train = functools.partial(step.whole, recipe, shape)
-    return {"train": (train, (state, *rest)), "tag": (tag, (tagger, padded))}
+    operands = state, None, plan, *rest, np.int32(0)
+    return {"train": (train, operands), "tag": (tag, (tagger, padded))}
 
 
 def row(job: tuple[dict[str, Any], tuple[Any, ...]]) -> dict[str, Any]:
@@ -271,7 +283,7 @@ def row(job: tuple[dict[str, Any], tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _figures(text, names, changes, *, mode, batch, target, **_: Any) -> dict[str, Any]:
-    function, args = programs(text, batch, names, changes, CHIPS[target])[mode]
+    function, args = programs(text, batch, names, changes, mesh_of(target))[mode]
     start = sum(os.times()[:4])  # of all threads and child processes
     program = compile_for(function, target, *args)
     seconds = sum(os.times()[:4]) - start

@@ -164,12 +164,14 @@ class Worker(subprocess.Popen):
         command = [sys.executable, "-P", worker, mode, json.dumps(task)]
         pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         super().__init__(command, cwd=tree, env={**os.environ, **more}, **pipe)
+        self.steps: list[float] = []  # seconds in each turn
 
     def __call__(self) -> None:
         """Does a turn; raises RuntimeError if the process ended."""
         print(file=self.stdin, flush=True)
-        if not (self.stdout and self.stdout.readline()):
+        if not (self.stdout and (line := self.stdout.readline())):
             raise RuntimeError("A worker ended")
+        self.steps.append(float(line))
 
 
 def megabytes(pid: int, figure: str = "VmRSS") -> float | None:
@@ -220,9 +222,13 @@ def beside_peers(
             memory = {
                 name: megabytes(worker.pid, "VmHWM") for name, worker in ours.items()
             }
+            steps = {k: statistics.median(worker.steps) for k, worker in ours.items()}
         table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
         for row in table:
             row["peak, MiB"] = memory.get(row["system"])
+            if mode == "train":  # without scores and checkpoints
+                seconds = steps.get(row["system"])
+                row["tokens / s of steps"] = seconds and count / seconds
         report.table(f"{mode}, batch {batch or 'whole'}: {about}", table)
 
 

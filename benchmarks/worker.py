@@ -2,7 +2,7 @@
 
 `benchmarks.measure.Worker` starts this file in any checkout, an older one too, so it
 imports nothing of the benchmarks. A line on standard input starts a turn, a line on
-standard output ends it.
+standard output ends it: the seconds of the steps of training.
 
 train   an epoch of `train.py`
 tag     `jaxner.tag` of all sentences, with the sizes of a config and random weights
@@ -62,7 +62,7 @@ def read(file: Path) -> Iterator[tuple[list[str], list[str]]]:
         yield [token for token, _ in rows], [label for _, label in rows]
 
 
-def train(turn: Callable[[], None], task: Any) -> None:
+def train(turn: Callable[[float], None], task: Any) -> None:
     """Trains; each epoch is a turn."""
     changes = {"data.num_shapes": 1} if task["quick"] else {}
     changes |= {"batch_size": task["batch"], "seed": 0, "patience": 0}
@@ -73,7 +73,8 @@ def train(turn: Callable[[], None], task: Any) -> None:
 
         def write(self, text: str) -> int:
             if any(line.startswith("epoch ") for line in text.splitlines()):
-                turn()
+                last = Path(workdir, "metrics.jsonl").read_text("utf-8").splitlines()
+                turn(json.loads(last[-1])["seconds"])
             return len(text)
 
     sys.stdout = Turns()
@@ -83,7 +84,7 @@ def train(turn: Callable[[], None], task: Any) -> None:
     runpy.run_path("train.py", run_name="__main__")
 
 
-def tag(turn: Callable[[], None], task: Any) -> None:
+def tag(turn: Callable[[float], None], task: Any) -> None:
     """Tags; a turn tags all sentences, in calls of some number of them."""
     import jaxner
 
@@ -99,15 +100,15 @@ def tag(turn: Callable[[], None], task: Any) -> None:
         forget()
         for start in range(0, len(sentences), size):
             jaxner.tag(tagger, sentences[start : start + size])
-        turn()
+        turn(0.0)
 
 
 def main() -> None:
     """Runs the mode of the command line."""
     answers = os.fdopen(os.dup(1), "w")
 
-    def turn() -> None:
-        answers.write("done\n")
+    def turn(seconds: float) -> None:
+        answers.write(f"{seconds}\n")
         answers.flush()
         if not sys.stdin.readline():
             os._exit(0)

@@ -82,16 +82,15 @@ class Checkpoints:
     def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
         """Saves in the background; a kill at any moment leaves the last one intact.
 
-        It returns once the arrays are copied, so that the next step may reuse their
-        memory (donation). `finish` raises what goes wrong later.
+        Nobody may reuse the memory of the arrays (donation) before `finish`, which also
+        raises what goes wrong later.
         """
         self.finish()
         # Resumed just before it: the same run saves the same arrays.
         if self.step is not None and step <= self.step:
             return
         with _saving(self.path):
-            copies = jax.tree.map(jnp.copy, arrays)
-            parts = {_ARRAYS: copies, _PROGRESS: progress}
+            parts = {_ARRAYS: arrays, _PROGRESS: progress}
             with _CONTEXT:
                 folder = _plain(self.path / str(step))
                 saving = ocp.save_checkpointables_async(folder, parts)

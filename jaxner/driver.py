@@ -12,7 +12,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -99,6 +99,64 @@ def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     return [*map(params.vocabulary.encode, sentences, vectors)]
 
 
+class Text(NamedTuple):
+    """Encoded sentences for `over_batches`, without padding, and perhaps in batches.
+
+    Attributes:
+        rows: The sentences; of a tagger of documents, the documents.
+        lengths: Tokens of each sentence.
+        members: The sentences of each document; None for sentences alone.
+        is_one: Whether the caller gave a single sentence.
+        batches: Rows and padded arrays of each batch; None: padded when needed.
+    """
+
+    rows: Sequence[Sentence]
+    lengths: Sequence[int]
+    members: Sequence[Sequence[int]] | None = None
+    is_one: bool = False
+    batches: Sequence[tuple[list[int], Sentence]] | None = None
+
+
+def text_of(
+    params: Any,
+    sentences: Any,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+) -> Text:
+    """Returns encoded sentences; arguments as of `over_batches`."""
+    rows, is_one, is_list = sentences, False, isinstance(sentences, list | tuple)
+    if isinstance(sentences, Split):  # whose tokens may have white space inside
+        numbers = [example.document for example in sentences.examples]
+        documents = numbers if documents is None and any(numbers) else documents
+        text = [example.tokens for example in sentences.examples]
+        rows = encoded(params, text, sentences.vectors)
+    elif not (is_list and sentences and isinstance(sentences[0], Sentence)):
+        sentences, is_one = sentences_of(sentences)
+        rows = encoded(params, sentences, of_each(vectors, is_one))
+    check_documents(documents, len(rows))
+    if not params.reads_characters:
+        rows = [batching.without_characters(sentence) for sentence in rows]
+    lengths = [len(sentence.words) for sentence in rows]
+    if not params.vocabulary.reads_documents:
+        return Text(rows, lengths, is_one=is_one)
+    members = batching.groups(range(len(rows)) if documents is None else documents)
+    joined = [batching.join([rows[i] for i in group]) for group in members]
+    return Text(joined, lengths, members, is_one)
+
+
+def padded(params: Any, split: Split, passes: int = 0) -> Text:
+    """Returns a split in batches on the devices of a tagger, for calls again and again.
+
+    Vectors of its tokens may be too large to stay there: these are padded in each call.
+    """
+    text = text_of(params, split)
+    if split.vectors is not None:
+        return text
+    batches = _batches(text.rows, params.weights, max(passes, 1))
+    placed = [(rows, jax.tree.map(jnp.asarray, batch)) for rows, batch in batches]
+    return text._replace(batches=placed)
+
+
 def over_batches(
     compute: Callable[..., Any],
     params: Any,
@@ -114,54 +172,46 @@ def over_batches(
     As `tagging.over`, but `compute` maps a batch, whose sentences share their distinct
     words, to a tree of arrays `[B, T, …]`. With the label ids of each sentence, it gets
     them as a second argument, `[B, T]`, 0 under padding; separators have the last one.
-    `params` is a tagger or an exported one.
+    `params` is a tagger or an exported one; `sentences` may be a `Text`.
     """
-    rows, is_one, is_list = sentences, False, isinstance(sentences, list | tuple)
-    if isinstance(sentences, Split):  # whose tokens may have white space inside
-        numbers = [example.document for example in sentences.examples]
-        documents = numbers if documents is None and any(numbers) else documents
-        text = [example.tokens for example in sentences.examples]
-        rows = encoded(params, text, sentences.vectors)
-    elif not (is_list and sentences and isinstance(sentences[0], Sentence)):
-        sentences, is_one = sentences_of(sentences)
-        rows = encoded(params, sentences, of_each(vectors, is_one))
-    check_documents(documents, len(rows))
-    if not params.reads_characters:
-        rows = [batching.without_characters(sentence) for sentence in rows]
-    if not params.vocabulary.reads_documents:
-        results = _in_batches(compute, params, rows, passes, labels)
-        return results[0] if is_one else results
-    members = batching.groups(range(len(rows)) if documents is None else documents)
-    joined = [batching.join([rows[i] for i in group]) for group in members]
+    text = sentences
+    if not isinstance(text, Text):
+        text = text_of(params, sentences, documents, vectors)
+    if text.members is None:
+        results = _in_batches(compute, params, text, passes, labels)
+        return results[0] if text.is_one else results
     if labels is not None:
         last = len(params.vocabulary.label_names) - 1
-        labels = [batching.join_labels([labels[i] for i in g], last) for g in members]
-    results: list[Any] = [None] * len(rows)
-    trees = _in_batches(compute, params, joined, passes, labels)
-    for group, whole, tree in zip(members, joined, trees, strict=True):
-        lengths = [len(rows[i].words) for i in group]
-        places = batching.split(np.arange(len(whole.words)), lengths)
+        whole = ([labels[i] for i in group] for group in text.members)
+        labels = [batching.join_labels(each, last) for each in whole]
+    results: list[Any] = [None] * len(text.lengths)
+    trees = _in_batches(compute, params, text, passes, labels)
+    for group, document, tree in zip(text.members, text.rows, trees, strict=True):
+        lengths = [text.lengths[i] for i in group]
+        places = batching.split(np.arange(len(document.words)), lengths)
         for i, place in zip(group, places, strict=True):
             results[i] = jax.tree.map(lambda array, at=place: array[at], tree)
-    return results[0] if is_one else results
+    return results[0] if text.is_one else results
 
 
 def _in_batches(
     compute: Callable[..., Any],
     params: Any,
-    sentences: Sequence[Sentence],
+    text: Text,
     passes: int,
     labels: Sequence[np.ndarray] | None,
 ) -> list[Any]:
-    """Returns the results for each sentence; up to `_PENDING` batches are in flight."""
-    lengths = [len(s.words) for s in sentences] if params.is_quadratic else []
-    if (most := max(lengths, default=0)) > _LONG:
+    """Returns the results for each row; up to `_PENDING` batches are in flight."""
+    sentences = text.rows
+    lengths = [len(s.words) for s in sentences]
+    most = max(lengths, default=0)
+    if params.is_quadratic and most > _LONG:
         longest = lengths.index(most)
 
         def tag_first(count: int) -> None:
             some = None if labels is None else [labels[longest][:count]]
-            cut = [batching.first(sentences[longest], count)]
-            _in_batches(compute, params, cut, passes, some)
+            part = Text([batching.first(sentences[longest], count)], [count])
+            _in_batches(compute, params, part, passes, some)
 
         _foretell(tag_first, [n for n in lengths if n > _LONG])
     results: list[Any] = [None] * len(sentences)
@@ -170,11 +220,15 @@ def _in_batches(
     def fetch() -> None:
         rows, arrays = pending.popleft()
         arrays = devices.fetch(arrays)
+        leaves, tree = jax.tree.flatten(arrays)
         for row, i in enumerate(rows):
-            n = len(sentences[i].words)
-            results[i] = jax.tree.map(lambda a, r=row, n=n: a[r][:n], arrays)
+            parts = [leaf[row, : lengths[i]] for leaf in leaves]
+            results[i] = tree.unflatten(parts)
 
-    for rows, batch in _batches(sentences, params.weights, max(passes, 1)):
+    batches = text.batches
+    if batches is None:
+        batches = _batches(sentences, params.weights, max(passes, 1))
+    for rows, batch in batches:
         more: list[Any] = []
         if labels is not None:
             count, length = batch.words.shape

@@ -223,10 +223,27 @@ def tag(
     return ids if is_encoded else driver.of_every(params.vocabulary.decode, ids)
 
 
+class PaddedSplit(NamedTuple):
+    """A split to be labelled again and again: its gold labels, and its text."""
+
+    gold: list[Sequence[str]]
+    text: driver.Text
+
+
+def pad_split(params: Tagger, split: Split) -> PaddedSplit:
+    """Returns a split for `label_split`, encoded and padded for a tagger like this."""
+    examples = split.to_scheme(params.vocabulary.scheme)
+    text = driver.padded(params, split, params.model.mc_dropout.num_samples)
+    return PaddedSplit([e.labels for e in examples], text)
+
+
 def label_split(
-    params: Tagger, split: Split, **options: Any
+    params: Tagger, split: Split | PaddedSplit, **options: Any
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and those of `tag`, in the tagger's scheme."""
+    if isinstance(split, PaddedSplit):
+        tokens: Any = split.text
+        return split.gold, tag(params, tokens, **options)
     examples = split.to_scheme(params.vocabulary.scheme)
     return [e.labels for e in examples], tag(params, split, **options)
 

@@ -8,7 +8,15 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import deviceless, kernels, measure, startup, tagging, training
+from benchmarks import (
+    deviceless,
+    host,
+    kernels,
+    measure,
+    startup,
+    tagging,
+    training,
+)
 from benchmarks.measure import Timing
 
 FILE = measure.ROOT / "results" / "deviceless.jsonl"
@@ -37,7 +45,7 @@ def test_programs_are_those_stored(tmp_path):
 
 
 GRN = ("--peers", "--systems", "GRN", "--batch")
-COMMANDS = {kernels: [], startup: [], tagging: [*GRN, "1", "--against", "."]}
+COMMANDS = {host: [], kernels: [], startup: [], tagging: [*GRN, "1", "--against", "."]}
 COMMANDS[training] = [*GRN, "10", "--set", "model.dtype=bfloat16"]
 
 

@@ -29,6 +29,8 @@ from jaxner.wording import counted
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
+    from jaxner.types import AnyArray
+
 UNITS = ("sentence", "document")
 
 _SAMPLE = 2_000  # batches for the choice of shapes
@@ -54,6 +56,39 @@ class Shape(NamedTuple):
     long: int = 0  # words that have more, read apart
     longest: int = 0  # characters of each of these
     pieces: PieceShape | None = None  # None: as large as they need
+    rows: int = 0  # sentences; 0: as many as there are
+
+
+class Plan(NamedTuple):
+    """The batches of an epoch, by the numbers of what is in them.
+
+    Shape letters: `S` steps, `P` places in all batches, `J` blocks, `N` tokens of the
+    corpus in its order, `U` words of all blocks; what follows, including the lengths of
+    padding at the end, is the same for all epochs. With restarts, fields have an axis
+    of these in front.
+
+    Attributes:
+        rows: The sentences of each batch by ascending length; number `len(sentences)`
+            is none.
+        places: Index of each in its batch, which determines its dropout masks.
+        steps: First block of each step.
+        blocks: First place and number of sentences of each block.
+        index: Row of characters of each token in its block; row 0 is that of padding.
+        words: The word of each row, block by block.
+        word_ranges: Their start and number in each block.
+        long: The rows that hold long words, block by block.
+        long_ranges: Their start and number in each block.
+    """
+
+    rows: Int[AnyArray, " P"]
+    places: Int[AnyArray, " P"]
+    steps: Int[AnyArray, " S"]
+    blocks: Int[AnyArray, "2 J"]
+    index: Int[AnyArray, " N"]
+    words: Int[AnyArray, " U"]
+    word_ranges: Int[AnyArray, "2 J"]
+    long: Int[AnyArray, " L"]
+    long_ranges: Int[AnyArray, "2 J"]
 
 
 def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]:
@@ -86,9 +121,10 @@ def pad(
     or the number of tokens, and each sentence keeps its own words, so that a plain
     `jax.vmap` maps over every field. Up to `count`, sentences without tokens follow.
     """
-    tokens, *_, pieces = shape if isinstance(shape, Shape) else (shape, None)
+    is_shared = isinstance(shape, Shape)
+    tokens, pieces = (shape.tokens, shape.pieces) if is_shared else (shape, None)
     places = _filled([s.words for s in sentences], tokens, count)
-    if isinstance(shape, Shape):
+    if is_shared:
         words, index = merge(sentences)
         chars, long = spell_apart(words, shape)
     else:
@@ -342,17 +378,22 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
             _, words, long = inside.max(axis=0).tolist()
             long = min(long, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
             shapes.insert(0, largest._replace(tokens=bound, words=words, long=long))
-        cost = sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())
+        cost = np.array([s.tokens for s in shapes])[fit(sizes, shapes)].sum()
         if cost * _WORTHWHILE < least:
             best, least = shapes, cost
     return best
 
 
-def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
-    """Returns the index of the first shape that holds a block."""
-    rooms = ((s.tokens, s.words, s.long) for s in shapes)
-    holds = (all(n <= m for n, m in zip(size, room, strict=True)) for room in rooms)
-    return next(i for i, does in enumerate(holds) if does)
+def fit(sizes: np.ndarray, shapes: Sequence[Shape]) -> Int[np.ndarray, " N"]:
+    """Returns the index of the first shape that holds each block of sizes `[N, 3]`."""
+    rooms = np.array([(s.tokens, s.words, s.long) for s in shapes])
+    return np.argmax(np.all(sizes[:, None] <= rooms, axis=2), axis=1)
+
+
+def ranges(counts: Iterable[int] | np.ndarray) -> Int[np.ndarray, "2 N"]:
+    """Returns the start and the size of each of some ranges that lie end to end."""
+    sizes = np.array([*counts], np.int32)
+    return np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes])
 
 
 class Batches:
@@ -373,10 +414,10 @@ class Batches:
         chars: The rows of a block's characters: one per "distinct" word, one per
             "token" (right for models with dropout on characters, too), or "none".
         parts: Number of devices that share a block, equally.
+        multiple: What the tokens of a shape are a multiple of.
 
     Attributes:
-        words, index: Distinct words, and those of each sentence's tokens; see `merge`.
-        rows: Sentences in a block.
+        words: Distinct words; see `merge`.
         shapes: Padded sizes of blocks, ascending; each is compiled once.
         bounds: What blocks of these sizes hold; their `tokens` are pieces of tokens if
             the encoder reads these, since they cost the time.
@@ -393,31 +434,34 @@ class Batches:
         pool: int = 1,
         chars: str = "token",
         parts: int = 1,
+        multiple: int = 1,
     ):
         if not sentences:
             raise InputError("The training data have no sentences")
         if chars == "none":
             sentences = [without_characters(s) for s in sentences]
-        self.words, self.index = merge(sentences)
+        self.words, index = merge(sentences)
         self.sentences = [s._replace(chars=s.chars[:1, :1]) for s in sentences]
         self.labels, self.chars, self.parts, self.pool = labels, chars, parts, pool
         self.batch_size, self.rows = batch_size, -(-batch_size // num_blocks)
-        self._widths = np.array([length(word) for word in self.words])
-        widest = int(self._widths.max(initial=1))
-        usual = np.quantile(
-            self._widths[np.append(0, np.concatenate(self.index))], _SHORT
-        )
+        self._word = np.concatenate(index)
+        self._by_word = np.argsort(self._word, kind="stable")
+        widths = np.array([length(word) for word in self.words])
+        widest = int(widths.max(initial=1))
+        usual = np.quantile(widths[np.append(0, self._word)], _SHORT)
         # A second call of the reader of characters pays off for a longer rest only.
         self._width = widest if widest < 2 * usual else int(usual)
-        self._widest = widest
+        self._widest, self._is_long = widest, widths > self._width
+        self._num_long = np.count_nonzero(self._is_long[self._word])
         cut = [s.pieces for s in sentences if s.pieces is not None]
         tokens = np.array([*map(len, labels)])
+        self._tokens = ranges(tokens)
         self._lengths = np.array([p.windows.size for p in cut] or tokens)
         self.bounds, self.shapes = self._choose(num_shapes), []
         for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
             inside = np.flatnonzero(self._lengths <= bound.tokens)
             pieces = piece_shape([cut[i] for i in inside]) if cut else None
-            longest = int(tokens[inside].max(initial=1))
+            longest = -(-int(tokens[inside].max(initial=1)) // multiple) * multiple
             self.shapes.append(bound._replace(tokens=longest, pieces=pieces))
 
     @classmethod
@@ -468,18 +512,22 @@ class Batches:
     @checked
     def epoch(self, seed: Seed, epoch: Count) -> Iterator[tuple[Sentence, np.ndarray]]:
         """Yields sentences and label ids of the batches of an epoch, by block."""
-        for drawn in self.draw(seed, epoch):
-            for members in (drawn[places] for places in self.cut(drawn)):
-                shape = self.shapes[fit(self.size(members), self.bounds)]
-                words, index = self.rows_of(members, shape)
-                chars, long = spell_apart([self.words[i] for i in words], shape)
-                here = [self.sentences[i] for i in members]
-                places = _filled([s.words for s in here], shape.tokens, len(index))
-                rows = [s.char_index for s in here]
-                batch = _lay(here, places, rows, shape.pieces)
-                batch = batch._replace(chars=chars, char_index=index, long=long)
-                labels = [self.labels[i] for i in members]
-                yield batch, pad_labels(labels, shape.tokens, len(index))
+        plan, numbers = self.plan([seed], epoch)
+        plan = Plan(*(array[0] for array in plan))
+        for block, number in enumerate(numbers):
+            shape = self.shapes[number]
+            start, count = plan.blocks[:, block]
+            members = plan.rows[start : start + count]
+            start, count = plan.word_ranges[:, block]
+            words = [self.words[i] for i in plan.words[start : start + count]]
+            chars, long = spell_apart(words, shape)
+            index = [plan.index[i : i + n] for i, n in self._tokens[:, members].T]
+            here = [self.sentences[i] for i in members]
+            places = _filled(index, shape.tokens, shape.rows)
+            batch = _lay(here, places, index, shape.pieces)
+            batch = batch._replace(chars=chars, long=long)
+            labels = [self.labels[i] for i in members]
+            yield batch, pad_labels(labels, shape.tokens, shape.rows)
 
     @property
     def num_batches(self) -> int:
@@ -489,63 +537,106 @@ class Batches:
     @property
     def num_tokens(self) -> int:
         """Number of tokens in the corpus."""
-        return sum(map(len, self.labels))
+        return len(self._word)
 
     @property
     def mean_tokens(self) -> float:
         """Mean number of tokens in a full batch."""
         return self.num_tokens / len(self.sentences) * self.batch_size
 
-    def draw(self, seed: int, epoch: int, *, skip: int = 0) -> Iterator[np.ndarray]:
-        """Yields the indices of each batch of an epoch, without the first `skip`."""
+    def draw(self, seed: int, epoch: int) -> Int[np.ndarray, "S B"]:
+        """Returns the sentences of each batch of an epoch; see `Plan.rows`."""
         rng = np.random.default_rng((seed, epoch))
-        order, size = rng.permutation(len(self.sentences)), self.batch_size
-        starts = np.arange(0, len(order), size)
+        count, size = len(self.sentences), self.batch_size
+        order = rng.permutation(count)
         if self.pool > 1:
-            pools = np.split(order, starts[:: self.pool][1:])
+            pools = np.split(order, range(0, count, size * self.pool)[1:])
             pools = [p[np.argsort(self._lengths[p], kind="stable")] for p in pools]
-            order, starts = np.concatenate(pools), rng.permutation(starts)
-        for start in starts[skip:]:
-            yield order[start : start + size]
+            order = np.concatenate(pools)
+        drawn = np.pad(order, (0, -count % size), constant_values=count)
+        drawn = drawn.reshape(-1, size)
+        return drawn[rng.permutation(len(drawn))] if self.pool > 1 else drawn
 
-    def cut(self, drawn: np.ndarray) -> list[np.ndarray]:
-        """Returns the rows of each block: batch indices by ascending length."""
-        order = np.argsort(self._lengths[drawn], kind="stable")
-        starts = range(0, len(order), self.rows)
-        return [order[start : start + self.rows] for start in starts]
+    def plan(
+        self, seeds: Sequence[int], epoch: int
+    ) -> tuple[Plan, Int[np.ndarray, " J"]]:
+        """Returns the batches of an epoch, and the number of each block's shape.
 
-    def size(self, members: np.ndarray) -> tuple[int, int, int]:
-        """Returns the tokens (see `bounds`), characters' rows and long words."""
-        numbers = np.concatenate([self.index[i] for i in members])
-        longest = int(self._lengths[members].max())
-        rows = [0, *numbers.tolist()]
-        if self.chars != "token":
-            rows = list(set(rows))  # faster than NumPy's for so few
-        long = int(np.count_nonzero(self._widths[rows] > self._width))
-        return max(longest, 1), len(rows), long
-
-    def rows_of(
-        self, members: np.ndarray, shape: Shape
-    ) -> tuple[Int[np.ndarray, " U"], Int[np.ndarray, "B T"]]:
-        """Returns the word of each row of a block's characters; the row of each token.
-
-        Row 0 is that of padding.
+        Restarts of several seeds have blocks of the same shapes.
         """
-        numbers = [self.index[i] for i in members]
-        places = _filled(numbers, shape.tokens, self._multiple(self.rows))
-        index = _laid(numbers, places)
-        if self.chars == "token":
-            words = np.append(0, index[places])
-            index[places] = np.arange(1, len(words))
-            return words, index
-        words, where = np.unique(np.append(index, 0), return_inverse=True)
-        return words, where[:-1].reshape(index.shape).astype(np.int32)
+        plan, sizes = self._plan(seeds, epoch)
+        return plan, fit(sizes, self.bounds)
 
-    def long_rows(self, words: np.ndarray, shape: Shape) -> Int[np.ndarray, " N"]:
-        """Returns which rows of characters hold long words; `shape.words` for none."""
-        rows = np.flatnonzero(self._widths[words] > self._width).astype(np.int32)
-        missing = 0, shape.long - len(rows)
-        return np.pad(rows, missing, constant_values=shape.words)
+    def tokens_of(self, plan: Plan) -> Int[np.ndarray, " S"]:
+        """Returns the tokens in each step of a plan, of all restarts."""
+        counts = np.append(self._tokens[1], 0)[plan.rows].sum(axis=0)
+        return counts.reshape(-1, self.batch_size).sum(axis=1)
+
+    def _plan(self, seeds: Sequence[int], epoch: int) -> tuple[Plan, np.ndarray]:
+        """Returns the batches of an epoch, and the sizes of their blocks, [J, 3]."""
+        drawn = np.stack([self.draw(seed, epoch) for seed in seeds])
+        lengths = np.append(self._lengths, np.iinfo(np.int32).max)[drawn]
+        places = np.argsort(lengths, axis=2, kind="stable")
+        rows = np.take_along_axis(drawn, places, axis=2)
+        none = len(self.sentences)
+        steps, blocks = self._cut(np.count_nonzero(rows < none, axis=2))
+        rows, places = (x.reshape(len(seeds), -1) for x in (rows, places))
+        last = np.take_along_axis(rows, blocks.sum(axis=1) - 1, axis=1)
+        longest = np.where(blocks[:, 1] > 0, np.append(self._lengths, 0)[last], 0)
+        members = (row[row < none] for row in rows)
+        parts = [*map(self._characters, members, blocks[:, 1])]
+        index, words, held, long, long_held = map(np.stack, zip(*parts, strict=True))
+        rows, places, steps = (x.astype(np.int32) for x in (rows, places, steps))
+        plan = Plan(rows, places, steps, blocks, index, words, held, long, long_held)
+        sizes = np.stack([longest, held[:, 1], long_held[:, 1]], axis=2)
+        return plan, np.maximum(sizes.max(axis=0), (1, 0, 0))
+
+    def _cut(
+        self, counts: Int[np.ndarray, "K S"]
+    ) -> tuple[Int[np.ndarray, "K S"], Int[np.ndarray, "K 2 J"]]:
+        """Returns `steps` and `blocks` of a plan, for batches of so many sentences."""
+        numbers = -(-counts.max(axis=0) // self.rows)
+        steps, _ = ranges(numbers)
+        within = (np.arange(numbers.sum()) - np.repeat(steps, numbers)) * self.rows
+        firsts = np.repeat(np.arange(len(numbers)) * self.batch_size, numbers) + within
+        sizes = np.clip(np.repeat(counts, numbers, axis=1) - within, 0, self.rows)
+        blocks = np.stack([np.broadcast_to(firsts, sizes.shape), sizes], axis=1)
+        blocks = blocks.astype(np.int32)
+        return np.broadcast_to(steps, (len(counts), len(steps))), blocks
+
+    def _characters(
+        self, members: Int[np.ndarray, " N"], sizes: Int[np.ndarray, " J"]
+    ) -> tuple[np.ndarray, ...]:
+        """Returns the fields of a plan from `index` on.
+
+        `members` are the sentences of all blocks, in order; `sizes`, those of each.
+        """
+        count, starts, lengths = len(sizes), *self._tokens
+        block = np.empty(len(lengths), np.min_scalar_type(count))  # sorting is faster
+        block[members] = np.repeat(np.arange(count, dtype=block.dtype), sizes)
+        block = np.repeat(block, lengths)
+        if self.chars == "token":
+            places, counts = ranges(lengths[members])
+            order = np.arange(len(block)) + np.repeat(starts[members] - places, counts)
+        else:
+            order = self._by_word[np.argsort(block[self._by_word], kind="stable")]
+        block, words = block[order], self._word[order]
+        is_new = np.ones(len(order), bool)
+        if self.chars != "token":
+            is_new[1:] = (words[1:] != words[:-1]) | (block[1:] != block[:-1])
+            is_new &= words > 0  # the empty word is row 0
+        word_ranges = ranges(1 + np.bincount(block[is_new], minlength=count))
+        # Each block begins with the empty word.
+        rows = np.cumsum(is_new, dtype=np.int32) + block
+        index = np.empty(len(order), np.int32)
+        index[order] = rows - word_ranges[0][block]
+        table = np.zeros(len(order) + count, np.int32)
+        table[rows[is_new]] = words[is_new]
+        is_long = is_new & self._is_long[words]
+        long_ranges = ranges(np.bincount(block[is_long], minlength=count))
+        long = np.zeros(1 + self._num_long, np.int32)
+        long[: long_ranges[1].sum()] = index[order[is_long]]
+        return index, table, word_ranges, long, long_ranges
 
     def _multiple(self, count: int) -> int:
         """Returns a number rounded up so that devices share it equally."""
@@ -553,19 +644,22 @@ class Batches:
 
     def _choose(self, count: int) -> list[Shape]:
         """Returns the shapes for the sizes of blocks in some draws."""
-        sizes = np.array([self.size(np.array([i])) for i in range(len(self.labels))])
-        tokens = int(sizes[:, 0].max())
-        words, long = np.sort(sizes[:, 1:], axis=0)[-self.rows :].sum(axis=0).tolist()
+        each = np.arange(len(self.labels))
+        _, _, words, _, long = self._characters(each, np.ones_like(each))
+        alone = np.stack([words[1], long[1]], axis=1)
+        words, long = np.sort(alone, axis=0)[-self.rows :].sum(axis=0).tolist()
         if self.chars != "token":
             words = min(words, len(self.words))
-        draws = (drawn for epoch in itertools.count() for drawn in self.draw(0, epoch))
-        draws = itertools.islice(draws, min(_SAMPLE, 4 * self.num_batches))
-        sample = [self.size(drawn[rows]) for drawn in draws for rows in self.cut(drawn)]
+        epochs = -(-min(_SAMPLE, 4 * self.num_batches) // self.num_batches)
+        sample = np.concatenate([self._plan([0], i)[1] for i in range(epochs)])
+        tokens = max(int(self._lengths.max()), 1)
         largest = Shape(tokens, words, self._width, long, self._widest)
-        shapes = choose(np.array(sample), largest, count)
+        rows = self._multiple(self.rows)
         return [
-            s._replace(words=self._multiple(s.words), long=self._multiple(s.long))
-            for s in shapes
+            s._replace(
+                words=self._multiple(s.words), long=self._multiple(s.long), rows=rows
+            )
+            for s in choose(sample, largest, count)
         ]
 
 

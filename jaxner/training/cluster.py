@@ -69,6 +69,13 @@ class Placement:
             return arrays
         return devices.put(arrays, NamedSharding(self.mesh, PartitionSpec(SEED, DATA)))
 
+    def split(self, array: Any) -> Any:
+        """Returns an array of a batch, `[B, …]`, to be split over the devices."""
+        if self.mesh is None:
+            return array
+        sharding = NamedSharding(self.mesh, PartitionSpec(DATA))
+        return jax.lax.with_sharding_constraint(array, sharding)
+
     def weights(self, arrays: Any) -> Any:
         """Returns placed arrays of restarts, `[K, …]`."""
         return devices.put(arrays, self.of_weights)

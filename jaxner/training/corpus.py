@@ -1,8 +1,8 @@
 """The corpus of a run: its files, its vocabulary, and its arrays on the devices.
 
-The training text lies on the devices as flat arrays, its sentences end to end; a block
-of a batch is the numbers of its sentences. Precomputed vectors that do not fit there
-come with each block instead.
+The training text lies on the devices as flat arrays, its sentences end to end, and
+beside it the plan of an epoch: the numbers of what is in each block of each batch. So a
+step needs nothing from the host, except precomputed vectors that do not fit there.
 
 `options` is the section `data` of a config; `log` gets lines for the user. Shape
 letters: `N` tokens of the corpus, `S` sentences, `W` distinct words, `C` characters;
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxner import models
 from jaxner.data import audit, batching, corpora, pieces, schemes
 from jaxner.data import vectors as files
-from jaxner.data.batching import Batches, Shape
+from jaxner.data.batching import Batches, Plan, Shape
 from jaxner.data.corpora import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
@@ -390,47 +390,47 @@ class Gold(NamedTuple):
     kept: Float[AnyArray, "B T L"]
 
 
-class Block(NamedTuple):
-    """Sentences of a batch that go through the model together.
+def take(
+    arrays: Arrays,
+    plan: Plan,
+    block: Int[AnyArray, ""],
+    shape: Shape,
+    vectors: Float[AnyArray, "B T L D"] | None = None,
+    place: Placement = ALONE,
+) -> tuple[Sentence, Any, Int[Array, " B"]]:
+    """Returns the padded sentences of a block; works under `jit`.
 
-    Attributes:
-        rows: The sentences; the last of the corpus, without tokens, is padding.
-        places: Index of each in its batch, which determines its dropout masks.
-        words: The distinct words of the block, as rows of the corpus's `chars`.
-        index: Which of them each token is.
-        long: Which of them have more characters than others; past the end: padding.
-        vectors: Precomputed vectors of the tokens, if they do not lie on the device.
-    """
-
-    rows: Int[AnyArray, " B"]
-    places: Int[AnyArray, " B"]
-    words: Int[AnyArray, " U"]
-    index: Int[AnyArray, "B T"]
-    long: Int[AnyArray, " N"]
-    vectors: Float[AnyArray, "B T L D"] | None = None
-
-
-def take(arrays: Arrays, block: Block, shape: Shape) -> tuple[Sentence, Any]:
-    """Returns the padded sentences of a block and their labels; works under `jit`.
-
-    The labels are `[B, T]`, or `Gold` if the arrays have `kept`.
+    Also returns their labels, `[B, T]`, or `Gold` if the arrays have `kept`, and the
+    places of the sentences in their batch. `vectors` are those that do not lie on the
+    device.
     """
     text = arrays.text
-    places, mask = _spread(arrays.tokens, block.rows, shape.tokens)
+
+    def members(ranges, width):
+        at, is_real = _spread(ranges, block, width)
+        return place.split(at), place.split(is_real)
+
+    at, is_real = members(plan.blocks, shape.rows)
+    rows = jnp.where(is_real, plan.rows[at], arrays.tokens.shape[1] - 1)
+    numbers = jnp.where(is_real, plan.places[at], 0)
+    at, is_real = members(plan.word_ranges, shape.words)
+    words = jnp.where(is_real, plan.words[at], 0)
+    places, mask = _spread(arrays.tokens, rows, shape.tokens)
     batch = Sentence(
         _at(text.words, places, mask),
-        jnp.asarray(text.chars)[block.words, : shape.chars],
-        block.index,
+        text.chars[words, : shape.chars],
+        _at(plan.index, places, mask),
         mask,
         _at(text.caps, places, mask),
-        block.vectors if text.vectors is None else _at(text.vectors, places, mask),
+        vectors if text.vectors is None else _at(text.vectors, places, mask),
     )
     if shape.long:
-        rows = jnp.asarray(block.words)[block.long]
-        long = LongWords(jnp.asarray(block.long), jnp.asarray(text.chars)[rows])
-        batch = batch._replace(long=long)
+        at, is_real = members(plan.long_ranges, shape.long)
+        long = jnp.where(is_real, plan.long[at], shape.words)
+        # Past the end, the last word is read, and dropped.
+        batch = batch._replace(long=LongWords(long, text.chars[words[long]]))
     if text.pieces and arrays.windows is not None and shape.pieces:
-        windows, held = _spread(arrays.windows, block.rows, shape.pieces.windows)
+        windows, held = _spread(arrays.windows, rows, shape.pieces.windows)
         old, new = text.pieces.windows.shape[1], shape.pieces.pieces
         positions = _at(text.pieces.positions, places, mask, -1)
         positions = positions[..., : shape.pieces.longest]
@@ -442,23 +442,17 @@ def take(arrays: Arrays, block: Block, shape: Shape) -> tuple[Sentence, Any]:
         )
         batch = batch._replace(pieces=cut)
     labels = _at(arrays.labels, places, mask)
-    if arrays.kept is None:
-        return batch, labels
-    return batch, Gold(labels, _at(arrays.kept, places, mask))
-
-
-def _ranges(counts: Iterable[int]) -> np.ndarray:
-    """Returns the start and the size of each range, end to end; the last is empty."""
-    sizes = np.array([*counts, 0], np.int32)
-    return np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes])
+    if arrays.kept is not None:
+        labels = Gold(labels, _at(arrays.kept, places, mask))
+    return batch, labels, numbers
 
 
 def _spread(ranges: Any, rows: Any, width: int) -> tuple[Array, Array]:
-    """Returns the places in some ranges, padded with 0, and which are real, [B, T]."""
-    starts, sizes = ranges[:, rows]
-    steps = jnp.arange(width)
-    mask = steps[None] < sizes[:, None]
-    return jnp.where(mask, starts[:, None] + steps[None], 0), mask
+    """Returns the places in ranges, padded with 0, and which are real, [..., width]."""
+    starts, sizes = ranges[:, rows, None]
+    steps = jnp.arange(width).reshape((1,) * jnp.ndim(rows) + (-1,))
+    mask = steps < sizes
+    return jnp.where(mask, starts + steps, 0), mask
 
 
 def _at(array: Any, index: Array, mask: Bool[Array, "B T"], empty: Any = 0) -> Array:
@@ -486,9 +480,11 @@ class Corpus:
         place: Placement = ALONE,
         **options: Any,
     ):
-        rows, parts = character_rows(model), place.num_parts
-        self.batches = Batches(sentences, labels, chars=rows, parts=parts, **options)
-        self._near = place.own_parts
+        options = {"chars": character_rows(model), "parts": place.num_parts} | options
+        if jax.default_backend() != "cpu":
+            options["multiple"] = 8  # a scan is unrolled by a divisor of its length
+        self.batches = Batches(sentences, labels, **options)
+        self._place = place
         whole = self.batches.sentences
         vectors: Any = whole[0].vectors
         if vectors_on_device is None:
@@ -502,52 +498,46 @@ class Corpus:
         arrays = Arrays(
             text._replace(chars=spell(words, max(1, *map(length, words)))),
             np.concatenate(labels).astype(np.int32),
-            _ranges(map(len, labels)),
-            _ranges(len(p.windows) for p in cut) if cut else None,
+            batching.ranges([*map(len, labels), 0]),
+            batching.ranges([*(len(p.windows) for p in cut), 0]) if cut else None,
             None if kept is None else np.concatenate(kept),
         )
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
 
     def epoch(
-        self, seeds: Sequence[int], epoch: int, skip: int = 0
-    ) -> Iterator[tuple[list[tuple[Shape, Block]], int]]:
-        """Yields the blocks of each batch of an epoch, `[K, …]`, and its tokens."""
-        orders = [self.batches.draw(seed, epoch, skip=skip) for seed in seeds]
-        for drawn in zip(*orders, strict=True):
-            tokens = sum(len(self.batches.labels[i]) for rows in drawn for i in rows)
-            yield self.blocks(drawn), tokens
+        self, seeds: Sequence[int], number: int, skip: int = 0
+    ) -> Iterator[tuple[Plan, list[tuple[Shape, Any]], int]]:
+        """Yields the plan of an epoch at each step, the step's blocks, and its tokens.
 
-    def blocks(self, drawn: Sequence[np.ndarray]) -> list[tuple[Shape, Block]]:
-        """Returns the blocks of a batch of each restart, `[K, …]`, of equal sizes."""
-        blocks = []
-        for cuts in zip(*map(self.batches.cut, drawn), strict=True):
-            pairs = list(zip(drawn, cuts, strict=True))
-            needs = [self.batches.size(rows[places]) for rows, places in pairs]
-            number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.bounds)
-            shape = self.batches.shapes[number]
-            restarts = [self._block(rows, places, shape) for rows, places in pairs]
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *restarts)
-            blocks.append((shape, stacked))
-        return blocks
+        The plan lies on the devices, with an axis of restarts. A block is its shape,
+        and the vectors of its tokens that do not lie there, `[K, …]`, or None.
+        """
+        batches = self.batches
+        plan, numbers = batches.plan(seeds, number)
+        placed = self._place.weights(jax.device_put(plan))
+        tokens = batches.tokens_of(plan).tolist()
+        bounds = [*plan.steps[0].tolist(), len(numbers)]
+        for step in range(skip, len(tokens)):
+            blocks = range(bounds[step], bounds[step + 1])
+            shapes = [(batches.shapes[numbers[i]], i) for i in blocks]
+            yield (
+                placed,
+                [(x, self._vectors(plan, i, x)) for x, i in shapes],
+                tokens[step],
+            )
 
-    def _block(self, drawn: np.ndarray, places: np.ndarray, shape: Shape):
-        batches, members = self.batches, drawn[places]
-        words, index = batches.rows_of(members, shape)
-        count = len(index)
-        vectors = None
-        if self._streams:
-            here = [batches.sentences[i] for i in members]
-            here = batching.without_far_vectors(here, count, batches.parts, self._near)
-            vectors = batching.pad(here, shape.tokens, count).vectors
-        absent = 0, count - len(members)
-        return Block(
-            np.pad(members, absent, constant_values=len(batches.labels)),
-            np.pad(places, absent),
-            np.pad(words, (0, shape.words - len(words))),
-            index,
-            batches.long_rows(words, shape),
-            vectors,
-        )
+    def _vectors(self, plan: Plan, block: int, shape: Shape) -> Any:
+        """Returns the placed vectors of a block, [K, B, T, L, D], if they stream."""
+        if not self._streams:
+            return None
+        parts, near, restarts = self._place.num_parts, self._place.own_parts, []
+        for rows, (start, count) in zip(
+            plan.rows, plan.blocks[..., block], strict=True
+        ):
+            members = [self.batches.sentences[i] for i in rows[start : start + count]]
+            members = batching.without_far_vectors(members, shape.rows, parts, near)
+            restarts.append(batching.pad(members, shape.tokens, shape.rows).vectors)
+        return self._place.batches(jax.device_put(np.stack(restarts)))
 
 
 def character_rows(model: models.Model) -> str:

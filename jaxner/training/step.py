@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,9 +18,10 @@ import optax
 from jaxtyping import Array, Int
 
 from jaxner import models
-from jaxner.training import corpus as corpora
+from jaxner.data.batching import Plan, Shape
 from jaxner.training import objectives, optimizers
 from jaxner.training.cluster import ALONE, Placement
+from jaxner.training.corpus import Arrays, take
 
 
 class State(NamedTuple):
@@ -46,6 +47,7 @@ class Recipe(NamedTuple):
     objective: objectives.Objective
     sizes: objectives.Sizes
     parts: tuple[str, ...] = ()
+    place: Placement = ALONE
 
 
 def init(
@@ -59,16 +61,19 @@ def init(
 
 
 def loss_and_gradient(
-    recipe: Recipe, shape: Any, params: Any, step: Array, block: Any, *rest: Any
+    recipe: Recipe, shape: Shape, params: Any, step: Array, *operands: Any
 ):
     """Returns a block's loss and gradient, without the terms of the weights alone.
 
-    `rest` is the key of the run, its frozen weights and the arrays of its corpus.
+    `operands` are the vectors of the block's tokens, if they do not lie on the device;
+    the plan of the epoch, the key of the run, its frozen weights, the arrays of its
+    corpus, and the number of the block in its batch.
     """
-    key, frozen, arrays = rest
-    batch, labels = corpora.take(arrays, block, shape)
+    vectors, plan, key, frozen, arrays, number = operands
+    block = plan.steps[step % len(plan.steps)] + number
+    batch, labels, places = take(arrays, plan, block, shape, vectors, recipe.place)
     key = jax.random.fold_in(key, step)
-    options = block.places, key, recipe.objective, recipe.sizes
+    options = places, key, recipe.objective, recipe.sizes
 
     def loss_of(params):
         weights = {"params": params, "frozen": frozen}
@@ -77,9 +82,9 @@ def loss_and_gradient(
     return jax.value_and_grad(loss_of)(params)
 
 
-def whole(recipe: Recipe, shape: Any, state: State, block: Any, *rest: Any) -> State:
+def whole(recipe: Recipe, shape: Shape, state: State, *operands: Any) -> State:
     """Returns the state after a step on a batch of one block."""
-    added = loss_and_gradient(recipe, shape, state.params, state.step, block, *rest)
+    added = loss_and_gradient(recipe, shape, state.params, state.step, *operands)
     return update(recipe, state, *added)
 
 
@@ -101,9 +106,10 @@ def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
 class Step:
     """Takes the steps of a run, or of several restarts at once.
 
-    `num_blocks` are the blocks of each batch. `frozen` has an axis of restarts unless
-    `is_shared`, as with one; `keys` are `[K]`. `compiling` returns a context for the
-    call of a program, by the padded shape of its block, None for an update alone.
+    `num_blocks` is the largest number of blocks in a batch. `frozen` has an axis of
+    restarts unless `is_shared`, as with one; `keys` are `[K]`. `compiling` returns a
+    context for the call of a program, by the shape of its block, None for an update
+    alone.
     """
 
     def __init__(
@@ -111,41 +117,53 @@ class Step:
         recipe: Recipe,
         num_blocks: int,
         frozen: Any,
-        arrays: corpora.Arrays,
+        arrays: Arrays,
         keys: Array,
-        place: Placement = ALONE,
         is_shared: bool = True,
         compiling: Callable[[Any], Any] = contextlib.nullcontext,
     ):
-        self._programs = _programs(recipe, place, is_shared)
-        self._num_blocks, self._rest = num_blocks, (keys, frozen, arrays)
+        self._programs = _programs(recipe, is_shared)
+        # CPU devices share their threads: several programs at once may wait for each
+        # other's for ever.
+        mesh = recipe.place.mesh
+        is_simulated = mesh is not None and mesh.devices.flat[0].platform == "cpu"
+        self._wait = jax.block_until_ready if is_simulated else lambda arrays: arrays
+        self._keys, self._rest = keys, (frozen, arrays)
+        numbers = [jnp.int32(number) for number in range(num_blocks)]
+        self._numbers = recipe.place.everywhere(numbers)
         self._sums: Any = None  # zeros between steps, whose memory is used again
-        self._place, self._compiling = place, compiling
+        self._compiling = compiling
 
     def __call__(
-        self, state: State, blocks: Iterable[tuple[corpora.Shape, corpora.Block]]
+        self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Any]]
     ) -> State:
-        """Returns the state after a step on the blocks of a batch; donates `state`."""
+        """Returns the state after a step; donates `state`.
+
+        The arguments are what `Corpus.epoch` yields. The step that comes next in the
+        plan is that of the state.
+        """
         whole, begin, add, end = self._programs
-        placed = ((shape, self._place.batches(block)) for shape, block in blocks)
-        if self._num_blocks == 1:
-            ((shape, block),) = placed
+        rest = plan, self._keys, *self._rest
+        if len(self._numbers) == 1:
+            ((shape, vectors),) = blocks
             with self._compiling(shape):
-                return whole(shape, state, block, *self._rest)
+                operands = state, vectors, *rest, self._numbers[0]
+                return self._wait(whole(shape, *operands))
         if self._sums is None:
             self._sums = begin(state.params)
-        for shape, block in placed:
-            operands = self._sums, state.params, state.step, block, *self._rest
+        for (shape, vectors), number in zip(blocks, self._numbers, strict=False):
+            operands = self._sums, state.params, state.step, vectors, *rest, number
             with self._compiling(shape):
-                self._sums = add(shape, *operands)  # donates the sums
+                self._sums = self._wait(add(shape, *operands))  # donates the sums
         with self._compiling(None):
-            state, self._sums = end(state, self._sums)
+            state, self._sums = self._wait(end(state, self._sums))
         return state
 
 
 @functools.cache  # runs with equal recipes share compiled programs
-def _programs(recipe: Recipe, place: Placement, is_shared: bool):
+def _programs(recipe: Recipe, is_shared: bool):
     """Returns a step of one block; empty sums, the sums with a block, an update."""
+    place = recipe.place
 
     def begin(params):
         return jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
@@ -160,13 +178,15 @@ def _programs(recipe: Recipe, place: Placement, is_shared: bool):
 
     def mapped(function, shape, *operands):
         function = functools.partial(function, recipe, shape)
-        *stacked, frozen, arrays = operands
-        if len(operands[-3]) > 1:
-            axes = *(0 for _ in stacked), None if is_shared else 0, None
+        *stacked, frozen, arrays, number = operands
+        if len(stacked[-1]) > 1:
+            axes = *(0 for _ in stacked), None if is_shared else 0, None, None
             return jax.vmap(function, axes, **place.restarts)(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
         single = jax.tree.map(lambda leaf: leaf[0], stacked)
-        return jax.tree.map(lambda leaf: leaf[None], function(*single, frozen, arrays))
+        return jax.tree.map(
+            lambda leaf: leaf[None], function(*single, frozen, arrays, number)
+        )
 
     def program(function, out):
         options: Any = {"static_argnums": 0, "donate_argnums": 1, "out_shardings": out}

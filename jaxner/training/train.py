@@ -171,6 +171,7 @@ def train(
             objective,
             objectives.Sizes(config.batch_size, corpus.batches.mean_tokens),
             tuple(optimizer.get("parts") or ()),
+            place,
         )
         hidden = [data.vocabulary.label_names[i] for i in objective.hidden_labels]
         constrained = config.evaluation.constrained
@@ -225,10 +226,10 @@ def train(
             frozen[0] if is_shared else place.weights(_stacked(frozen)),
             corpus.arrays,
             place.weights(jnp.stack(keys)),
-            place,
             is_shared,
             show.compiling,
         )
+        tokens, dev = [example.tokens for example in data.dev.examples], None
         first = [m["loss"] for folder in folders for m in folder.metrics()[:1]]
         show.first_loss = max(first, default=None)
 
@@ -242,17 +243,16 @@ def train(
                 break
             start, done = time.perf_counter(), total - epoch * steps
             show.begin(epoch, done)
-            for blocks, tokens in corpus.epoch([c.seed for c in configs], epoch, done):
-                state = take_step(state, blocks)
+            plans = corpus.epoch([member.seed for member in configs], epoch, done)
+            for plan, blocks, count in plans:
+                state = take_step(state, plan, blocks)
                 total += 1
-                show.advance(tokens, state.sums["loss"], total - epoch * steps)
+                show.advance(count, state.sums["loss"], total - epoch * steps)
                 if stop.reached(total - begun):
                     break
             seconds = time.perf_counter() - start
 
-            # --- Scores; one epoch's saves at a time, see `_resumed`
-            for checkpoints in series:
-                checkpoints.finish()
+            # --- Scores
             scores, taggers = [], []
             if total == (epoch + 1) * steps:
                 # Resumed, it is done again.
@@ -262,9 +262,12 @@ def train(
                         weights["frozen"] = place.everywhere(frozen[i])
                         cold = jnp.float32(1)  # as loaded: they share programs
                         taggers.append(Tagger(weights, model, data.vocabulary, cold))
-                    tokens = [example.tokens for example in data.dev.examples]
-                    sides = [labels_of(params, data.dev) for params in taggers]
+                    if dev is None:
+                        dev = tagging.pad_split(taggers[0], data.dev)
+                    sides = [labels_of(params, dev) for params in taggers]
                     scores = [task.score(tokens, *side) for side in sides]
+            for checkpoints in series:  # one epoch's saves at a time, see `_resumed`
+                checkpoints.finish()
             if scores:
                 epoch += 1
                 sums = jax.tree.map(np.asarray, state.sums)
@@ -357,10 +360,15 @@ def _labels(
 
 
 def _stored(state: step.State, place: cluster.Placement, is_single: bool) -> Any:
-    """Returns what a checkpoint has of a state; a single run's has no leading axis."""
+    """Returns a copy of a state for a checkpoint; of a single run, without its axis."""
     tree = {**state._asdict(), **state.sums}
     del tree["sums"]
-    return place.restart(tree, 0) if is_single else tree
+    return place.restart(tree, 0) if is_single else _copied(tree)
+
+
+@jax.jit
+def _copied(tree: Any) -> Any:
+    return jax.tree.map(jnp.copy, tree)
 
 
 def _from_stored(tree: Any, is_single: bool) -> step.State:

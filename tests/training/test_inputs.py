@@ -145,14 +145,18 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     options["vectors_on_device"] = "device" in kind
     corpus, encoded = corpus_of(config, **options)
     epoch = corpus.batches.epoch(0, 0)  # what a loop of one's own gets
-    for size, block in itertools.chain(*(blocks for blocks, _ in corpus.epoch([0], 0))):
-        block = jax.tree.map(lambda array: array[0], block)
-        batch, _ = training_corpus.take(corpus.arrays, block, size)
+    plan, _ = corpus.batches.plan([0], 0)
+    plan = jax.tree.map(lambda array: jax.numpy.asarray(array[0]), plan)
+    blocks = itertools.chain(*(blocks for _, blocks, _ in corpus.epoch([0], 0)))
+    for number, (size, rows) in enumerate(blocks):
+        rows = None if rows is None else rows[0]
+        batch, _, _ = training_corpus.take(corpus.arrays, plan, number, size, rows)
         batch = jax.tree.map(np.asarray, batch)
         shape = jax.tree.map(np.shape, batch)
         jax.tree.map(np.testing.assert_array_equal, next(epoch)[0].pieces, batch.pieces)
         assert shapes.setdefault(size, shape) == shape
-        members = [encoded[i] for i in block.rows if i < len(encoded)]
+        start, held = plan.blocks[:, number]
+        members = [encoded[i] for i in plan.rows[start : start + held]]
         count += len(members)
         for i, sentence in enumerate(members):
             row, expected = row_of(batch, i), content(sentence)
@@ -210,7 +214,8 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short):
         everywhere = staticmethod(lambda arrays: arrays)
 
     whole, half = (corpus_of(config, place=x, **options)[0] for x in (ALONE, Half()))
-    ((_, block),), ((_, part),) = (c.blocks([np.arange(6)]) for c in (whole, half))
-    assert block.vectors[0, :3].any()
-    assert not part.vectors[0, :3].any()
-    np.testing.assert_array_equal(part.vectors[0, 3:], block.vectors[0, 3:])
+    steps = (next(corpus.epoch([0], 0)) for corpus in (whole, half))
+    (_, ((_, rows),), _), (_, ((_, part),), _) = steps
+    assert rows[0, :3].any()
+    assert not part[0, :3].any()
+    np.testing.assert_array_equal(part[0, 3:], rows[0, 3:])

@@ -15,6 +15,7 @@ import jaxner
 from jaxner import cli, models
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
@@ -216,10 +217,20 @@ def test_broken_off_between_saves_equals_uninterrupted(
 
 
 def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    train.main_run(tiny.plain_config(corpus, 1), folder)
-    assert len(runs.metrics_of(folder)) == 1
-    train.main_run(tiny.plain_config(corpus, 3), folder)
+    """It encodes each sentence once, dev and test once more for the final scores."""
+    folder, encode, encoded = tmp_path / "run", Vocabulary.encode, []
+
+    def counting(self, tokens, vectors=None):
+        encoded.append(tuple(tokens))
+        return encode(self, tokens, vectors)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Vocabulary, "encode", counting)
+        train.main_run(tiny.plain_config(corpus, 1), folder)
+        assert len(runs.metrics_of(folder)) == 1
+        once = encoded.copy()
+        train.main_run(tiny.plain_config(corpus, 3), folder)
+        assert encoded == once * 2
     runs.assert_same_run(folder, whole)
     config = (folder / "config.json").read_bytes()
     with pytest.raises(InputError, match="3 epochs"):
