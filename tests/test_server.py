@@ -380,6 +380,7 @@ def test_a_signal_ends_a_process_at_any_time():
             assert ends(started)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_process_whose_log_is_not_read_ends():
     with process() as started:
         port = port_of(started)
