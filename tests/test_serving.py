@@ -20,6 +20,7 @@ import jaxner
 from benchmarks import serving as benchmark
 from jaxner.answers.mentions import EntityArrays
 from jaxner.data import tokens
+from jaxner.data.schemes import label_types
 from tests import fence
 from tests.marks import CHROMIUM
 from tests.test_decoding import tiny
@@ -241,7 +242,7 @@ class Slow:
     """A model that says what it got, and takes its time."""
 
     labels, has_chances, reads_documents, budget = ("O",), True, False, 2
-    types = types.SimpleNamespace(names=("PER",))
+    types = label_types(["B-PER"])
 
     def __init__(self, seconds=0.05):
         self.seconds, self.batches, self.counts = seconds, [], {"batches": 0}
@@ -328,7 +329,7 @@ class Full(Slow):
     """A model with all that an answer may hold, at its longest."""
 
     labels = ("B-ABCDEFGH",)
-    types = types.SimpleNamespace(names=[*map("ABCDEFGH-{}".format, range(10))])
+    types = label_types([f"B-ABCDEFGH-{i}" for i in range(10)])
 
     def __call__(self, jobs):
         return [len(job.encoded.words) for job in jobs]

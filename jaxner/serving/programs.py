@@ -9,7 +9,7 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,7 @@ class Job(NamedTuple):
     is_deep: bool = False
 
 
+@runtime_checkable
 class Model(Protocol):
     """What answers the requests of a service."""
 

@@ -119,7 +119,7 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
     return question
 
 
-def _number(digits: str) -> float:
+def _number(digits: str) -> int | float:
     # Python refuses to read a whole number of more than 4,300 digits.
     return int(digits) if len(digits) < 20 else float(digits)
 
@@ -439,7 +439,7 @@ class Service:
                 raise Refusal(429, "Too many requests at a time.")
             self._held["answered"] += 1
             left = asyncio.ensure_future(_leave(request))
-            left.add_done_callback(lambda _: self._shorten(limit, 0))
+            left.add_done_callback(lambda _: self._shorten(limit, 0.0))
             try:
                 yield bytes(body)
             except asyncio.CancelledError:
