@@ -259,11 +259,10 @@ def test_damage_is_found(file, tmp_path):
 
 def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
     pytest.importorskip("starlette")
-    from jaxner.commands import serving
-    from jaxner.serving.programs import Job
+    from jaxner.serving import server
 
     served = []
-    monkeypatch.setattr(serving, "run", lambda model, *_: served.append(model))
+    monkeypatch.setattr(server, "run", lambda model, *_, **__: served.append(model))
     model = ["--model", str(file)]
     least = [[*model, f"--min-probability={x}"] for x in ("calibrated", "DRAGON=0.5")]
     for wrong in ([], [*model, "--workdir", "runs/grn"], *least):
@@ -271,6 +270,6 @@ def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
             cli.run(["serve", *wrong])
     cli.run(["serve", *model])
     (model,) = served
-    (arrays,) = model.cut(model([Job(model.encode([TOKENS]))])[0], [TOKENS])
+    (arrays,) = model.cut(model([model.job([TOKENS])])[0], [TOKENS])
     labels = [model.labels[i] for i in arrays["best"].labels]
     assert labels == jaxner.tag(params, TOKENS)

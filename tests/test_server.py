@@ -37,13 +37,13 @@ class Large(Slow):
 
 
 @contextlib.contextmanager
-def serves(model=None, **limits):
+def serves(model=None, root_path="", proxies="", **limits):
     """Yields a ready server in a thread, and its port."""
     limits = Limits(**{"stop_seconds": 3.0, **limits})
     service = Service(model or Slow(0.01), limits)
     service.is_ready = True
     listening = socket.create_server(("127.0.0.1", 0))
-    started = server.Server(service, limits)
+    started = server.Server(service, limits, proxies, root_path=root_path)
     thread = threading.Thread(target=started.run, args=([listening],))
     thread.start()
     try:
@@ -116,6 +116,46 @@ def test_idle_connections_make_room_for_others(connect):
         assert ask(port, request(GOOD))[0] == 200
         assert [is_closed(link, 1) for link in links[:12]] == [True] * 12
         assert [is_closed(link, 0) for link in links[-4:]] == [False] * 4
+
+
+def test_who_opens_many_connections_locks_nobody_out(connect):
+    slow = request(GOOD, length=99)
+    with serves(max_connections=8) as (started, port):
+        for content in (b"", slow):  # none of them is old, or all
+            for _ in range(100):
+                connect(port, content)
+            assert ask(port)[0] == 200
+            assert len(started.server_state.connections) <= 17
+            time.sleep(1.5 * server._YOUNG)
+            assert ask(port, request(GOOD))[0] == 200
+            assert len(started.server_state.connections) <= 9
+
+
+@pytest.mark.parametrize("target", ["/health", "http://x/health", "/tagger/health"])
+def test_a_target_may_be_absolute_but_not_have_the_path_that_a_proxy_removes(target):
+    with serves(root_path="/tagger") as (_, port):
+        status = ask(port, f"GET {target} HTTP/1.1\r\nhost: x\r\n\r\n".encode())[0]
+        assert status == (404 if "tagger" in target else 200)
+
+
+@pytest.mark.parametrize("proxies", ["", "127.0.0.1"])
+def test_the_log_believes_proxies_that_it_is_told_of(proxies, caplog):
+    caplog.set_level("INFO")
+    with serves(proxies=proxies) as (_, port):
+        for client in ("10.1.2.3", "a b\x85c"):
+            assert ask(port, request(GOOD, more=f"x-forwarded-for: {client}\r\n"))
+    assert ("10.1.2.3 /v1/tag 200" in caplog.text) == bool(proxies)
+    assert "\x85" not in caplog.text
+
+
+def test_two_processes_share_a_port():
+    with process(reuse=True) as first:
+        port = port_of(first)
+        with process(port=port, reuse=True) as second:
+            assert port_of(second) == port
+            first.send_signal(signal.SIGTERM)
+            assert ends(first)[0] == 0
+            assert ask(port, request(GOOD))[0] == 200
 
 
 def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
@@ -319,13 +359,16 @@ class Model({model}):
         time.sleep({seconds})
         {failure}
 with cli._errors("serve"):
-    server.run(Model(), Limits(stop_seconds=2.0), port=int(sys.argv[1]))
+    limits = Limits(stop_seconds=2.0)
+    server.run(Model(), limits, port=int(sys.argv[1]), reuse_port={reuse})
 """
 
 
 @contextlib.contextmanager
-def process(seconds=0.1, failure="", port=0, prefix=(), model="Slow", **environment):
-    script = SCRIPT.format(seconds=seconds, failure=failure, model=model)
+def process(
+    seconds=0.1, failure="", port=0, prefix=(), model="Slow", reuse=False, **environment
+):
+    script = SCRIPT.format(seconds=seconds, failure=failure, model=model, reuse=reuse)
     command = [*prefix, sys.executable, "-c", script, str(port)]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipe, env=os.environ | environment) as started:
@@ -336,9 +379,9 @@ def process(seconds=0.1, failure="", port=0, prefix=(), model="Slow", **environm
 
 
 def port_of(started):
-    line = started.stdout.readline()
-    assert started.stdout.readline() == "compiles\n"
-    return int(re.findall(r":(\d+)", line)[0])
+    lines = [started.stdout.readline() for _ in range(2)]
+    assert "compiles\n" in lines
+    return int(re.findall(r":(\d+)", "".join(lines))[0])
 
 
 def ends(started, seconds=60):

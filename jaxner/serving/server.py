@@ -42,8 +42,9 @@ def _unread(connection: Any) -> int:
 class Connection(H11Protocol):
     """A connection that no client can hold for ever, nor keep from others.
 
-    From its start, from each request and from each answer, `max_seconds` and a pause
-    may pass until the next of these; then it is aborted, whatever is not yet read.
+    It is aborted if nothing new happens, a request or an answer, for `max_seconds` and
+    a pause. Beyond `max_connections`, those whose request has been missing, as a whole,
+    for longest are aborted.
     """
 
     def __init__(self, limits: Limits, idle: dict[Connection, float], **options: Any):
@@ -58,36 +59,39 @@ class Connection(H11Protocol):
         link = transport.get_extra_info("socket")
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.max_size = _READ
-        self._mark(is_idle=True)
-        surplus = len(self.connections) - self._limits.max_connections
-        for oldest, start in [*itertools.islice(self._idle.items(), max(surplus, 0))]:
+        self._renew()
+        self._idle[self] = self.loop.time()
+        limit, now = self._limits.max_connections, self.loop.time()
+        surplus = max(len(self.connections) - limit, 0)
+        for oldest, start in [*itertools.islice(self._idle.items(), surplus)]:
             # The request of a younger one may be on its way.
-            if self.loop.time() - start > _YOUNG:
+            if now - start > _YOUNG or len(self.connections) > 2 * limit:
                 del self._idle[oldest]
+                self.connections.discard(oldest)
                 oldest.transport.abort()
 
-    def _mark(self, is_idle: bool) -> None:
+    def _renew(self) -> None:
         """Gives the connection time for its next step."""
         if self._timer:
             self._timer.cancel()
         seconds = self._limits.max_seconds + _PAUSE
         self._timer = self.loop.call_later(seconds, self.transport.abort)
-        if is_idle:
-            self._idle.setdefault(self, self.loop.time())
-        elif not (self.flow.write_paused or self.conn.trailing_data[0]):
-            # Else it asks and does not read, or asks again before it is answered.
-            self._idle.pop(self, None)
 
     def handle_events(self) -> None:
-        """Marks the connection as busy once a request has begun."""
+        """Marks the connection as busy once a request has come as a whole."""
         cycle = self.cycle
         super().handle_events()
         if self.cycle is not cycle:
-            self._mark(is_idle=False)
+            self._renew()
+        is_asking = self.cycle and not (self.cycle.more_body or self.flow.write_paused)
+        # Who asks and does not read, or asks again before the answer, counts as idle.
+        if is_asking and not self.conn.trailing_data[0]:
+            self._idle.pop(self, None)
 
     def on_response_complete(self) -> None:
         """Marks the connection as idle; too much that is not read ends the worst."""
-        self._mark(is_idle=True)
+        self._renew()
+        self._idle.setdefault(self, self.loop.time())
         super().on_response_complete()
         if _unread(self) and sum(map(_unread, self.connections)) > _UNREAD:
             max(self.connections, key=_unread).transport.abort()
@@ -100,7 +104,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no HTTP, in JSON as all else; closes what has an answer."""
+        """Answers what is no HTTP in JSON; if an answer is under way, only closes."""
         if self.cycle and not self.cycle.response_complete:
             self.cycle.disconnected = True
         elif self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):

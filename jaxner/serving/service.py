@@ -21,6 +21,7 @@ import mimetypes
 import re
 import time
 import traceback
+import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -93,10 +94,15 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
     hints = {name: field.hint for name, field in fields.of(Question).items()}
     try:
         for name, value in options.items():
-            fields.check_word("field", name[:40], fields.names(Question)[2:])
+            if name not in (names := fields.names(Question)[2:]):
+                words = f"{json.dumps(name[:40])}; known: {', '.join(names)}"
+                raise InputError(f"Unknown field {words}")
             is_each = name == "min_probability" and isinstance(value, dict)
-            for kind in value if is_each else ():
-                fields.check_word(f"type in {name}", kind[:99], model.types.names)
+            for kind in {*value} - {*model.types.names} if is_each else ():
+                words = (
+                    f"{json.dumps(kind[:99])}; known: {', '.join(model.types.names)}"
+                )
+                raise InputError(f"Unknown type in {name}: {words}")
             for each in value.values() if is_each else [value]:
                 _check(name, each, hints.get(name, fields.Share))
         texts, sentences = _read_tokens(content) or _read_texts(content)
@@ -334,7 +340,11 @@ class Service:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         start, status, is_read = time.perf_counter(), 499, False
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        root = scope.get("root_path", "")
+        path = scope["path"].removeprefix(root)
+        if "://" in path:  # an absolute target, as proxies send it
+            path = urllib.parse.urlsplit(path).path or "/"
+            scope["path"] = root + path
         path = path if path in self._paths else "other"
         sent = Request(scope).headers
         name = sent.get("x-request-id", "")
@@ -457,6 +467,8 @@ class Service:
         limits, loop = self._limits, asyncio.get_running_loop()
         with self._holding("read", len(body), limits.max_bytes):
             question, groups = await self._do(len(body), self._read, body)
+            if question.maps and write is entities:
+                raise Refusal(422, "There are maps for /v1/tag only.")
         cost = sum(job.cost for *_, job in groups)
         with self._holding("tagged", cost, limits.max_sentences * limits.max_tokens):
             turn, futures = time.monotonic(), [loop.create_future() for _ in groups]
@@ -500,11 +512,7 @@ class Service:
         for (index, group, _), each in zip(groups, arrays, strict=True):
             answers[index] += self.model.cut(each, group)
         maps = [each[k] for text in answers for each in text for k in _maps(each)]
-        if (
-            write is tag
-            and question.maps
-            and sum(array.size for array in maps) > _NUMBERS
-        ):
+        if question.maps and sum(array.size for array in maps) > _NUMBERS:
             raise Refusal(422, f"Expected maps of at most {_NUMBERS} numbers in all.")
         parts = zip(question.texts, question.sentences, answers, strict=True)
         results = [write(self.model, question, *part) for part in parts]
