@@ -233,6 +233,7 @@ def train(
         show.first_loss = max(first, default=None)
 
         # --- Steps
+        pace = monitor.Pace()
         epoch = max(run["epoch"] for run in progress)
         while epoch < config.num_epochs:
             waits = [run["epoch"] - run["best_epoch"] for run in progress]
@@ -245,8 +246,10 @@ def train(
             for blocks, tokens in corpus.epoch([c.seed for c in configs], epoch, done):
                 state = take_step(state, blocks)
                 total += 1
-                show.advance(tokens, state.sums["loss"], total - epoch * steps)
-                if stop.reached(total - begun):
+                is_due = pace.reached(total - begun)
+                done = total - epoch * steps
+                show.advance(tokens, state.sums["loss"], done, is_due)
+                if stop.reached(is_due):
                     break
             seconds = time.perf_counter() - start
 
@@ -299,9 +302,9 @@ def train(
             if total != latest.step:
                 whole = progress[0] if is_single else {"seeds": progress}
                 latest.save(total, _stored(state, place, is_single), whole)
-            if stop:
+            if stop.reached():
                 break
-    if stop:
+    if stop.reached():
         console.print("Stopped; the same command resumes from here.")
         raise SystemExit(stop.exit_status)
 
