@@ -60,7 +60,8 @@ def get_config(config, arg):
     if arg.model == "transformer":
         config.model.encoder = {"name": "transformer", **families.transformer(config)}
         config.model.head = families.torch_head(arg.crf, dropout=0.15)
-        config.optimizer = families.warm_adamw(clip_norm=5.0)
+        rate = 1e-3 if arg.dataset == "sample" else 1e-4
+        config.optimizer = families.warm_adamw(learning_rate=rate, clip_norm=5.0)
         return
     is_paper = arg.form == "paper"
     refinement = {

@@ -6,6 +6,7 @@ a mesh, with the sentences of a batch split over them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -70,6 +71,14 @@ def put(arrays: Any, sharding: NamedSharding | None) -> Any:
         )
 
     return jax.tree.map(place, arrays)
+
+
+def largest(values: Sequence[float]) -> Sequence[float]:
+    """Returns the largest of each value over all processes, which all must ask."""
+    if jax.process_count() == 1:
+        return values
+    rows = multihost_utils.process_allgather(np.asarray(values, np.float32))
+    return np.max(rows, axis=0).tolist()
 
 
 def fetch(arrays: Any) -> Any:

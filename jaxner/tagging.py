@@ -369,7 +369,8 @@ def labels_of(
     """
     mask, chosen = sentence.mask, predicted.potentials
     if decoding == "sampled":
-        key = models.sentence_key(key, sentence)
+        # `key` itself has drawn the masks of passes and of a refinement's draft.
+        key = models.sentence_key(jax.random.split(key)[1], sentence)
         if predicted.passes is not None:
             first, key = jax.random.split(key)
             number = jax.random.randint(first, (), 0, len(predicted.passes.emissions))

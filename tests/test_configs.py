@@ -4,7 +4,9 @@
 `tests/test_reproduce.py` builds every row of the tables.
 """
 
+import contextlib
 import functools
+import itertools
 import json
 import re
 
@@ -13,6 +15,7 @@ import pytest
 
 from jaxner import configuration, models
 from jaxner.data import corpora
+from jaxner.errors import InputError
 from jaxner.training import optimizers, schema
 from jaxner.training.objectives import Objective
 from tests.golden import make_encoders
@@ -70,15 +73,53 @@ def test_data_sets_are_the_known_corpora_and_ones_own():
     assert tagged == set(schema.TAGGED)
 
 
+def arguments_of(name):
+    """The arguments that a config's docstring lists, a number being 2."""
+    docstring = configuration.describe(name).partition("--config.seed")[0]
+    listed = re.findall(r"^ {4}([a-z]+(?:=[a-z0-9.]+)?) {2,}\S", docstring, re.M)
+    return [a.replace("=N", "=2") for a in listed if not a.startswith("python")]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_docstrings_say_what_the_arguments_are(name):
-    docstring = configuration.describe(name).partition("--config.seed")[0]
-    assert f"configs/{name}.py" in docstring
-    arguments = re.findall(r"^ {4}([a-z]+(?:=[a-z0-9.]+)?) {2,}\S", docstring, re.M)
-    assert arguments
-    for argument in arguments:
-        if not argument.startswith("python"):
-            configuration.load(f"{name}:sample,{argument.replace('=N', '=2')}")
+    assert f"configs/{name}.py" in configuration.describe(name)
+    assert arguments_of(name)
+    for argument in arguments_of(name):
+        configuration.load(f"{name}:sample,{argument}")
+
+
+def flat(section, path=()):
+    """The options of a config by their paths."""
+    if not isinstance(section, dict):
+        return {path: section}
+    inner = (flat(value, (*path, name)) for name, value in section.items())
+    return dict(itertools.chain.from_iterable(map(dict.items, inner)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_variant_loses_settings(name):
+    """Each argument has an effect in all variants, or is refused; so has the sample."""
+    words = {}
+    for argument in arguments_of(name):
+        words.setdefault(argument.partition("=")[0], [()]).append((argument,))
+    sample, corpus = {}, {}
+    for choice in itertools.product(*words.values()):
+        variant = sum(choice, ())
+        with contextlib.suppress(InputError):
+            for dataset, configs in (("sample", sample), ("conll2003", corpus)):
+                config = configuration.load(",".join([f"{name}:{dataset}", *variant]))
+                configs[variant] = flat(config.to_dict())
+    plain = sample[()]
+    own = [path for path in plain if plain[path] != corpus[()].get(path, plain[path])]
+    assert ("data", "name") in own
+    for variant, options in sample.items():
+        for path in own:
+            is_own = options.get(path) != corpus[variant].get(path, ())
+            assert is_own or options.get(path) in (None, plain[path]), (variant, path)
+        for argument in variant:
+            rest = tuple(each for each in variant if each != argument)
+            is_default = sample[(argument,)] == plain
+            assert is_default or sample[rest] != options, (variant, argument)
 
 
 # --- What the papers and their code say -----------------------------------------------

@@ -18,16 +18,17 @@ SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
 PROJECTION = {"name": "projection", "hidden_dim": 8}
 
 
-def tiny(head, types=("LOC",), mc_dropout=None, encoder=PROJECTION, **options):
+def tiny(head, types=("LOC",), documents=False, scheme="BIOES", **parts):
     """A tagger of random weights, large enough that labels differ."""
     sentences = [["Rome", "beat", "Milan", "Ms", "Preston"]]
-    vocabulary, _ = jaxner.build_vocabulary(sentences, types, **options)
+    vocabulary, _ = jaxner.build_vocabulary(
+        sentences, types, documents=documents, scheme=scheme
+    )
     model = jaxner.build(
         vocabulary,
         representation={"words": {"dim": 6}, "chars": None, "dropout": 0.5},
-        encoder=encoder,
         head={"name": head},
-        mc_dropout=mc_dropout,
+        **{"encoder": PROJECTION, **parts},
     )
     # Of other draws, two labellings are so close that rounding decides between them.
     weights = jaxner.init(model, jax.random.key(0))
@@ -152,3 +153,21 @@ def test_passes_are_averaged():
         assert answer.probability == pytest.approx(float(probability(ids)), rel=1e-4)
     best = params.vocabulary.decode(marginals.argmax(axis=1))
     assert jaxner.tag(params, tokens, decoding="max_marginal", key=key) == best
+
+
+@pytest.mark.parametrize("refinement", [None, {"head": {"name": "softmax"}}])
+def test_labels_and_passes_are_drawn_by_different_keys(refinement, monkeypatch):
+    params = tiny("softmax", mc_dropout={"num_samples": 9}, refinement=refinement)
+    sentence, key, seen = jaxner.encode(params, SENTENCES[0]), jax.random.key(2), []
+    sample = inference.sample
+
+    def draw(potentials, mask, key):
+        seen.append(key)
+        return sample(potentials, mask, key)
+
+    monkeypatch.setattr(tagging.inference, "sample", draw)
+    tagging.choose(params, sentence, key, decoding="sampled")
+    of_tokens = [jax.random.fold_in(*seen, t) for t in range(len(SENTENCES[0]))]
+    of_passes = models.pass_keys(models.sentence_key(key, sentence), 9)
+    values = [tuple(jax.random.key_data(k).tolist()) for k in (*seen, *of_tokens)]
+    assert not {*values} & {*map(tuple, jax.random.key_data(of_passes).tolist())}

@@ -76,12 +76,26 @@ def test_a_long_chain_stays_exact_in_float32():
 
 @pytest.mark.usefixtures("accelerator")
 @pytest.mark.parametrize("kernel", ["log_partition", "marginals", "viterbi"])
-def test_a_chain_of_many_labels_is_a_scan(kernel):
-    for size, is_scan in ((100, False), (101, True)):
-        zeros = (jnp.zeros(shape) for shape in ((4, size), (size, size), size, size))
-        args = Potentials(*zeros), jnp.ones(4, bool)
-        traced = jax.make_jaxpr(getattr(inference, kernel))(*args)
-        assert ("scan[" in str(traced)) == is_scan
+@pytest.mark.parametrize(
+    ("length", "size", "is_tree"),
+    [(4, 100, True), (4, 101, False), (104, 100, True), (105, 100, False)],
+)
+def test_a_chain_of_many_labels_or_a_long_one_is_a_scan(kernel, length, size, is_tree):
+    shapes = (length, size), (size, size), (size,), (size,)
+    args = Potentials(*map(jnp.zeros, shapes)), jnp.ones(length, bool)
+    traced = jax.make_jaxpr(getattr(inference, kernel))(*args)
+    assert ("scan[" in str(traced)) != is_tree
+
+
+@pytest.mark.usefixtures("accelerator")
+def test_a_long_chain_takes_memory_by_its_length_and_labels():
+    shapes = (2000, 80), (80, 80), (80,), (80,)
+    chain = Potentials(*(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
+    mask = jax.ShapeDtypeStruct((2000,), bool)
+    slope = jax.value_and_grad(inference.log_partition)
+    for kernel in (slope, inference.marginals, inference.viterbi):
+        memory = jax.jit(kernel).lower(chain, mask).compile().memory_analysis()
+        assert memory.temp_size_in_bytes < 10 * 4 * 2000 * 80
 
 
 @pytest.mark.parametrize("length", [3, 8])

@@ -5,7 +5,7 @@ Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989. Shape letters: `T` to
 `L` labels, `N` labellings.
 
 For a CRF, every kernel is a scan that takes O(T·L²) time; on accelerators, log Z, its
-gradient, marginals and Viterbi of few labels are trees (see `tree`). Messages are
+gradient, marginals and Viterbi are trees where memory allows (see `tree`). Messages are
 normalised at each token and the normalisers are summed once, at the end: float32 stays
 exact to rounding for thousands of tokens. Marginals are never exp(alpha + beta - log
 Z), which loses all digits in float32.
@@ -25,7 +25,9 @@ from jaxner.types import FORBIDDEN, Potentials
 
 HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
 Mask = Bool[Array, " T"]
-TREE_LABELS = 100  # at most: a tree takes T·L² memory and T·L³ time
+# At most L, as a tree takes T·L³ time; and T·L², of which it holds several arrays for
+# each sentence of a batch, here of up to 4 MB.
+TREE_LABELS, TREE_SCORES = 100, 1 << 20
 
 
 class Constraints(NamedTuple):
@@ -53,8 +55,9 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
 
 def _for_target(scan: Any, by_tree: Any, potentials: Any, mask: Any) -> Any:
     """Calls a kernel in the form for the target; a tree needs a known length."""
-    is_known = isinstance(mask.shape[0], int)  # else symbolic, in `jax.export`
-    if not is_known or potentials.emissions.shape[1] > TREE_LABELS:
+    length, size = potentials.emissions.shape
+    is_known = isinstance(length, int)  # else symbolic, in `jax.export`
+    if not is_known or size > TREE_LABELS or length * size**2 > TREE_SCORES:
         return scan(potentials, mask)
     return jax.lax.platform_dependent(potentials, mask, cpu=scan, default=by_tree)
 

@@ -185,7 +185,7 @@ def join(
     """
     if jax.distributed.is_initialized() or num_processes == 1:
         return
-    # JAX would take SIGTERM for itself at once; `signals.stop_requests` lets it.
+    # It would take SIGTERM, which `signals.stop_requests` watches while a run trains.
     jax.config.update("jax_enable_preemption_service", False)
     options = coordinator, num_processes, process_id
     is_known = options == (None, None, None)

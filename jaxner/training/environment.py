@@ -17,10 +17,11 @@ from jaxner import __version__
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
-from jaxner.training import schema
+from jaxner.training import optimizers, schema
 
-# A run may get more epochs; nothing else in its config may change.
-_MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
+# Nothing else in a run's config may change, but the number of epochs if no rate
+# depends on it.
+_MAY_CHANGE = ("patience", "tensorboard", "num_devices")
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 _ROOT = Path(__file__).parents[2]
 _CODE = ("jaxner", "configs", "pyproject.toml")
@@ -33,11 +34,15 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         return
     saved = folder.read_json("config.json")
     old, new = _values(saved), _values(json.loads(json.dumps(config)))
+    is_fixed = optimizers.ends_with_run(config["optimizer"])
+    may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
         for name in sorted(old.keys() | new.keys())
-        if name not in _MAY_CHANGE and old.get(name) != new.get(name)
+        if name not in may_change and old.get(name) != new.get(name)
     ]
+    if is_fixed and old["num_epochs"] != new["num_epochs"]:
+        different.append("With optimizer.warmup, rates depend on num_epochs. ")
     if different:
         raise ValueError(
             f"{folder.path} holds a run of another config:\n{''.join(different)}Choose "

@@ -19,9 +19,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from jaxner import errors
+from jaxner import devices, errors
 
 _DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
+_SECONDS, _STEPS = 0.5, 128  # between two looks at a run: about so many, at most
 
 
 @contextlib.contextmanager
@@ -33,6 +34,27 @@ def waiting(console: Console, task: str) -> Iterator[None]:
     else:
         console.print(f"{task} …")
         yield
+
+
+class Pace:
+    """The steps after which a run is looked at, in all processes the same.
+
+    To read a loss, or to ask the others whether to stop, waits for the device, so it
+    happens about twice a second, by the slowest process's clock.
+    """
+
+    def __init__(self):
+        self._last, self._next, self._since = 0, 1, time.perf_counter()
+
+    def reached(self, step: int) -> bool:
+        """Returns whether to look after a step, from 1; call it after each."""
+        if step < self._next:
+            return False
+        now = time.perf_counter()
+        (seconds,) = devices.largest([(now - self._since) / (step - self._last)])
+        self._last, self._since = step, now
+        self._next = step + int(np.clip(_SECONDS / max(seconds, 1e-6), 1, _STEPS))
+        return True
 
 
 class Monitor:
@@ -90,7 +112,7 @@ class Monitor:
         self._bar.update(
             self._task, description=self._name, completed=self._before + done
         )
-        self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
+        self._tokens, self._since = 0, time.perf_counter()
 
     @contextlib.contextmanager
     def doing(self, task: str) -> Iterator[None]:
@@ -116,20 +138,19 @@ class Monitor:
                 f"Compiled {count} programs in {self._compiled_in:.1f} s"
             )
 
-    def advance(self, tokens: int, total_loss: Any, done: int) -> None:
+    def advance(self, tokens: int, total_loss: Any, done: int, is_due: bool) -> None:
         """Moves the bar by a step with some tokens; `done` are those of the epoch.
 
         The sum of losses over the epoch so far, for each restart, may still be
-        computing: it is read at most twice a second.
+        computing: it is read where `is_due`, and at the end. All processes do so after
+        the same steps, and so find the same error; the others would wait for one alone.
 
         Raises:
             FloatingPointError: The loss is not finite, or a thousand times the first.
         """
         self._tokens += tokens
-        now = time.perf_counter()
-        if now - self._shown < 0.5 and done < self._steps:
+        if not is_due and done < self._steps:
             return
-        self._shown = now
         losses = np.asarray(total_loss) / done
         if self.first_loss is None:
             self.first_loss = float(np.max(losses))
@@ -141,7 +162,8 @@ class Monitor:
                 "--config.optimizer.learning_rate or --config.optimizer.clip_norm, in "
                 "another --workdir: this one keeps its config, and its last checkpoint."
             )
-        speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
+        seconds = time.perf_counter() - self._since
+        speed = f"{self._tokens / seconds:,.0f} tokens/s"
         self._bar.update(
             self._task,
             completed=self._before + done,

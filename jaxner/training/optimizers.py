@@ -190,6 +190,12 @@ def build(
     return _build(_frozen(options), steps_per_epoch, num_epochs)
 
 
+def ends_with_run(options: Mapping[str, Any]) -> bool:
+    """Returns whether a rate depends on the number of epochs, as after a `warmup`."""
+    sections = (options, *(options.get("parts") or {}).values())
+    return any(section.get("warmup") is not None for section in sections)
+
+
 def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Returns options in a hashable form, without those that are None."""
     return tuple(

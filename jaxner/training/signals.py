@@ -11,11 +11,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
-from jax._src import distributed  # nothing public starts the service later
-from jax.experimental import multihost_utils
+
+from jaxner import devices
 
 _WATCHED = (signal.SIGINT, signal.SIGTERM)
 
@@ -25,9 +24,13 @@ class Stopped(BaseException):
 
 
 class StopRequest:
-    """A request to stop; true once a `signal` has arrived."""
+    """A request to stop; true once a `signal` has arrived, and all processes know it.
+
+    `arrived` is the signal of this process.
+    """
 
     signal: int | None = None
+    arrived: int | None = None
     _interrupts = False
 
     @property
@@ -38,17 +41,17 @@ class StopRequest:
     def __bool__(self) -> bool:
         return self.signal is not None
 
-    def reached(self, step: int) -> bool:
-        """Returns whether to stop after a step; all processes stop after the same one.
+    def reached(self, is_due: bool = True) -> bool:
+        """Returns whether to stop, and all processes after the same step.
 
-        A SIGTERM to any of several processes stops all. JAX chooses a step that no
-        process has passed, and compares for equality: all must call this after each
-        step. `step` counts from the start or resumption of the run, since after a
-        signal before the first step, JAX chooses step 1.
+        A signal to any of several processes stops all. They tell each other where
+        `is_due`, so all must call this after the same steps with the same value.
         """
-        is_shared = jax.process_count() > 1
-        if is_shared and multihost_utils.reached_preemption_sync_point(step):
-            self.signal = signal.SIGTERM
+        if jax.process_count() == 1:
+            self.signal = self.arrived
+        elif is_due:
+            (number,) = devices.largest([self.arrived or 0])
+            self.signal = int(number) or None
         return bool(self)
 
     @contextlib.contextmanager
@@ -69,25 +72,20 @@ def stop_requests(
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
     `log` gets a line at the first signal, even while XLA compiles. Outside the main
-    thread, no request ever arrives. With several processes, JAX handles SIGTERM, and
-    the first Ctrl-C becomes one.
+    thread, no request ever arrives. JAX's own preemption service, if a caller has
+    started it, gets no SIGTERM from then on.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    is_shared = jax.process_count() > 1
-    watched = (signal.SIGINT,) if is_shared else _WATCHED
-    before = {number: signal.getsignal(number) for number in watched}
+    before = {number: signal.getsignal(number) for number in _WATCHED}
 
     def ask(number, frame):
         del frame
         signal.signal(number, before[number])
-        if is_shared:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        request.signal = number
-        if request._interrupts:
+        request.arrived = number
+        if request._interrupts and jax.process_count() == 1:
             raise Stopped
 
     with contextlib.ExitStack() as stack:
@@ -95,8 +93,6 @@ def stop_requests(
         # charge. A shell lets what runs in the background ignore Ctrl-C.
         if before[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN):
             stack.enter_context(_second_ends_the_process(log))
-        if is_shared:
-            stack.enter_context(_shared_requests())
         for number, handler in before.items():
             stack.callback(signal.signal, number, handler)
             if handler is not signal.SIG_IGN:
@@ -132,24 +128,3 @@ def _second_ends_the_process(log: Callable[[str], object]) -> Iterator[None]:
     finally:
         signal.set_wakeup_fd(before)
         pythons.close()
-
-
-@contextlib.contextmanager
-def _shared_requests() -> Iterator[None]:
-    """Lets JAX take SIGTERM, in compiled code that calls no handler of Python's.
-
-    It takes it as long as its service lives: here, as long as the training loop.
-    """
-    state, before = distributed.global_state, signal.getsignal(signal.SIGTERM)
-    if state.preemption_sync_manager is not None:  # a caller's own jax.distributed
-        yield
-        return
-    jax.config.update("jax_enable_preemption_service", True)
-    state.initialize_preemption_sync_manager()
-    try:
-        yield
-    finally:
-        manager: Any = state.preemption_sync_manager
-        state.preemption_sync_manager = None
-        manager.shutdown()
-        signal.signal(signal.SIGTERM, before)

@@ -137,7 +137,14 @@ def train(
         place = cluster.placement(config.num_devices, len(configs))
         model = tagger.build(data.vocabulary, **config.model.to_dict())
         source = None if top.is_begun() else old
-        drawn = [initial_weights(member, data, model, source) for member in configs]
+        # Drawn vectors add to the deviation by which vectors are divided.
+        is_shared = is_single or not config.data.standardise_vectors
+        drawn: list[Any] = []
+        for member in configs:
+            weights = initial_weights(member, data, model, source)
+            if is_shared and drawn:
+                weights["frozen"] = drawn[0]["frozen"]
+            drawn.append(weights)
         objective = objectives.Objective.of(config.objective.to_dict())
         kept = None
         if before is not None:
@@ -145,11 +152,14 @@ def train(
             objective = transfer.with_types(objective, data.vocabulary, before, ids)
         if old is not None and objective.retain:
             kept = transfer.kept(old, data.train, data.vocabulary)
-        # Drawn vectors add to the deviation by which vectors are divided.
-        is_shared = is_single or not config.data.standardise_vectors
-        frozen = [weights["frozen"] for weights in drawn]
         if is_shared:  # on the devices once
-            frozen = [place.everywhere(frozen[0])] * len(configs)
+            frozen = place.everywhere(drawn[0]["frozen"])
+        else:
+            frozen = place.weights(_stacked([weights["frozen"] for weights in drawn]))
+
+        def frozen_of(number):
+            return frozen if is_shared else place.restart(frozen, number)
+
         num_blocks = cluster.blocks_of(config)
         corpus = corpora.Corpus(
             data.sentences,
@@ -179,7 +189,7 @@ def train(
         state = _begin([weights["params"] for weights in drawn], recipe)
         keys = [jax.random.fold_in(jax.random.key(c.seed), 1) for c in configs]
     size = sum(leaf.size for leaf in jax.tree.leaves(drawn[0]["params"]))
-    del drawn
+    del drawn, weights
     name = name or f"{config.model.encoder.name} on {config.data.name}"
     numbers = ", ".join(str(member.seed) for member in configs)
     console.print(
@@ -215,7 +225,7 @@ def train(
             _check_not_lost(folders[0], best[0])
             fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
             progress = [dict(fresh) for _ in configs]
-        _write_records(configs, folders, top, data, frozen, about)
+        _write_records(configs, folders, top, data, frozen_of, about)
         for folder, run in zip(folders, progress, strict=True):
             folder.forget_after(run["epoch"])
         total = begun = latest.step or 0
@@ -223,7 +233,7 @@ def train(
         take_step = step.Step(
             recipe,
             num_blocks,
-            frozen[0] if is_shared else place.weights(_stacked(frozen)),
+            frozen,
             corpus.arrays,
             place.weights(jnp.stack(keys)),
             is_shared,
@@ -234,6 +244,7 @@ def train(
         show.first_loss = max(first, default=None)
 
         # --- Steps
+        pace = monitor.Pace()
         epoch = max(run["epoch"] for run in progress)
         while epoch < config.num_epochs:
             waits = [run["epoch"] - run["best_epoch"] for run in progress]
@@ -247,8 +258,10 @@ def train(
             for plan, blocks, count in plans:
                 state = take_step(state, plan, blocks)
                 total += 1
-                show.advance(count, state.sums["loss"], total - epoch * steps)
-                if stop.reached(total - begun):
+                is_due = pace.reached(total - begun)
+                done = total - epoch * steps
+                show.advance(count, state.sums["loss"], done, is_due)
+                if stop.reached(is_due):
                     break
             seconds = time.perf_counter() - start
 
@@ -259,7 +272,7 @@ def train(
                 with stop.interrupting(), show.doing("Scoring dev"):
                     for i in active:
                         weights = {"params": place.restart(state.params, i)}
-                        weights["frozen"] = place.everywhere(frozen[i])
+                        weights["frozen"] = frozen_of(i)
                         cold = jnp.float32(1)  # as loaded: they share programs
                         taggers.append(Tagger(weights, model, data.vocabulary, cold))
                     if dev is None:
@@ -302,9 +315,9 @@ def train(
             if total != latest.step:
                 whole = progress[0] if is_single else {"seeds": progress}
                 latest.save(total, _stored(state, place, is_single), whole)
-            if stop:
+            if stop.reached():
                 break
-    if stop:
+    if stop.reached():
         console.print("Stopped; the same command resumes from here.")
         raise SystemExit(stop.exit_status)
 
@@ -432,7 +445,7 @@ def _check_not_lost(folder: Workdir, best: Any) -> None:
         )
 
 
-def _write_records(configs, folders, top, data, frozen, about) -> None:
+def _write_records(configs, folders, top, data, frozen_of, about) -> None:
     """Writes what a run is made of, after all checks."""
     record = environment.continued(top, data.record)
     written = {f.path: (f, c.to_dict()) for f, c in zip(folders, configs, strict=True)}
@@ -441,8 +454,8 @@ def _write_records(configs, folders, top, data, frozen, about) -> None:
         folder.write_json("config.json", config)
         folder.write_json("environment.json", record)
         folder.write_text("vocabulary.json", data.vocabulary.to_json())
-    for folder, arrays in zip(folders, frozen, strict=True):
-        save_frozen(folder.part("frozen"), arrays, about)
+    for number, folder in enumerate(folders):
+        save_frozen(folder.part("frozen"), frozen_of(number), about)
 
 
 # --- The screen -----------------------------------------------------------------------

@@ -169,27 +169,50 @@ def test_checkpoints_move_between_devices_and_processes(
     assert_close(more, whole, **NEAR)
 
 
-def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
-    """JAX names one step for all processes, and compares for equality."""
+def test_a_run_may_stop_after_any_step(corpus, tmp_path, monkeypatch):
+    """Of the first epoch or a later one, begun or resumed."""
     asked = []
 
-    def reached(self, step):
-        asked.append(step)
-        if step == 7:
-            self.signal = signal.SIGTERM
-        return step == 7
+    def reached(self, is_due=True):
+        asked.append(is_due)
+        self.signal = signal.SIGTERM if len(asked) >= 7 else None
+        return bool(self)
 
     monkeypatch.setattr(signals.StopRequest, "reached", reached)
-    with pytest.raises(SystemExit) as stop:
-        train.main_run(tiny.plain_config(corpus), tmp_path / "run")
-    assert stop.value.code == 128 + signal.SIGTERM
-    assert asked == [*range(1, 8)]
-    assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == 7
-    # A signal before the first step asks for a stop after step 1, also when resumed.
-    with pytest.raises(SystemExit):
-        train.main_run(tiny.plain_config(corpus), tmp_path / "run")
-    assert asked == [*range(1, 8), *range(1, 8)]
-    assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == 14
+    for step in (7, 13):  # it asks at the end of an epoch, too
+        with pytest.raises(SystemExit) as stop:
+            train.main_run(tiny.plain_config(corpus), tmp_path / "run")
+        assert stop.value.code == 128 + signal.SIGTERM
+        assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == step
+        assert asked[0]  # a signal before the first step stops after it
+        asked.clear()
+
+
+# Of two processes, the second has a slow clock, and would never look up by itself.
+_TWO = """
+import sys, time
+from jaxner.__main__ import main
+if sys.argv[-1] == "1":
+    clock = time.perf_counter
+    time.perf_counter = lambda: clock() / 10**4
+main()
+"""
+
+
+@contextlib.contextmanager
+def pair(arguments):
+    """Two processes, with two devices each, that run a command without a launcher."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    both = ["-c", _TWO, *arguments, "--num_processes=2", f"--coordinator={address}"]
+    processes = [start_on(2, [*both, "--process_id", n]) for n in range(2)]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
 @pytest.mark.slow
@@ -198,21 +221,27 @@ def test_a_signal_to_one_process_stops_all_at_the_same_step(corpus, vectors, tmp
 
     Orbax's processes meet by names, which two series must not share.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    both = ["-m", "jaxner", *arguments_of(corpus, vectors, tmp_path / "run", 400)]
-    both += ["--num_processes=2", f"--coordinator={address}", "--process_id"]
-    processes = [start_on(2, [*both, number]) for number in range(2)]
-    told = read_until("epoch   8", processes[0])
-    assert told.count("  *") > 2  # of the best series
-    processes[1].send_signal(signal.SIGTERM)
-    for process in processes:
-        rest, _ = process.communicate(timeout=120)
-        assert process.returncode == 128 + signal.SIGTERM, told + rest
+    with pair(arguments_of(corpus, vectors, tmp_path / "run", 400)) as processes:
+        told = read_until("epoch   8", processes[0])
+        assert told.count("  *") > 2  # of the best series
+        processes[1].send_signal(signal.SIGTERM)
+        for process in processes:
+            rest, _ = process.communicate(timeout=120)
+            assert process.returncode == 128 + signal.SIGTERM, told + rest
     with Checkpoints(Workdir(tmp_path / "run").part("latest")) as latest:
         assert latest.step >= 80
         assert latest.check() is not None
+
+
+@pytest.mark.slow
+def test_all_processes_end_where_the_loss_diverges(corpus, vectors, tmp_path):
+    """The first used to find it alone, and the second to wait for it."""
+    options = {"optimizer.learning_rate": 1e30}
+    with pair(arguments_of(corpus, vectors, tmp_path / "run", **options)) as processes:
+        for process in processes:
+            told, _ = process.communicate(timeout=60)
+            assert process.returncode == 1, told
+            assert "The loss is nan" in told
 
 
 @pytest.mark.slow

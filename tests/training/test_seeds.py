@@ -1,5 +1,6 @@
 """Restarts, in turn or in one program, give the same runs as each alone."""
 
+import functools
 import signal
 
 import jax
@@ -94,6 +95,33 @@ def test_restarts_with_frozen_weights_of_their_own_resume(
     trees = [jaxner.load(tmp_path / "run" / f"seed-{s}").weights for s in (3, 4)]
     tables = [jax.tree.leaves(weights["frozen"])[0] for weights in trees]
     assert abs(tables[0] - tables[1]).max() > 1e-4
+
+
+@pytest.mark.parametrize("standardise", [False, True])
+def test_restarts_hold_frozen_tables_once(standardise, corpus, tmp_path, monkeypatch):
+    """Or, if each divides them by a deviation of its own, one for each restart."""
+    config = config_of(corpus, num_seeds=3, restarts="together", num_epochs=1)
+    words = [f"w{i}" for i in range(997)]
+    config.data.vectors = runs.write_vectors(tmp_path, words)
+    config.data.min_vector_match = 0.0
+    config.data.standardise_vectors = standardise
+    counts, build, advance = [], train.initial_weights, train.monitor.Monitor.advance
+
+    def count(call, *arguments, **options):
+        answer = call(*arguments, **options)
+        tables = [array for array in jax.live_arrays() if 997 in array.shape]
+        sizes = {table.unsafe_buffer_pointer(): table.size for table in tables}
+        counts.append(sum(sizes.values()) / (997 * 8))
+        return answer
+
+    monkeypatch.setattr(train, "initial_weights", functools.partial(count, build))
+    monkeypatch.setattr(
+        train.monitor.Monitor, "advance", lambda *args: count(advance, *args)
+    )
+    train.main_run(config, tmp_path / "run")
+    building, training = counts[:3], counts[3:]
+    assert building == ([1, 2, 3] if standardise else [1, 2, 2])
+    assert {*training} == ({3} if standardise else {1})
 
 
 # --- The taggers of restarts ----------------------------------------------------------

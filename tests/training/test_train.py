@@ -276,6 +276,24 @@ def test_another_config_is_refused(finished, corpus):
         train.main_run(config, finished)
 
 
+@pytest.mark.parametrize("part", ["optimizer", "optimizer.parts.encoder"])
+def test_epochs_on_which_rates_depend_stay(part, corpus, tmp_path):
+    """The same number resumes; another one would change the rates of its steps."""
+
+    def train_for(epochs):
+        config = tiny.plain_config(corpus, epochs)
+        config.optimizer.parts = {"encoder": {"name": "sgd", "learning_rate": 0.1}}
+        options = {f"{part}.warmup": 0.1, f"{part}.decay": None}
+        config.update_from_flattened_dict(options)
+        train.main_run(config, tmp_path / "run")
+
+    train_for(1)
+    train_for(1)
+    with pytest.raises(ValueError, match=r"num_epochs: 1 there, 2 now\nWith .*warmup"):
+        train_for(2)
+    assert len(runs.metrics_of(tmp_path / "run")) == 1
+
+
 def test_changed_data_are_refused(copied, finished, tmp_path):
     run = shutil.copytree(finished, tmp_path / "run")
     config = Workdir(run).read_json("config.json")
