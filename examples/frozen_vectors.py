@@ -14,15 +14,15 @@ import sys
 import jax
 
 import jaxner
-from jaxner import models, tagging
+from jaxner import tagging
 from jaxner.data import corpora, pieces, vectors
 from jaxner.models import pretrained
 
 
-def features(params, sentence, *, key):
+def features(params, sentence, key):
     """Returns the encoder's features of a sentence, [T, H]; `tagging.over` maps it."""
     del key  # nothing is drawn
-    return models.represent(params.model, params.weights, sentence)
+    return params.model.apply(params.weights, sentence, train=False, method="represent")
 
 
 def main(folder: str, output: str, data: str = "sample") -> None:

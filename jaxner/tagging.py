@@ -94,8 +94,8 @@ def over(
 ) -> Any:
     """Maps a function of one encoded sentence over tokens in any form.
 
-    `function` maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
-    …]`, options static. It must be a module-level function: each new function compiles
+    `function` maps `(params, sentence, key, **options)` to a tree of arrays `[T, …]`,
+    options static. It must be a module-level function: each new function compiles
     again. `passes`, per sentence in one call, reduce the batch size. Sentences may also
     be a list of what `Vocabulary.encode` returned; else arguments are those of `tag`.
 
@@ -132,23 +132,18 @@ def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key)
             "further axes with jax.vmap."
         )
 
-    def whole(params: Tagger, sentence: Sentence, key: Any) -> Any:
-        return function(params, sentence, key=key)
-
-    def run(sentence: Sentence) -> Any:
-        return models.automatic(whole, params, sentence, key)
-
-    arrays = jax.tree.map(jnp.asarray, arrays)
-    return run(arrays) if rank == 1 else jax.vmap(run, (batch_axes(arrays),))(arrays)
+    operands = params, jax.tree.map(jnp.asarray, arrays), key
+    compute = models.automatic(function, operands)
+    axes = None, batch_axes(arrays), None
+    return (compute if rank == 1 else jax.vmap(compute, axes))(*operands)
 
 
 @functools.partial(jax.jit, static_argnames=("function", "options"))
 def _batch(params, batch, key, *, function, options):
-    def whole(params, batch, key):
-        compute = functools.partial(function, params, key=key, **dict(options))
-        return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
-
-    return models.automatic(whole, params, batch, key)  # the sentences share words
+    axes = None, batch_axes(batch), None
+    compute = jax.vmap(functools.partial(function, **dict(options)), axes)
+    operands = params, batch, key  # the sentences share words
+    return models.automatic(compute, operands)(*operands)
 
 
 # Labels.
@@ -276,26 +271,20 @@ def predict(
     members, and the logarithms of the mean marginals choose the labels: a mean of
     scores would give more weight to members with larger scores.
     """
+    model, weights = params.model, params.weights
     if isinstance(params, Ensemble):
         predicted = _of_members(params, sentence, key)
     else:
-        predicted = _of_passes(params, sentence, key, num_samples)
+        predicted = Predictive(models.predict(model, weights, sentence, key))
+        count = model.mc_dropout.num_samples if num_samples is None else num_samples
+        if count and model.refinement is None:
+            passes = models.passes(model, weights, sentence, key, count)
+            predicted = predicted._replace(passes=passes)
+        if isinstance(predicted.potentials, Potentials):
+            predicted = predicted.map(
+                lambda p: inference.at_temperature(p, params.temperature)
+            )
     return predicted.map(lambda p: constrain(params, p)) if constrained else predicted
-
-
-def _of_passes(params, sentence, key, num_samples) -> Predictive:
-    """Computes the distribution of one tagger: that of its passes, if it has any."""
-    model, weights, dropout = params.model, params.weights, params.model.mc_dropout
-    predicted = Predictive(models.predict(model, weights, sentence, key))
-    count = dropout.num_samples if num_samples is None else num_samples
-    if count and model.refinement is None:
-        key = jax.random.key(dropout.seed) if key is None else key
-        keys = models.pass_keys(models.sentence_key(key, sentence), count)
-        passes = models.sample(model, weights, sentence, keys)
-        predicted = predicted._replace(passes=passes)
-    if not isinstance(predicted.potentials, Potentials):
-        return predicted
-    return predicted.map(lambda p: inference.at_temperature(p, params.temperature))
 
 
 def _of_members(params: Ensemble, sentence: Sentence, key: Any) -> Predictive:
@@ -309,8 +298,7 @@ def _of_members(params: Ensemble, sentence: Sentence, key: Any) -> Predictive:
     mean = Predictive(passes, passes).mean(
         lambda p: inference.marginals(p, sentence.mask)
     )
-    logs = jnp.log(jnp.maximum(mean, jnp.finfo(mean.dtype).tiny))
-    return Predictive(Potentials(logs), passes)
+    return Predictive(Potentials(inference.logs(mean)), passes)
 
 
 def constrain(params: Tagger, potentials: Any) -> Any:

@@ -180,27 +180,31 @@ def sweep(
         yield name, row
 
 
-def of_refinement(params, sentence, *, key):
+def of_refinement(params, sentence, key):
     """Computes label ids of draft and refinement, and the draft's entropy, `[T]`."""
-    del key  # the one of the config draws the masks
-    model, weights, mask = params.model, params.weights, sentence.mask
-    x = models.represent(model, weights, sentence)
-    draft, chances = models.drafted(model, weights, sentence, x=x)
-    refined = models.refine(model, weights, sentence, chances, x)
-    first, second = (
-        inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
-        for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
+    model, mask = params.model, sentence.mask
+
+    def labels_at(threshold):
+        changed = model.clone(refinement=model.refinement.clone(threshold=threshold))
+        final = models.predict(changed, params.weights, sentence, key)
+        return inference.viterbi(final, mask)
+
+    alone = model.clone(refinement=None)
+    drafting = dataclasses.replace(params, model=alone, temperature=1.0)
+    chances = tagging.predict(drafting, sentence, key).mean(
+        lambda p: inference.marginals(p, mask)
     )
-    return first, second, inference.entropy(chances)
+    # The draft's labels where no entropy is above Γ, the refinement's where all are.
+    return labels_at(np.inf), labels_at(-1.0), inference.entropy(chances)
 
 
-def of_lan(params, sentence, *, key):
+def of_lan(params, sentence, key):
     """Computes what `of_refinement` does, by a LAN."""
     model, mask = params.model, sentence.mask
     if samples := model.mc_dropout.num_samples:
-        key = models.sentence_key(jax.random.key(model.mc_dropout.seed), sentence)
+        key = jax.random.key(model.mc_dropout.seed) if key is None else key
         passes = jax.vmap(lambda k: _pass(params, sentence, Keys.of(k).rngs()))(
-            models.pass_keys(key, samples)
+            models.pass_keys(key, sentence, samples)
         )
         # Transitions are the same in all passes; mean scores decide the labels.
         chances, final = jax.tree.map(lambda array: jnp.mean(array, axis=0), passes)
@@ -214,14 +218,10 @@ def of_lan(params, sentence, *, key):
 def _pass(params, sentence, rngs):
     """Returns a layer's mean attention to the labels `[T, L]`, and the potentials."""
     model, weights, parts = params.model, params.weights, params.model.mc_dropout.parts
-    is_inside = bool(rngs) and "representation" in parts
-    options = {
-        "train": is_inside,
-        "rngs": rngs if is_inside else {},
-        "method": "represent",
-    }
-    x = model.apply(weights, sentence, **options)
-    options = {"train": bool(rngs), "parts": parts, "rngs": rngs, "method": "draft"}
-    stages, out = model.apply(weights, x, sentence, **options)
+    x = None
+    if not rngs or "representation" not in parts:
+        x = model.apply(weights, sentence, train=False, method="represent")
+    options = {"parts": parts if rngs else (), "rngs": rngs, "method": "draft"}
+    stages, out = model.apply(weights, sentence, x, **options)
     chances = jnp.mean(out["label_attention"][-1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]

@@ -6,6 +6,7 @@ attention heat maps.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,7 +79,9 @@ def maps(
 @jax.jit
 def compute_maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
     """Computes the maps of one encoded sentence, with its padding; see `maps`."""
-    out = models.apply_stages(params.model, params.weights, sentence)[1]
+    model, operands = params.model, (params.weights, sentence)
+    run = models.automatic(functools.partial(model.apply, train=False), operands)
+    out = run(*operands)[1]
     arrays = {name: out[name] for name in ("attention",) if name in out}
     if "relation_from" in out:
         mask = jnp.asarray(sentence.mask)

@@ -171,7 +171,7 @@ def arrays(
     return driver.of_every(lambda row: mentions.with_ends(row, axis), answer)
 
 
-def compute(params, sentence, *, key, num_samples, decoding, constrained, n_best):
+def compute(params, sentence, key, *, num_samples, decoding, constrained, n_best):
     """Computes `EntityArrays`, `[T]` or `[T, N]`; `end` is a width so far."""
     mask = sentence.mask
     types = mentions.types_of(params)

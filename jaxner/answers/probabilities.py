@@ -100,7 +100,7 @@ def marginals(
     )
 
 
-def compute_marginals(params, sentence, *, key, num_samples, constrained):
+def compute_marginals(params, sentence, key, *, num_samples, constrained):
     """Computes the probability of each label of one sentence, [T, L]."""
     predicted = tagging.predict(
         params, sentence, key, num_samples, constrained=constrained
@@ -170,7 +170,7 @@ def n_best(
     return driver.of_every(lambda arrays: _named(params, *arrays), answer)
 
 
-def _n_best(params, sentence, *, key, num_samples, constrained, n):
+def _n_best(params, sentence, key, *, num_samples, constrained, n):
     predicted = tagging.predict(
         params, sentence, key, num_samples, constrained=constrained
     )
@@ -306,9 +306,9 @@ def _passes(function, params, tokens, key, num_samples, context) -> Any:
 
 def _probabilities(params, sentence, key, num_samples):
     """Computes `[M, T, L]` without temperature: thresholds are for raw scores."""
-    keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
-    drawn = models.sample(params.model, params.weights, sentence, keys)
-    return models.probabilities(drawn, sentence.mask)
+    model, weights = params.model, params.weights
+    passes = models.passes(model, weights, sentence, key, num_samples)
+    return inference.each_pass(lambda p: inference.marginals(p, sentence.mask), passes)
 
 
 def _samples(params, sentence, key, num_samples):

@@ -142,8 +142,7 @@ def _block_loss(block: _Block, temperature):
         cooled = predicted.map(lambda p: inference.at_temperature(p, temperature))
         chances = cooled.mean(lambda p: inference.marginals(p, mask))
         gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
-        logs = jnp.log(jnp.maximum(gold, jnp.finfo(gold.dtype).tiny))
-        return -jnp.sum(jnp.where(is_word, logs, 0.0))
+        return -jnp.sum(jnp.where(is_word, inference.logs(gold), 0.0))
 
     return jnp.sum(jax.vmap(loss)(*block))
 

@@ -60,6 +60,11 @@ def _axes(potentials: Potentials) -> Any:
     return Potentials(*axes)
 
 
+def logs(probabilities: Float[Array, "*S"]) -> Float[Array, "*S"]:
+    """Returns ln p; of an impossible event, that of the smallest float: finite."""
+    return jnp.log(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny))
+
+
 def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
     """Returns -Σ p ln p over the last axis; an impossible label adds nothing."""
     possible = jnp.where(probabilities > 0, probabilities, 1.0)  # finite gradients
