@@ -21,7 +21,14 @@ from jaxner.fields import DERIVED, OneOf, Passes, Seed, check_fields
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
 from jaxner.models.layers import Features
-from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
+from jaxner.types import (
+    FORBIDDEN,
+    AnyPotentials,
+    Potentials,
+    Sentence,
+    Weights,
+    WordVectors,
+)
 
 Stages = tuple[tuple[AnyPotentials, ...], dict[str, Array]]
 """Each stage's potentials, the final one last, and intermediates by name."""
@@ -120,7 +127,7 @@ class Model(nn.Module):
         parts = self.representation, self.encoder, self.head, self.refinement
         return any(getattr(part, "is_quadratic", False) for part in parts)
 
-    def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, variables: Weights, *args: Any, **kwargs: Any) -> Any:
         """Does what Linen's `apply` does, in the model's precision.
 
         Matrix products of float32 are exact, unless JAX's own option says otherwise.
@@ -130,7 +137,7 @@ class Model(nn.Module):
         with jax.default_matmul_precision(precision):
             return super().apply(self._lowered(variables), *args, **kwargs)
 
-    def _lowered(self, variables: Any) -> Any:
+    def _lowered(self, variables: Weights) -> Weights:
         if self.dtype == "float32":
             return variables
 
@@ -259,7 +266,7 @@ def named(weights: Any) -> dict[str, Any]:
     return arrays
 
 
-def shapes(model: Model) -> Any:
+def shapes(model: Model) -> Weights:
     """Returns the shapes of a model's weights, as a tree of `jax.ShapeDtypeStruct`."""
     return jax.eval_shape(lambda key: init(model, key), jax.random.key(0))
 
@@ -267,7 +274,7 @@ def shapes(model: Model) -> Any:
 _WORDS = "representation/words/"
 
 
-def with_vectors(weights: Weights, vectors: Any) -> Weights:
+def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
     """Returns freshly drawn weights with `WordVectors` filled into all word tables."""
 
     def fill(name, leaf):
@@ -301,7 +308,7 @@ def standardise_words(weights: Weights) -> Weights:
     return map_named(divide, weights)
 
 
-def character_readers(model: Model) -> list[Any]:
+def character_readers(model: Model) -> list[nn.Module]:
     """Returns the modules of a model that read characters."""
     refined = getattr(model.refinement, "representation", None)
     readers = (getattr(m, "chars", None) for m in (model.representation, refined))
@@ -424,17 +431,19 @@ def predict(
     refined = _with_separators(model, refined, sentence)
     is_uncertain = inference.entropy(probabilities) > refinement.threshold
 
-    def logs(potentials: Potentials) -> Float[Array, "T L"]:
-        if potentials.transitions is None:
+    def logs(potentials: AnyPotentials) -> Float[Array, "T L"]:
+        if isinstance(potentials, Potentials) and potentials.transitions is None:
             return jax.nn.log_softmax(potentials.emissions, axis=-1)
         return inference.logs(inference.marginals(potentials, mask))
 
     return Potentials(jnp.where(is_uncertain[:, None], logs(refined), logs(draft)))
 
 
-def _with_separators(model: Model, potentials: Any, sentence: Sentence) -> Any:
+def _with_separators(
+    model: Model, potentials: AnyPotentials, sentence: Sentence
+) -> AnyPotentials:
     """Returns potentials that give separators, and only them, the last label."""
-    if not model.separators:
+    if not model.separators or not isinstance(potentials, Potentials):
         return potentials
     emissions = potentials.emissions
     is_label = jnp.arange(emissions.shape[1]) == emissions.shape[1] - 1

@@ -173,6 +173,10 @@ def orthogonality(
     return total
 
 
+Labels = Array | tuple[Array, Array]
+"""Label ids, perhaps with what an old tagger says."""
+
+
 class Sizes(NamedTuple):
     """Divisors of the sums over a batch: its sentences, and its tokens.
 
@@ -180,8 +184,8 @@ class Sizes(NamedTuple):
     tokens, have equal weight, and gradients of parts of a batch can be added.
     """
 
-    sentences: Any
-    tokens: Any
+    sentences: float | Array
+    tokens: float | Array
 
 
 def sizes_of(batch: Sentence) -> Sizes:
@@ -231,7 +235,7 @@ def batch_loss(
 
 
 def weight_loss(
-    model: models.Model, params: Any, objective: Objective
+    model: models.Model, params: Weights, objective: Objective
 ) -> Float[Array, ""]:
     """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
@@ -245,7 +249,7 @@ def sentence_loss(
     model: models.Model,
     weights: Weights,
     batch: Sentence,
-    labels: Any,
+    labels: Labels,
     rows: Int[Array, " B"],
     key: Array | None,
     objective: Objective,
@@ -266,7 +270,7 @@ def sentence_loss(
         total = jnp.sum(jnp.stack([term(*stage) for stage in picked]))
         return total / (len(picked) if objective.stages == "mean" else 1)
 
-    def terms(weights: Weights, sentence: Sentence, labels: Any, keys: Keys):
+    def terms(weights: Weights, sentence: Sentence, labels: Labels, keys: Keys):
         """Returns the likelihood and the dropout gap of a sentence."""
         is_noisy, mask = keys.dropout is not None, sentence.mask
         stages, _ = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
