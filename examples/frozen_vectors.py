@@ -14,15 +14,15 @@ import sys
 import jax
 
 import jaxner
-from jaxner import models, tagging
+from jaxner import tagging
 from jaxner.data import corpora, pieces, vectors
 from jaxner.models import pretrained
 
 
-def features(params, sentence, *, key):
+def features(tagger, sentence, key):
     """Returns the encoder's features of a sentence, [T, H]; `tagging.over` maps it."""
     del key  # nothing is drawn
-    return models.represent(params.model, params.weights, sentence)
+    return tagger.model.apply(tagger.weights, sentence, train=False, method="represent")
 
 
 def main(folder: str, output: str, data: str = "sample") -> None:
@@ -42,13 +42,13 @@ def main(folder: str, output: str, data: str = "sample") -> None:
     )
     encoder = model.representation.bert.encoder
     weights = pretrained.fill(jaxner.init(model, jax.random.key(0)), folder, encoder)
-    params = jaxner.Tagger(weights, model, vocabulary)
+    tagger = jaxner.Tagger(weights, model, vocabulary)
     pathlib.Path(output).mkdir(parents=True, exist_ok=True)
     known, folder = (data, None) if data in corpora.CORPORA else (None, data)
     for name in corpora.SPLITS:
         split = corpora.load(known, name, directory=folder)
         texts = [example.tokens for example in split.examples]
-        arrays = tagging.over(features, params, texts)
+        arrays = tagging.over(features, tagger, texts)
         vectors.write_contextual(f"{output}/{name}.npz", arrays, texts)
 
 

@@ -2,13 +2,13 @@
 
     import jaxner
 
-    params = jaxner.load("runs/grn")               # a run of `jaxner train`
-    params.tag(["Rome", "fell"])                   # a label for each token
-    params.entities("Ms Preston left Lakeside.")   # entities with probabilities
-    params.labels                                  # the labels it knows
+    tagger = jaxner.load("runs/grn")               # a run of `jaxner train`
+    tagger.tag(["Rome", "fell"])                   # a label for each token
+    tagger.entities("Ms Preston left Lakeside.")   # entities with probabilities
+    tagger.labels                                  # the labels it knows
 
-A tagger, called `params` in all pages, is one pytree. Functions of it take tokens as
-strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
+A tagger is one pytree. Functions of it take tokens as strings, or encoded arrays
+under your own `jax.jit`, `jax.vmap` or mesh:
 
     train, evaluate              a tagger from examples or files; its scores
     load, save, export_onnx      taggers from and to folders; for other languages

@@ -16,13 +16,13 @@ def expect(is_right: Any, wanted: str, value: Any) -> None:
         raise TypeError(f"Expected {wanted}, got {shown(value)}.")
 
 
-def check_tagger(params: Any) -> None:
+def check_tagger(tagger: Any) -> None:
     """Raises TypeError unless a value is a tagger."""
     names = ("weights", "model", "vocabulary")
-    parts: list[Any] = [getattr(params, name, None) for name in names]
+    parts: list[Any] = [getattr(tagger, name, None) for name in names]
     is_whole = None not in parts and isinstance(parts[0], Mapping)
     wanted = "a tagger with weights, model and vocabulary, as jaxner.load returns it"
-    expect(is_whole and "params" in parts[0], wanted, params)
+    expect(is_whole and "params" in parts[0], wanted, tagger)
 
 
 def check_vocabulary(vocabulary: Any) -> None:

@@ -84,7 +84,7 @@ def of_every(function: Callable[[Any], Any], answer: Any) -> Any:
     return [*map(function, answer)] if isinstance(answer, list) else function(answer)
 
 
-def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
+def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     """Returns each sentence encoded separately, without padding."""
     if vectors is None:
         vectors = [None] * len(sentences)
@@ -96,7 +96,7 @@ def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
             f"{len(vectors)}."
         )
-    return [*map(params.vocabulary.encode, sentences, vectors)]
+    return [*map(tagger.vocabulary.encode, sentences, vectors)]
 
 
 class Text(NamedTuple):
@@ -118,7 +118,7 @@ class Text(NamedTuple):
 
 
 def text_of(
-    params: Any,
+    tagger: Any,
     sentences: Any,
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
@@ -129,37 +129,37 @@ def text_of(
         numbers = [example.document for example in sentences.examples]
         documents = numbers if documents is None and any(numbers) else documents
         text = [example.tokens for example in sentences.examples]
-        rows = encoded(params, text, sentences.vectors)
+        rows = encoded(tagger, text, sentences.vectors)
     elif not (is_list and sentences and isinstance(sentences[0], Sentence)):
         sentences, is_one = sentences_of(sentences)
-        rows = encoded(params, sentences, of_each(vectors, is_one))
+        rows = encoded(tagger, sentences, of_each(vectors, is_one))
     check_documents(documents, len(rows))
-    if not params.reads_characters:
+    if not tagger.reads_characters:
         rows = [batching.without_characters(sentence) for sentence in rows]
     lengths = [len(sentence.words) for sentence in rows]
-    if not params.vocabulary.reads_documents:
+    if not tagger.vocabulary.reads_documents:
         return Text(rows, lengths, is_one=is_one)
     members = batching.groups(range(len(rows)) if documents is None else documents)
     joined = [batching.join([rows[i] for i in group]) for group in members]
     return Text(joined, lengths, members, is_one)
 
 
-def padded(params: Any, split: Split, passes: int = 0) -> Text:
+def padded(tagger: Any, split: Split, passes: int = 0) -> Text:
     """Returns a split in batches on the devices of a tagger, for calls again and again.
 
     Vectors of its tokens may be too large to stay there: these are padded in each call.
     """
-    text = text_of(params, split)
+    text = text_of(tagger, split)
     if split.vectors is not None:
         return text
-    batches = _batches(text.rows, params.weights, max(passes, 1))
+    batches = _batches(text.rows, tagger.weights, max(passes, 1))
     placed = [(rows, jax.tree.map(jnp.asarray, batch)) for rows, batch in batches]
     return text._replace(batches=placed)
 
 
 def over_batches(
     compute: Callable[..., Any],
-    params: Any,
+    tagger: Any,
     sentences: Any,
     *,
     documents: Sequence[Hashable] | None = None,
@@ -172,20 +172,20 @@ def over_batches(
     As `tagging.over`, but `compute` maps a batch, whose sentences share their distinct
     words, to a tree of arrays `[B, T, …]`. With the label ids of each sentence, it gets
     them as a second argument, `[B, T]`, 0 under padding; separators have the last one.
-    `params` is a tagger or an exported one; `sentences` may be a `Text`.
+    `tagger` is a tagger or an exported one; `sentences` may be a `Text`.
     """
     text = sentences
     if not isinstance(text, Text):
-        text = text_of(params, sentences, documents, vectors)
+        text = text_of(tagger, sentences, documents, vectors)
     if text.members is None:
-        results = _in_batches(compute, params, text, passes, labels)
+        results = _in_batches(compute, tagger, text, passes, labels)
         return results[0] if text.is_one else results
     if labels is not None:
-        last = len(params.vocabulary.label_names) - 1
+        last = len(tagger.vocabulary.label_names) - 1
         whole = ([labels[i] for i in group] for group in text.members)
         labels = [batching.join_labels(each, last) for each in whole]
     results: list[Any] = [None] * len(text.lengths)
-    trees = _in_batches(compute, params, text, passes, labels)
+    trees = _in_batches(compute, tagger, text, passes, labels)
     for group, document, tree in zip(text.members, text.rows, trees, strict=True):
         lengths = [text.lengths[i] for i in group]
         places = batching.split(np.arange(len(document.words)), lengths)
@@ -196,7 +196,7 @@ def over_batches(
 
 def _in_batches(
     compute: Callable[..., Any],
-    params: Any,
+    tagger: Any,
     text: Text,
     passes: int,
     labels: Sequence[np.ndarray] | None,
@@ -205,13 +205,13 @@ def _in_batches(
     sentences = text.rows
     lengths = [len(s.words) for s in sentences]
     most = max(lengths, default=0)
-    if params.is_quadratic and most > _LONG:
+    if tagger.is_quadratic and most > _LONG:
         longest = lengths.index(most)
 
         def tag_first(count: int) -> None:
             some = None if labels is None else [labels[longest][:count]]
             part = Text([batching.first(sentences[longest], count)], [count])
-            _in_batches(compute, params, part, passes, some)
+            _in_batches(compute, tagger, part, passes, some)
 
         _foretell(tag_first, [n for n in lengths if n > _LONG])
     results: list[Any] = [None] * len(sentences)
@@ -227,7 +227,7 @@ def _in_batches(
 
     batches = text.batches
     if batches is None:
-        batches = _batches(sentences, params.weights, max(passes, 1))
+        batches = _batches(sentences, tagger.weights, max(passes, 1))
     for rows, batch in batches:
         more: list[Any] = []
         if labels is not None:

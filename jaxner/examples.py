@@ -129,7 +129,7 @@ def train(
 
 
 def evaluate(
-    params: Tagger, data: Any, *, rule: str = "conlleval", constrained: bool = False
+    tagger: Tagger, data: Any, *, rule: str = "conlleval", constrained: bool = False
 ) -> Scores:
     """Returns the scores of a tagger on a file or on examples; see `train`.
 
@@ -140,13 +140,13 @@ def evaluate(
         >>> scores.overall.gold
         1
     """
-    check_tagger(params)
-    scheme = params.vocabulary.scheme
+    check_tagger(tagger)
+    scheme = tagger.vocabulary.scheme
     if isinstance(data, str | os.PathLike):
         split = corpus.load_file({"scheme": scheme}, outputs.expanded(data))
     else:
         _, split = _read(data, {"scheme": scheme})
-    gold, predicted = tagging.label_split(params, split, constrained=constrained)
+    gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
     tokens = [example.tokens for example in split.examples]
     return Task(scheme, rule=rule).score(tokens, gold, predicted)
 

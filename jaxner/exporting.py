@@ -162,9 +162,9 @@ def _programs(tagger: Tagger) -> dict[str, bytes]:
     def write(function: Callable[..., Any], *more: Any) -> bytes:
         def compute(arrays, temperature, fields, *more):
             of = map_named(lambda name, _: arrays[name], weights)
-            params = Tagger(of, tagger.model, tagger.vocabulary, temperature)
+            traced = Tagger(of, tagger.model, tagger.vocabulary, temperature)
             batch = jax.tree.unflatten(structure, fields)
-            run = jax.vmap(lambda s: function(params, s, *more), (batch_axes(batch),))
+            run = jax.vmap(lambda s: function(traced, s, *more), (batch_axes(batch),))
             answer = run(batch)
             return tuple(answer) if isinstance(answer, tuple) else answer
 
@@ -185,9 +185,9 @@ _marginals = functools.partial(probabilities.compute_marginals, **_HOW)
 _entities = functools.partial(entities.compute, decoding="viterbi", n_best=1, **_HOW)
 
 
-def _uncertainty(params: Tagger, sentence: Sentence, key: Any, passes: Any) -> Any:
+def _uncertainty(tagger: Tagger, sentence: Sentence, key: Any, passes: Any) -> Any:
     key = jax.random.wrap_key_data(key, impl="threefry2x32")
-    return probabilities.compute_summary(params, sentence, key, passes.shape[0])
+    return probabilities.compute_summary(tagger, sentence, key, passes.shape[0])
 
 
 def _any_batch(vocabulary: Vocabulary) -> Any:

@@ -38,7 +38,7 @@ MOST_BYTES = 1 << 31
 """Weights of a file are smaller, by the limit of Protocol Buffers."""
 
 
-def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
+def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
     """Writes a tagger as an ONNX model, and what its host needs as JSON beside it.
 
     The model maps one sentence to `emissions` [T, L], and for a CRF to `transitions`
@@ -49,7 +49,7 @@ def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
     has the vocabulary and its rules.
 
     Args:
-        params: What `load` returned.
+        tagger: What `load` returned.
         path: The file, ending in `.onnx`.
 
     Raises:
@@ -63,29 +63,29 @@ def export_onnx(params: Tagger, path: str | os.PathLike[str]) -> None:
         >>> sorted(file.name for file in folder.iterdir())
         ['grn.json', 'grn.onnx']
     """
-    check_tagger(params)
+    check_tagger(tagger)
     target = outputs.expanded(path)
     if target.suffix != ".onnx":
         raise InputError("expected the name of a file that ends in .onnx", target)
-    if isinstance(params, Ensemble):
+    if isinstance(tagger, Ensemble):
         raise InputError("An ensemble is several models: export ensemble.member(i).")
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(params.weights))
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(tagger.weights))
     if size >= MOST_BYTES:
         raise InputError(f"An ONNX file holds less than 2 GB, got {size:,} bytes.")
     outputs.check(target, target.with_suffix(".json"))
-    model = model_of(functools.partial(_outputs, params), _inputs(params.vocabulary))
+    model = model_of(functools.partial(_outputs, tagger), _inputs(tagger.vocabulary))
     content = model.SerializeToString()
-    outputs.write_text(target.with_suffix(".json"), _about(params))
+    outputs.write_text(target.with_suffix(".json"), _about(tagger))
     with outputs.writing(target) as file:
         file.write(content)
 
 
-def _about(params: Tagger) -> str:
+def _about(tagger: Tagger) -> str:
     """Returns the vocabulary, and what else a host needs, as JSON."""
-    about = json.loads(params.vocabulary.to_json())
+    about = json.loads(tagger.vocabulary.to_json())
     about["max_characters"] = MAX_CHARACTERS
     about["char_types"] = list(CHAR_TYPES.values())
-    about["temperature"] = float(params.temperature)
+    about["temperature"] = float(tagger.temperature)
     return json.dumps(about, ensure_ascii=False)
 
 
@@ -106,7 +106,7 @@ def _inputs(vocabulary: Vocabulary) -> dict[str, jax.ShapeDtypeStruct]:
     }
 
 
-def _outputs(params: Tagger, inputs: dict[str, Any]) -> dict[str, Any]:
+def _outputs(tagger: Tagger, inputs: dict[str, Any]) -> dict[str, Any]:
     """Returns what the model gives for one sentence without padding."""
     pieces = ("windows", "window_mask", "positions")
     mask = jnp.ones(inputs["words"].shape[0], bool)
@@ -119,8 +119,8 @@ def _outputs(params: Tagger, inputs: dict[str, Any]) -> dict[str, Any]:
         inputs.get("vectors"),
         Pieces(*map(inputs.get, pieces)) if "windows" in inputs else None,
     )
-    model = params.model.clone(dtype="float32")
-    potentials = models.predict(model, params.weights, sentence)
+    model = tagger.model.clone(dtype="float32")
+    potentials = models.predict(model, tagger.weights, sentence)
     if not isinstance(potentials, Potentials):  # a label depends on all before
         return {"labels": inference.viterbi(potentials, mask)}
     return {name: x for name, x in potentials._asdict().items() if x is not None}

@@ -159,21 +159,21 @@ class Progress:
 # Tagging.
 
 
-def identity(params: Tagger) -> str:
+def identity(tagger: Tagger) -> str:
     """Returns a name that differs if labels might; a run resumes with one tagger."""
     checksum = 0
-    for leaf in jax.tree.leaves(params.weights):
+    for leaf in jax.tree.leaves(tagger.weights):
         checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
-    return f"{params.vocabulary.fingerprint} {checksum:08x}"
+    return f"{tagger.vocabulary.fingerprint} {checksum:08x}"
 
 
-def checked_least(params: Tagger, sink: Sink, min_probability: Any) -> Any:
+def checked_least(tagger: Tagger, sink: Sink, min_probability: Any) -> Any:
     """Returns a minimum probability of entities, or None if they need none.
 
     `InputError`: the tagger's entities cannot have this minimum.
     """
-    check_least(types_of(params).names, min_probability)
-    has_chances = not (sink.has_tags or isinstance(params.model.head, Seq2seqHead))
+    check_least(types_of(tagger).names, min_probability)
+    has_chances = not (sink.has_tags or isinstance(tagger.model.head, Seq2seqHead))
     if min_probability and not has_chances:
         raise InputError("This tagger has no probabilities of entities to choose by.")
     wants_chances = has_chances and (min_probability or sink.writes_entities)
@@ -181,7 +181,7 @@ def checked_least(params: Tagger, sink: Sink, min_probability: Any) -> Any:
 
 
 def tag_file(
-    params: Tagger,
+    tagger: Tagger,
     source: Source,
     sink: Sink,
     output: Output,
@@ -204,9 +204,9 @@ def tag_file(
     differs from that of the interrupted run.
     """
     done, stops = Progress(**output.done), output.rejects is None
-    parts = _parts(params, source, sink, done, shard, chunk, stops)
+    parts = _parts(tagger, source, sink, done, shard, chunk, stops)
     for part in _ahead(parts):
-        labelled = _labelled(params, part, constrained, least)
+        labelled = _labelled(tagger, part, constrained, least)
         texts = (
             sink.text(record, sentences, [next(labelled) for _ in sentences])
             for _, record, sentences in part.good
@@ -232,19 +232,19 @@ class Part(NamedTuple):
 
 
 def _labelled(
-    params: Tagger, part: Part, constrained: bool, least: Any
+    tagger: Tagger, part: Part, constrained: bool, least: Any
 ) -> Iterator[Labelled]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
     # A record without a document is one itself.
     documents = [r.document or (i,) for i, r, sentences in part.good for _ in sentences]
     options = {"constrained": constrained, "documents": documents}
     if least is None:
-        for labels in tagging.tag(params, part.encoded, **options):
+        for labels in tagging.tag(tagger, part.encoded, **options):
             yield labels, None
         return
-    types = types_of(params)
-    for answer in arrays(params, part.encoded, **options):
-        labels = params.vocabulary.decode(answer.labels)
+    types = types_of(tagger)
+    for answer in arrays(tagger, part.encoded, **options):
+        labels = tagger.vocabulary.decode(answer.labels)
         chances = read_spans(types, answer)
         entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
         for start, end, _ in chances.keys() - entities:
@@ -253,7 +253,7 @@ def _labelled(
 
 
 def _parts(
-    params: Tagger,
+    tagger: Tagger,
     source: Source,
     sink: Sink,
     done: Progress,
@@ -265,7 +265,7 @@ def _parts(
 
     If it `stops` at a bad record, raises the error after the records before it.
     """
-    by_document, part, tokens, last = params.vocabulary.reads_documents, None, 0, 0
+    by_document, part, tokens, last = tagger.vocabulary.reads_documents, None, 0, 0
     count = checksum = 0
     for index, record in enumerate(formats.RAW[sink.source](source)):
         data = "\n".join(record.lines).encode("utf-8", "surrogateescape")
@@ -297,7 +297,7 @@ def _parts(
         elif is_taken:
             part.good.append((index, record, sentences))
             for sentence in sentences:
-                part.encoded.append(params.vocabulary.encode(sentence.tokens))
+                part.encoded.append(tagger.vocabulary.encode(sentence.tokens))
                 tokens += len(sentence.tokens)
     if count < done.records or (count == done.records and checksum != done.checksum):
         message = f"The first {done.records:,} records of the input have changed since "

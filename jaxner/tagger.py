@@ -9,7 +9,7 @@ import json
 import os
 import types
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,7 +42,7 @@ class _Method(NamedTuple):
 
     name: str
 
-    def __get__(self, tagger: Any, _: Any = None) -> Any:
+    def __get__(self, tagger: Tagger | None, _: type | None = None) -> Callable:
         import jaxner
 
         function = getattr(jaxner, self.name)
@@ -406,7 +406,7 @@ def load(
     return Tagger(weights, model, vocabulary, jnp.float32(temperature))
 
 
-def _restarts(folder: Workdir, seed: Any) -> list[Path]:
+def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     """Returns the folders of one restart, or of all."""
     seeds = folder.seeds()
     if not seeds:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,8 @@ from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import load as load
 from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
 
+R = TypeVar("R")
+
 DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
 """Ways to choose labels; see `tag`."""
 
@@ -43,7 +45,7 @@ else:  # what callers give is checked by `sentences_of`
 """One sentence, several, a split, or what `encode` returned."""
 
 
-def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentence:
+def encode(tagger: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentence:
     """Returns encoded tokens, for `tag` inside your own transformations.
 
     Takes one sentence or several. Arguments and errors are those of `tag`.
@@ -55,14 +57,14 @@ def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentenc
         more than the number of tokens.
 
     Example:
-        >>> params = load("runs/grn")
-        >>> encode(params, [["Rome", "is", "old"], ["Yes"]]).mask.tolist()
+        >>> tagger = load("runs/grn")
+        >>> encode(tagger, [["Rome", "is", "old"], ["Yes"]]).mask.tolist()
         [[True, True, True], [True, False, False]]
     """
-    check_tagger(params)
+    check_tagger(tagger)
     tokens, is_one = sentences_of(sentences)
-    rows = encoded(params, tokens, of_each(vectors, is_one))
-    if params.vocabulary.reads_documents:
+    rows = encoded(tagger, tokens, of_each(vectors, is_one))
+    if tagger.vocabulary.reads_documents:
         rows = [batching.join([sentence]) for sentence in rows]
     if is_one:
         return jax.tree.map(jnp.asarray, rows[0])
@@ -70,11 +72,11 @@ def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentenc
     return jax.tree.map(jnp.asarray, batching.pad(rows, length))
 
 
-def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
+def encode_one(tagger: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
     """Returns one encoded sentence, padded to one of few shapes, without separators."""
-    check_tagger(params)
+    check_tagger(tagger)
     sentences_of(tokens)  # which checks them
-    row = params.vocabulary.encode(tokens, vectors)
+    row = tagger.vocabulary.encode(tokens, vectors)
     length, width = round_up(len(tokens), row.chars.shape[1])
     padded = batching.pad([row], Shape(length, length + 1, width))
     alone = jax.tree.map(lambda array: array[0], padded._replace(chars=None))
@@ -83,7 +85,7 @@ def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Se
 
 def over(
     function: Callable[..., Any],
-    params: Tagger,
+    tagger: Tagger,
     sentences: Any,
     key: Array | None = None,
     *,
@@ -94,8 +96,8 @@ def over(
 ) -> Any:
     """Maps a function of one encoded sentence over tokens in any form.
 
-    `function` maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
-    …]`, options static. It must be a module-level function: each new function compiles
+    `function` maps `(tagger, sentence, key, **options)` to a tree of arrays `[T, …]`,
+    options static. It must be a module-level function: each new function compiles
     again. `passes`, per sentence in one call, reduce the batch size. Sentences may also
     be a list of what `Vocabulary.encode` returned; else arguments are those of `tag`.
 
@@ -103,7 +105,7 @@ def over(
     for several; JAX arrays `[T, …]` or `[B, T, …]` for what `encode` returned, inside
     the caller's `jit`, `vmap` or `shard_map`.
     """
-    check_tagger(params)
+    check_tagger(tagger)
     if key is not None:
         check_key(key)
     if isinstance(sentences, Sentence):
@@ -111,11 +113,11 @@ def over(
             raise TypeError(
                 "documents and vectors need strings, but tokens are encoded sentences"
             )
-        return _mapped(functools.partial(function, **options), params, sentences, key)
+        return _mapped(functools.partial(function, **options), tagger, sentences, key)
     static = {"function": function, "options": tuple(options.items())}
     return over_batches(
-        functools.partial(_batch, params, key=key, **static),
-        params,
+        functools.partial(_batch, tagger, key=key, **static),
+        tagger,
         sentences,
         documents=documents,
         vectors=vectors,
@@ -123,7 +125,9 @@ def over(
     )
 
 
-def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key) -> Any:
+def _mapped(
+    function: Callable[..., R], tagger: Tagger, arrays: Sentence, key: Array | None
+) -> R:
     """Applies a function of one sentence to encoded arrays, `[T]` or `[B, T]`."""
     rank = np.ndim(arrays.words)
     if rank not in (1, 2):
@@ -132,23 +136,18 @@ def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key)
             "further axes with jax.vmap."
         )
 
-    def whole(params: Tagger, sentence: Sentence, key: Any) -> Any:
-        return function(params, sentence, key=key)
-
-    def run(sentence: Sentence) -> Any:
-        return models.automatic(whole, params, sentence, key)
-
-    arrays = jax.tree.map(jnp.asarray, arrays)
-    return run(arrays) if rank == 1 else jax.vmap(run, (batch_axes(arrays),))(arrays)
+    operands = tagger, jax.tree.map(jnp.asarray, arrays), key
+    compute = models.automatic(function, operands)
+    axes = None, batch_axes(arrays), None
+    return (compute if rank == 1 else jax.vmap(compute, axes))(*operands)
 
 
 @functools.partial(jax.jit, static_argnames=("function", "options"))
-def _batch(params, batch, key, *, function, options):
-    def whole(params, batch, key):
-        compute = functools.partial(function, params, key=key, **dict(options))
-        return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
-
-    return models.automatic(whole, params, batch, key)  # the sentences share words
+def _batch(tagger, batch, key, *, function, options):
+    axes = None, batch_axes(batch), None
+    compute = jax.vmap(functools.partial(function, **dict(options)), axes)
+    operands = tagger, batch, key  # the sentences share words
+    return models.automatic(compute, operands)(*operands)
 
 
 # Labels.
@@ -156,7 +155,7 @@ def _batch(params, batch, key, *, function, options):
 
 @checked
 def tag(
-    params: Tagger,
+    tagger: Tagger,
     tokens: Tokens,
     *,
     decoding: Decoding = "viterbi",
@@ -173,7 +172,7 @@ def tag(
     `decoding` and `constrained` with `functools.partial`.
 
     Args:
-        params: What `load` returned.
+        tagger: What `load` returned.
         tokens: One sentence as a list of strings, a list of such lists, a `Split`, or
             what `encode` returned. For raw texts, see `entities`.
         decoding: How labels are chosen: "viterbi" (the most probable labelling),
@@ -198,29 +197,29 @@ def tag(
             key or a head with label probabilities; or documents or vectors do not fit.
 
     Example:
-        >>> params = load("runs/grn")
-        >>> labels = tag(params, [["Rome", "is", "old"], []])
+        >>> tagger = load("runs/grn")
+        >>> labels = tag(tagger, [["Rome", "is", "old"], []])
         >>> [len(sentence) for sentence in labels]
         [3, 0]
-        >>> ids = jax.jit(tag)(params, encode(params, ["Rome", "is", "old"]))
-        >>> params.vocabulary.decode(ids.tolist()) == labels[0]
+        >>> ids = jax.jit(tag)(tagger, encode(tagger, ["Rome", "is", "old"]))
+        >>> tagger.vocabulary.decode(ids.tolist()) == labels[0]
         True
     """
-    check_tagger(params)
+    check_tagger(tagger)
     check_draws(decoding, key)
     ids = over(
         choose,
-        params,
+        tagger,
         tokens,
         key,
         documents=documents,
         vectors=vectors,
-        passes=params.model.mc_dropout.num_samples,
+        passes=tagger.model.mc_dropout.num_samples,
         decoding=decoding,
         constrained=constrained,
     )
     is_encoded = isinstance(tokens, Sentence)
-    return ids if is_encoded else driver.of_every(params.vocabulary.decode, ids)
+    return ids if is_encoded else driver.of_every(tagger.vocabulary.decode, ids)
 
 
 class PaddedSplit(NamedTuple):
@@ -230,22 +229,22 @@ class PaddedSplit(NamedTuple):
     text: driver.Text
 
 
-def pad_split(params: Tagger, split: Split) -> PaddedSplit:
+def pad_split(tagger: Tagger, split: Split) -> PaddedSplit:
     """Returns a split for `label_split`, encoded and padded for a tagger like this."""
-    examples = split.to_scheme(params.vocabulary.scheme)
-    text = driver.padded(params, split, params.model.mc_dropout.num_samples)
+    examples = split.to_scheme(tagger.vocabulary.scheme)
+    text = driver.padded(tagger, split, tagger.model.mc_dropout.num_samples)
     return PaddedSplit([e.labels for e in examples], text)
 
 
 def label_split(
-    params: Tagger, split: Split | PaddedSplit, **options: Any
+    tagger: Tagger, split: Split | PaddedSplit, **options: Any
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and those of `tag`, in the tagger's scheme."""
     if isinstance(split, PaddedSplit):
         tokens: Any = split.text
-        return split.gold, tag(params, tokens, **options)
-    examples = split.to_scheme(params.vocabulary.scheme)
-    return [e.labels for e in examples], tag(params, split, **options)
+        return split.gold, tag(tagger, tokens, **options)
+    examples = split.to_scheme(tagger.vocabulary.scheme)
+    return [e.labels for e in examples], tag(tagger, split, **options)
 
 
 def check_draws(decoding: Decoding, key: Array | None) -> None:
@@ -266,7 +265,7 @@ class Predictive(NamedTuple):
     potentials: AnyPotentials
     passes: Potentials | None = None
 
-    def mean(self, compute: Callable[[Any], Any]) -> Any:
+    def mean(self, compute: Callable[[Any], R]) -> R:
         """Returns the mean over the passes of what `compute` returns."""
         if self.passes is None:
             return compute(self.potentials)
@@ -279,7 +278,7 @@ class Predictive(NamedTuple):
 
 
 def predict(
-    params: Tagger,
+    tagger: Tagger,
     sentence: Sentence,
     key: Array | None = None,
     num_samples: int | None = None,
@@ -293,53 +292,46 @@ def predict(
     members, and the logarithms of the mean marginals choose the labels: a mean of
     scores would give more weight to members with larger scores.
     """
-    if isinstance(params, Ensemble):
-        predicted = _of_members(params, sentence, key)
+    model, weights = tagger.model, tagger.weights
+    if isinstance(tagger, Ensemble):
+        predicted = _of_members(tagger, sentence, key)
     else:
-        predicted = _of_passes(params, sentence, key, num_samples)
-    return predicted.map(lambda p: constrain(params, p)) if constrained else predicted
+        predicted = Predictive(models.predict(model, weights, sentence, key))
+        count = model.mc_dropout.num_samples if num_samples is None else num_samples
+        if count and model.refinement is None:
+            passes = models.passes(model, weights, sentence, key, count)
+            predicted = predicted._replace(passes=passes)
+        if isinstance(predicted.potentials, Potentials):
+            predicted = predicted.map(
+                lambda p: inference.at_temperature(p, tagger.temperature)
+            )
+    return predicted.map(lambda p: constrain(tagger, p)) if constrained else predicted
 
 
-def _of_passes(params, sentence, key, num_samples) -> Predictive:
-    """Computes the distribution of one tagger: that of its passes, if it has any."""
-    model, weights, dropout = params.model, params.weights, params.model.mc_dropout
-    predicted = Predictive(models.predict(model, weights, sentence, key))
-    count = dropout.num_samples if num_samples is None else num_samples
-    if count and model.refinement is None:
-        key = jax.random.key(dropout.seed) if key is None else key
-        keys = models.pass_keys(models.sentence_key(key, sentence), count)
-        passes = models.sample(model, weights, sentence, keys)
-        predicted = predicted._replace(passes=passes)
-    if not isinstance(predicted.potentials, Potentials):
-        return predicted
-    return predicted.map(lambda p: inference.at_temperature(p, params.temperature))
-
-
-def _of_members(params: Ensemble, sentence: Sentence, key: Any) -> Predictive:
+def _of_members(tagger: Ensemble, sentence: Sentence, key: Array | None) -> Predictive:
     def member(weights, temperature):
-        potentials = models.predict(params.model, weights, sentence, key)
+        potentials = models.predict(tagger.model, weights, sentence, key)
         return inference.at_temperature(potentials, temperature)
 
-    degrees = jnp.asarray(params.temperature, jnp.float32)
-    degrees = jnp.broadcast_to(degrees, (len(params),))
-    passes: Any = jax.vmap(member)(params.weights, degrees)
+    degrees = jnp.asarray(tagger.temperature, jnp.float32)
+    degrees = jnp.broadcast_to(degrees, (len(tagger),))
+    passes: Any = jax.vmap(member)(tagger.weights, degrees)
     mean = Predictive(passes, passes).mean(
         lambda p: inference.marginals(p, sentence.mask)
     )
-    logs = jnp.log(jnp.maximum(mean, jnp.finfo(mean.dtype).tiny))
-    return Predictive(Potentials(logs), passes)
+    return Predictive(Potentials(inference.logs(mean)), passes)
 
 
-def constrain(params: Tagger, potentials: Any) -> Any:
+def constrain(tagger: Tagger, potentials: AnyPotentials) -> AnyPotentials:
     """Forbids labellings that are ill-formed; separators count as outside all spans."""
-    vocabulary = params.vocabulary
+    vocabulary = tagger.vocabulary
     allowed = schemes.allowed(vocabulary.span_labels, vocabulary.scheme)
     rules = inference.Constraints(*map(jnp.asarray, allowed))
     return inference.constrain(potentials, rules)
 
 
 def choose(
-    params: Tagger,
+    tagger: Tagger,
     sentence: Sentence,
     key: Array | None = None,
     *,
@@ -350,12 +342,12 @@ def choose(
     constrained = constrained or decoding == "constrained"
     # Passes change the other labels only in an ensemble.
     count = None if decoding in ("max_marginal", "sampled") else 0
-    predicted = predict(params, sentence, key, count, constrained=constrained)
-    return labels_of(params, predicted, sentence, key, decoding, constrained)
+    predicted = predict(tagger, sentence, key, count, constrained=constrained)
+    return labels_of(tagger, predicted, sentence, key, decoding, constrained)
 
 
 def labels_of(
-    params: Tagger,
+    tagger: Tagger,
     predicted: Predictive,
     sentence: Sentence,
     key: Any,
@@ -388,11 +380,11 @@ def labels_of(
             "before it: there are no independent labels. Take another decoding."
         )
     # The best label of each token alone may not fit its neighbours.
-    return inference.viterbi(constrain(params, chosen) if constrained else chosen, mask)
+    return inference.viterbi(constrain(tagger, chosen) if constrained else chosen, mask)
 
 
 def best_labellings(
-    params: Tagger, predicted: Predictive, sentence: Sentence, n: int
+    tagger: Tagger, predicted: Predictive, sentence: Sentence, n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
     """Returns the n best labellings and their probabilities, the most probable first.
 
@@ -401,7 +393,7 @@ def best_labellings(
     of each member. A missing labelling (there are fewer than n) has probability 0.
     """
     mask = sentence.mask
-    if isinstance(params, Ensemble):
+    if isinstance(tagger, Ensemble):
         assert predicted.passes is not None
         each = inference.each_pass(
             lambda p: inference.n_best(p, mask, n), predicted.passes

@@ -124,12 +124,12 @@ def _flat(rows: Sequence[Sequence[Any]]) -> np.ndarray:
     return np.array([*chain(*rows)])
 
 
-def drafts(params: Tagger, split: Split, passes: int | None = None) -> Drafts:
+def drafts(tagger: Tagger, split: Split, passes: int | None = None) -> Drafts:
     """Returns the drafts of a split, by the tagger's own number of passes or another.
 
     `InputError`: the tagger has none.
     """
-    model: Any = params.model
+    model: Any = tagger.model
     is_lan = isinstance(model.encoder, LabelAttention) and model.encoder.num_layers > 1
     if model.refinement is None and not is_lan:
         raise InputError(
@@ -142,18 +142,18 @@ def drafts(params: Tagger, split: Split, passes: int | None = None) -> Drafts:
     if model.refinement is not None:
         compute, gamma = of_refinement, float(model.refinement.threshold)
     dropout = dataclasses.replace(model.mc_dropout, num_samples=count)
-    params = dataclasses.replace(params, model=model.clone(mc_dropout=dropout))
-    answers = tagging.over(compute, params, split, passes=count)
+    tagger = dataclasses.replace(tagger, model=model.clone(mc_dropout=dropout))
+    answers = tagging.over(compute, tagger, split, passes=count)
     draft, refined, entropy = (
         [np.asarray(answer[i]).tolist() for answer in answers] for i in range(3)
     )
-    gold = [x.labels for x in split.to_scheme(params.vocabulary.scheme)]
-    decode = params.vocabulary.decode
+    gold = [x.labels for x in split.to_scheme(tagger.vocabulary.scheme)]
+    decode = tagger.vocabulary.decode
     return Drafts(gold, [*map(decode, draft)], [*map(decode, refined)], entropy, gamma)
 
 
 def sweep(
-    params: Tagger,
+    tagger: Tagger,
     split: Split,
     thresholds: Sequence[float] = THRESHOLDS,
     samples: Sequence[int] = SAMPLES,
@@ -163,14 +163,14 @@ def sweep(
     F1 is by conlleval's rule, or accuracy for tags; nothing is trained again. The
     paper's figure shows differences from the first point; these are the scores.
     """
-    made, scheme = drafts(params, split), params.vocabulary.scheme
-    if params.model.refinement is None:
+    made, scheme = drafts(tagger, split), tagger.vocabulary.scheme
+    if tagger.model.refinement is None:
         raise InputError(
             "This tagger has no threshold Γ: use a run of configs/uanet.py"
         )
     figure = scoring.Task(scheme).main_figure
     settings = [(f"Γ={x}", dataclasses.replace(made, threshold=x)) for x in thresholds]
-    of_samples = ((f"M={count}", drafts(params, split, count)) for count in samples)
+    of_samples = ((f"M={count}", drafts(tagger, split, count)) for count in samples)
     for name, point in chain(settings, of_samples):
         row = {}
         for side in ("draft", "refined", "final"):
@@ -180,48 +180,48 @@ def sweep(
         yield name, row
 
 
-def of_refinement(params, sentence, *, key):
+def of_refinement(tagger, sentence, key):
     """Computes label ids of draft and refinement, and the draft's entropy, `[T]`."""
-    del key  # the one of the config draws the masks
-    model, weights, mask = params.model, params.weights, sentence.mask
-    x = models.represent(model, weights, sentence)
-    draft, chances = models.drafted(model, weights, sentence, x=x)
-    refined = models.refine(model, weights, sentence, chances, x)
-    first, second = (
-        inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
-        for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
+    model, mask = tagger.model, sentence.mask
+
+    def labels_at(threshold):
+        changed = model.clone(refinement=model.refinement.clone(threshold=threshold))
+        final = models.predict(changed, tagger.weights, sentence, key)
+        return inference.viterbi(final, mask)
+
+    alone = model.clone(refinement=None)
+    drafting = dataclasses.replace(tagger, model=alone, temperature=1.0)
+    chances = tagging.predict(drafting, sentence, key).mean(
+        lambda p: inference.marginals(p, mask)
     )
-    return first, second, inference.entropy(chances)
+    # The draft's labels where no entropy is above Γ, the refinement's where all are.
+    return labels_at(np.inf), labels_at(-1.0), inference.entropy(chances)
 
 
-def of_lan(params, sentence, *, key):
+def of_lan(tagger, sentence, key):
     """Computes what `of_refinement` does, by a LAN."""
-    model, mask = params.model, sentence.mask
+    model, mask = tagger.model, sentence.mask
     if samples := model.mc_dropout.num_samples:
-        key = models.sentence_key(jax.random.key(model.mc_dropout.seed), sentence)
-        passes = jax.vmap(lambda k: _pass(params, sentence, Keys.of(k).rngs()))(
-            models.pass_keys(key, samples)
+        key = jax.random.key(model.mc_dropout.seed) if key is None else key
+        passes = jax.vmap(lambda k: _pass(tagger, sentence, Keys.of(k).rngs()))(
+            models.pass_keys(key, sentence, samples)
         )
         # Transitions are the same in all passes; mean scores decide the labels.
         chances, final = jax.tree.map(lambda array: jnp.mean(array, axis=0), passes)
     else:
-        chances, final = _pass(params, sentence, {})
+        chances, final = _pass(tagger, sentence, {})
     refined = inference.viterbi(final, mask)
     draft = jnp.argmax(chances, axis=1).astype(refined.dtype)
     return draft, refined, inference.entropy(chances)
 
 
-def _pass(params, sentence, rngs):
+def _pass(tagger, sentence, rngs):
     """Returns a layer's mean attention to the labels `[T, L]`, and the potentials."""
-    model, weights, parts = params.model, params.weights, params.model.mc_dropout.parts
-    is_inside = bool(rngs) and "representation" in parts
-    options = {
-        "train": is_inside,
-        "rngs": rngs if is_inside else {},
-        "method": "represent",
-    }
-    x = model.apply(weights, sentence, **options)
-    options = {"train": bool(rngs), "parts": parts, "rngs": rngs, "method": "draft"}
-    stages, out = model.apply(weights, x, sentence, **options)
+    model, weights, parts = tagger.model, tagger.weights, tagger.model.mc_dropout.parts
+    x = None
+    if not rngs or "representation" not in parts:
+        x = model.apply(weights, sentence, train=False, method="represent")
+    options = {"parts": parts if rngs else (), "rngs": rngs, "method": "draft"}
+    stages, out = model.apply(weights, sentence, x, **options)
     chances = jnp.mean(out["label_attention"][-1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]

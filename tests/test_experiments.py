@@ -65,7 +65,7 @@ def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):
     assert drafts.final == jaxner.tag(lan, [e.tokens for e in split.examples])
     for i, example in enumerate(split.examples):
         sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(example.tokens))
-        out = models.apply_stages(lan.model, lan.weights, sentence)[1]
+        out = lan.model.apply(lan.weights, sentence, train=False)[1]
         chances = np.asarray(out["label_attention"], np.float64)[-1].mean(axis=0)
         np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
         entropy = -(chances * np.log(chances)).sum(axis=1)

@@ -32,7 +32,7 @@ _MAPS = 6  # maximum number of attention heads in heat maps
 
 
 def label(
-    params: Tagger,
+    tagger: Tagger,
     split: Split,
     train: Split | None = None,
     *,
@@ -50,18 +50,18 @@ def label(
     """
     how: Value = {"constrained": constrained}
     if decoding == "n_best":
-        gold, labels = probabilities.oracle_split(params, split, n, **how)
+        gold, labels = probabilities.oracle_split(tagger, split, n, **how)
     else:
         key = jax.random.key(seed) if decoding == "sampled" else None
         how |= {"key": key, "decoding": decoding}
-        gold, labels = tagging.label_split(params, split, **how)
-    tokens, scheme = [x.tokens for x in split.examples], params.vocabulary.scheme
+        gold, labels = tagging.label_split(tagger, split, **how)
+    tokens, scheme = [x.tokens for x in split.examples], tagger.vocabulary.scheme
     training = train and train.examples
     return Prediction(tokens, gold, labels, scheme, rule, training=training)
 
 
 def describe(
-    params: Tagger,
+    tagger: Tagger,
     split: Split,
     train: Split | None = None,
     *,
@@ -78,31 +78,31 @@ def describe(
     key = jax.random.key(seed) if decoding == "sampled" else None
     how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
     facts: Value = {"rule": rule, "training": train and train.examples}
-    prediction = entities.predict(params, split, **facts, **how)
+    prediction = entities.predict(tagger, split, **facts, **how)
     run = report.describe(prediction, rounds=rounds)
-    degrees = np.atleast_1d(params.temperature).tolist()
+    degrees = np.atleast_1d(tagger.temperature).tolist()
     if prediction.certainty is not None and {*degrees} != {1.0}:
-        plain = dataclasses.replace(params, temperature=1.0)
+        plain = dataclasses.replace(tagger, temperature=1.0)
         before = report.calibrated(entities.predict(plain, split, rule=rule, **how))
         run["temperature"] = degrees
         run["calibration_before"] = {x: y.to_dict() for x, y in before.items()}
     run["decoding"] = {"name": decoding, "constrained": constrained}
     if decoding == "sampled":
         run["decoding"]["seed"] = seed
-    if isinstance(params, Ensemble):
+    if isinstance(tagger, Ensemble):
         run["inside_note"] = (
-            f"This is an ensemble of {len(params)} taggers: a report of one of them "
+            f"This is an ensemble of {len(tagger)} taggers: a report of one of them "
             "(--restart SEED) shows what is inside."
         )
-    elif params.vocabulary.scheme != TAGS:
-        run["pictures"] = _maps(params, split)
+    elif tagger.vocabulary.scheme != TAGS:
+        run["pictures"] = _maps(tagger, split)
     return report.plain(run), prediction
 
 
 # --- The inside of a model ------------------------------------------------------------
 
 
-def _maps(params: Tagger, split: Split) -> list[Value]:
+def _maps(tagger: Tagger, split: Split) -> list[Value]:
     """Returns heat maps of a sentence with entities; empty if the encoder has none."""
     least, most = _EXAMPLE
     fitting = [e for e in split.examples if least <= len(e.tokens) <= most]
@@ -111,7 +111,7 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
         return []
     example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels)))
     words = list(example.tokens)
-    maps = inside.maps(params, words)
+    maps = inside.maps(tagger, words)
     names = {"relations": ("Relations of the GRN", "strength")}
     names["attention"] = ("Attention", "weight")
     about = "Row i, column j: how much of token i's context is token j's"
@@ -212,14 +212,14 @@ class Suspect(NamedTuple):
     unit: str = "line"
 
 
-def suspects(params: Tagger, split: Split) -> list[Suspect]:
+def suspects(tagger: Tagger, split: Split) -> list[Suspect]:
     """Returns likely annotation errors, the most probable first.
 
     A tagger has also learnt the errors of its training sentences, so use others.
     """
-    vocabulary = params.vocabulary
+    vocabulary = tagger.vocabulary
     known = {label: i for i, label in enumerate(vocabulary.label_names)}
-    marginals = probabilities.marginals(params, split)
+    marginals = probabilities.marginals(tagger, split)
     improbable = []
     for example, chances in zip(
         split.to_scheme(vocabulary.scheme), marginals, strict=True

@@ -6,6 +6,7 @@ attention heat maps.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from jaxner.types import Sentence
 
 
 def relations(
-    params: Tagger, tokens: Sequence[str], *, vectors: Any = None
+    tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "T T"]:
     """Returns how strongly tokens relate to each other (Chen et al., 2019, Figure 4).
 
@@ -35,7 +36,7 @@ def relations(
         >>> relations(tagging.load("runs/grn"), ["Rome", "is", "old"]).shape
         (3, 3)
     """
-    if (scores := maps(params, tokens, vectors=vectors).get("relations")) is None:
+    if (scores := maps(tagger, tokens, vectors=vectors).get("relations")) is None:
         raise InputError(
             "This tagger has no relation layer; relations need the encoder 'grn' with "
             "a relation other than 'none'"
@@ -44,7 +45,7 @@ def relations(
 
 
 def attention(
-    params: Tagger, tokens: Sequence[str], *, vectors: Any = None
+    tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "M T T"]:
     """Returns the weights of each of `M` heads of self-attention (Li, Fu and Ma, 2020).
 
@@ -58,7 +59,7 @@ def attention(
         >>> attention(tagging.load("runs/att"), ["Rome", "is", "old"]).shape
         (5, 3, 3)
     """
-    if (weights := maps(params, tokens, vectors=vectors).get("attention")) is None:
+    if (weights := maps(tagger, tokens, vectors=vectors).get("attention")) is None:
         raise InputError(
             "This tagger has no attention; heat maps of attention need the encoder "
             "'attention', for example at the end of a chain"
@@ -67,18 +68,20 @@ def attention(
 
 
 def maps(
-    params: Tagger, tokens: Sequence[str], *, vectors: Any = None
+    tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> dict[str, np.ndarray]:
     """Returns the maps of a sentence: "relations" `[T, T]`, "attention" `[M, T, T]`."""
-    arrays = compute_maps(params, tagging.encode_one(params, tokens, vectors))
+    arrays = compute_maps(tagger, tagging.encode_one(tagger, tokens, vectors))
     size = len(tokens)
     return {name: np.asarray(x)[..., :size, :size] for name, x in arrays.items()}
 
 
 @jax.jit
-def compute_maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
+def compute_maps(tagger: Tagger, sentence: Sentence) -> dict[str, Any]:
     """Computes the maps of one encoded sentence, with its padding; see `maps`."""
-    out = models.apply_stages(params.model, params.weights, sentence)[1]
+    model, operands = tagger.model, (tagger.weights, sentence)
+    run = models.automatic(functools.partial(model.apply, train=False), operands)
+    out = run(*operands)[1]
     arrays = {name: out[name] for name in ("attention",) if name in out}
     if "relation_from" in out:
         mask = jnp.asarray(sentence.mask)

@@ -45,7 +45,7 @@ class Choice(NamedTuple):
     probabilities: list[float]
 
 
-def select(params: Tagger, pieces: Iterable[Example], budget: int) -> list[Choice]:
+def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choice]:
     """Returns the sentences to annotate, the most useful first; equal ones once.
 
     `InputError`: there are no sentences, the tagger returns tags, or its head has no
@@ -57,12 +57,12 @@ def select(params: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
         >>> len(select(jaxner.load("runs/grn"), map(Example, texts), 3))
         2
     """
-    entity_types(params)
+    entity_types(tagger)
     distinct = list({piece.tokens: piece for piece in pieces}.values())
     if not distinct:
         raise InputError("There are no sentences to choose from")
-    choices, types = [], types_of(params)
-    answers = arrays(params, [list(piece.tokens) for piece in distinct])
+    choices, types = [], types_of(tagger)
+    answers = arrays(tagger, [list(piece.tokens) for piece in distinct])
     for piece, answer in zip(distinct, answers, strict=True):
         chances = dict(sorted(read_spans(types, answer).items()))
         labels = schemes.to_labels(chances, len(piece.tokens), "BIO")

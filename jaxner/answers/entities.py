@@ -32,7 +32,7 @@ from jaxner.tagging import Decoding, Tokens
 from jaxner.types import Sentence
 
 
-def entity_types(params: Tagger) -> tuple[str, ...]:
+def entity_types(tagger: Tagger) -> tuple[str, ...]:
     """Returns the entity types of a tagger, in the order of their ids.
 
     `InputError`: the tagger returns tags, which are not spans.
@@ -42,14 +42,14 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
         >>> "PER" in entity_types(jaxner.load("runs/grn"))
         True
     """
-    check_tagger(params)
-    mentions.check_spans(params.vocabulary)
-    return mentions.types_of(params).names
+    check_tagger(tagger)
+    mentions.check_spans(tagger.vocabulary)
+    return mentions.types_of(tagger).names
 
 
 @checked
 def entities(
-    params: Tagger,
+    tagger: Tagger,
     text_or_tokens: str | Tokens,
     *,
     min_probability: float | Array | Mapping[str, float] = 0.0,
@@ -72,7 +72,7 @@ def entities(
     probability under all labellings, whatever the decoding.
 
     Args:
-        params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
+        tagger: What `load` returned: a tagger, or the ensemble of a folder of restarts.
         text_or_tokens: A raw text (a string), or a list of texts with `raw=True`; or
             tokens as in `tag`: without `raw`, a list of strings is one sentence.
         min_probability: Minimum probability of the entities, from 0 to 1; or that of
@@ -107,10 +107,10 @@ def entities(
     fields.check("n_best", n_best, Labellings)
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
-    mentions.check_least(entity_types(params), min_probability)
+    mentions.check_least(entity_types(tagger), min_probability)
     find = functools.partial(
         arrays,
-        params,
+        tagger,
         n_best=n_best,
         decoding=decoding,
         constrained=constrained,
@@ -122,13 +122,13 @@ def entities(
         if n_best > 1:
             answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
         if isinstance(min_probability, Mapping):
-            types = entity_types(params)
+            types = entity_types(tagger)
             minima = [mentions.least_of(min_probability, kind) for kind in types]
             min_probability = jnp.array(minima)[answer.type]
         return answer.only(answer.start & (answer.probability >= min_probability))
     return mentions.in_texts(
         find,
-        params,
+        tagger,
         text_or_tokens,
         min_probability=min_probability,
         raw=raw,
@@ -140,7 +140,7 @@ def entities(
 
 
 def arrays(
-    params: Tagger,
+    tagger: Tagger,
     tokens: Tokens,
     *,
     n_best: int = 1,
@@ -157,10 +157,10 @@ def arrays(
     tagging.check_draws(decoding, key)
     answer = tagging.over(
         compute,
-        params,
+        tagger,
         tokens,
         key,
-        passes=max(count_passes(params, num_samples), n_best // 4),
+        passes=max(count_passes(tagger, num_samples), n_best // 4),
         num_samples=num_samples,
         decoding=decoding,
         constrained=constrained or decoding == "constrained",
@@ -171,13 +171,13 @@ def arrays(
     return driver.of_every(lambda row: mentions.with_ends(row, axis), answer)
 
 
-def compute(params, sentence, *, key, num_samples, decoding, constrained, n_best):
+def compute(tagger, sentence, key, *, num_samples, decoding, constrained, n_best):
     """Computes `EntityArrays`, `[T]` or `[T, N]`; `end` is a width so far."""
     mask = sentence.mask
-    types = mentions.types_of(params)
+    types = mentions.types_of(tagger)
     spans = inference.LabelSpans(jnp.asarray(types.types), jnp.asarray(types.goes_on))
     predicted = tagging.predict(
-        params, sentence, key, num_samples, constrained=constrained
+        tagger, sentence, key, num_samples, constrained=constrained
     )
     tokens = predicted.mean(lambda p: inference.marginals(p, mask))
 
@@ -195,18 +195,18 @@ def compute(params, sentence, *, key, num_samples, decoding, constrained, n_best
 
     if n_best == 1:
         labels = tagging.labels_of(
-            params, predicted, sentence, key, decoding, constrained
+            tagger, predicted, sentence, key, decoding, constrained
         )
         return of(labels, True)
-    if isinstance(params, Ensemble):
-        best, chances = tagging.best_labellings(params, predicted, sentence, n_best)
+    if isinstance(tagger, Ensemble):
+        best, chances = tagging.best_labellings(tagger, predicted, sentence, n_best)
         return jax.vmap(of, out_axes=-1)(best, chances > 0)
     best, scores = inference.n_best(predicted.potentials, mask, n_best)
     return jax.vmap(of, out_axes=-1)(best, jnp.isfinite(scores))
 
 
 def predict(
-    params: Tagger,
+    tagger: Tagger,
     split: Split,
     *,
     rule: str = "conlleval",
@@ -217,17 +217,17 @@ def predict(
 
     `how` is as in `arrays`; with several labellings, the labels are those of the first.
     """
-    scheme = params.vocabulary.scheme
+    scheme = tagger.vocabulary.scheme
     tokens = [list(example.tokens) for example in split.examples]
     gold = [list(example.labels) for example in split.to_scheme(scheme)]
     facts: dict[str, Any] = {"rule": rule, "training": training}
     try:
-        answers = arrays(params, split, **how)
+        answers = arrays(tagger, split, **how)
     except ValueError:  # an autoregressive head has no marginals
-        labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
+        labels = [list(row) for row in tagging.label_split(tagger, split, **how)[1]]
         return Prediction(tokens, gold, labels, scheme, **facts)
     if scheme != schemes.TAGS:
-        types = mentions.types_of(params)
+        types = mentions.types_of(tagger)
         facts["entity_certainty"] = {
             (i, *span): chance
             for i, row in enumerate(answers)
@@ -236,6 +236,6 @@ def predict(
     best = [(row.labels, row.label_probability) for row in answers]
     if how.get("n_best", 1) > 1:
         best = [(ids[:, 0], chances[:, 0]) for ids, chances in best]
-    labels = [params.vocabulary.decode(ids.tolist()) for ids, _ in best]
+    labels = [tagger.vocabulary.decode(ids.tolist()) for ids, _ in best]
     certainty = [np.clip(chances, 0.0, 1.0).tolist() for _, chances in best]
     return Prediction(tokens, gold, labels, scheme, certainty=certainty, **facts)

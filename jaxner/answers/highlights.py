@@ -47,7 +47,7 @@ def highlighted(text: str, mentions: Sequence[Entity], types: Sequence[str]) -> 
     return shown
 
 
-def show(params: Tagger, text: str, **options: Any) -> Shown:
+def show(tagger: Tagger, text: str, **options: Any) -> Shown:
     """Returns a text that a notebook or a terminal shows with its entities.
 
     `options` are those of `jaxner.entities`, whose errors it raises.
@@ -59,8 +59,8 @@ def show(params: Tagger, text: str, **options: Any) -> Shown:
         True
     """
     expect(isinstance(text, str), "one text, a string", text)
-    mentions = entities(params, text, **options)
-    return Shown(highlighted(text, mentions, entity_types(params)))
+    mentions = entities(tagger, text, **options)
+    return Shown(highlighted(text, mentions, entity_types(tagger)))
 
 
 class Shown:

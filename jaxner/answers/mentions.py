@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from jax import Array
     from jaxtyping import Bool, Float, Int
 
+    Least = float | Array | Mapping[str, float]  # for all types, or for each
+
 
 _WORST = {"entropy": np.max, "mutual_information": np.max, "vote_share": np.min}
 
@@ -81,7 +83,7 @@ class EntityArrays(NamedTuple):
     type: Int[Array, " T"]
     probability: Float[Array, " T"]
 
-    def only(self, where: Any) -> EntityArrays:
+    def only(self, where: Array) -> EntityArrays:
         """Returns only the entities whose first token is chosen."""
         return self._replace(
             start=where,
@@ -100,20 +102,20 @@ def check_spans(vocabulary: Vocabulary) -> None:
         )
 
 
-def types_of(params: Any) -> LabelTypes:
+def types_of(tagger: Any) -> LabelTypes:
     """Returns the span types of the tagger's labels; tags have none."""
-    names = params.vocabulary.span_labels
-    if params.vocabulary.scheme == schemes.TAGS:
+    names = tagger.vocabulary.span_labels
+    if tagger.vocabulary.scheme == schemes.TAGS:
         names = ["O"] * len(names)  # tags are outside all spans
     return label_types(names)
 
 
 def in_texts(
     find: Callable[..., Any],
-    params: Any,
+    tagger: Any,
     text_or_tokens: Any,
     *,
-    min_probability: Any = 0.0,
+    min_probability: Least = 0.0,
     raw: bool = False,
     tokenizer: str | Tokenizer | None = None,
     split_sentences: bool = True,
@@ -144,7 +146,7 @@ def in_texts(
         answers = [answers] if is_one else answers
         texts = [" ".join(words) for words in sentences]
         placed = [[joined(words)] for words in sentences]
-    lists, rest, types = [], iter(answers), types_of(params)
+    lists, rest, types = [], iter(answers), types_of(tagger)
     for text, parts in zip(texts, placed, strict=True):
         arrays = list(itertools.islice(rest, len(parts)))
         lists.append(read_entities(types, text, parts, arrays, min_probability))
@@ -156,7 +158,7 @@ def read_entities(
     text: str,
     sentences: Sequence[Sequence[Token]],
     answers: Sequence[EntityArrays],
-    min_probability: Any = 0.0,
+    min_probability: Least = 0.0,
 ) -> list[Entity]:
     """Returns the entities of a text from the arrays of each of its sentences."""
     entities, before = [], 0
@@ -170,14 +172,16 @@ def read_entities(
     return entities
 
 
-def least_certain(values: Mapping[str, Any], start: int, end: int) -> dict[str, float]:
+def least_certain(
+    values: Mapping[str, np.ndarray], start: int, end: int
+) -> dict[str, float]:
     """Returns the uncertainty of an entity's least certain token, by name."""
     return {
         name: float(worst(values[name][start:end])) for name, worst in _WORST.items()
     }
 
 
-def check_least(types: Sequence[str], min_probability: Any) -> None:
+def check_least(types: Sequence[str], min_probability: Least) -> None:
     """Raises an error unless a minimum is a probability, or one for each of types."""
     is_each = isinstance(min_probability, Mapping)
     for kind, least in min_probability.items() if is_each else ():
@@ -187,7 +191,7 @@ def check_least(types: Sequence[str], min_probability: Any) -> None:
         fields.check("min_probability", min_probability, fields.Share)
 
 
-def least_of(min_probability: Any, kind: str) -> Any:
+def least_of(min_probability: Least, kind: str) -> Any:
     """Returns the minimum probability of a type; 0 if a mapping does not name it."""
     is_each = isinstance(min_probability, Mapping)
     return min_probability.get(kind, 0.0) if is_each else min_probability
@@ -225,7 +229,9 @@ def with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
     return answer._replace(end=library.where(answer.start, ends, 0))
 
 
-def read_spans(types: LabelTypes, answer: Any) -> dict[tuple[int, int, str], float]:
+def read_spans(
+    types: LabelTypes, answer: EntityArrays
+) -> dict[tuple[int, int, str], float]:
     """Returns the probability of each (start, end, type) in one sentence's `arrays`."""
     chances: dict[tuple[int, int, str], float] = {}
     for where in np.argwhere(answer.start):

@@ -37,19 +37,19 @@ class Labelling(NamedTuple):
 
 
 @checked
-def count_passes(params: Tagger, num_samples: Passes | None) -> int:
+def count_passes(tagger: Tagger, num_samples: Passes | None) -> int:
     """Returns the number of passes, which determines the batch size."""
-    check_tagger(params)
-    if isinstance(params, Ensemble):
+    check_tagger(tagger)
+    if isinstance(tagger, Ensemble):
         if num_samples:
             raise InputError(
                 "An ensemble averages over its members, not over passes with dropout: "
                 "leave num_samples out, or take one member, ensemble.member(0)."
             )
-        return len(params)
+        return len(tagger)
     if num_samples is None:
-        return params.model.mc_dropout.num_samples
-    if num_samples and params.model.refinement is not None:
+        return tagger.model.mc_dropout.num_samples
+    if num_samples and tagger.model.refinement is not None:
         raise InputError(
             "The labels of a refinement have one distribution: its draft's passes are "
             "set by mc_dropout.num_samples in the config. Leave num_samples out."
@@ -59,7 +59,7 @@ def count_passes(params: Tagger, num_samples: Passes | None) -> int:
 
 @checked
 def marginals(
-    params: Tagger,
+    tagger: Tagger,
     tokens: Tokens,
     *,
     constrained: bool = False,
@@ -89,28 +89,28 @@ def marginals(
     """
     return tagging.over(
         compute_marginals,
-        params,
+        tagger,
         tokens,
         key,
         documents=documents,
         vectors=vectors,
-        passes=count_passes(params, num_samples),
+        passes=count_passes(tagger, num_samples),
         num_samples=num_samples,
         constrained=constrained,
     )
 
 
-def compute_marginals(params, sentence, *, key, num_samples, constrained):
+def compute_marginals(tagger, sentence, key, *, num_samples, constrained):
     """Computes the probability of each label of one sentence, [T, L]."""
     predicted = tagging.predict(
-        params, sentence, key, num_samples, constrained=constrained
+        tagger, sentence, key, num_samples, constrained=constrained
     )
     return predicted.mean(lambda p: inference.marginals(p, sentence.mask))
 
 
 @checked
 def n_best(
-    params: Tagger,
+    tagger: Tagger,
     tokens: Tokens,
     n: int | Any = 10,
     *,
@@ -142,9 +142,9 @@ def n_best(
         >>> len(first.labels), first.probability >= second.probability
         (2, True)
     """
-    check_tagger(params)
+    check_tagger(tagger)
     fields.check("n", n, Labellings)
-    if params.vocabulary.reads_documents:
+    if tagger.vocabulary.reads_documents:
         raise InputError(
             "This tagger labels documents as one: the best labellings of a sentence "
             "are not defined. See jaxner.entities for the probability of each entity."
@@ -152,11 +152,11 @@ def n_best(
     # One row per token, since `over` splits by token.
     answer = tagging.over(
         _n_best,
-        params,
+        tagger,
         tokens,
         key,
         vectors=vectors,
-        passes=max(count_passes(params, num_samples), n // 4),
+        passes=max(count_passes(tagger, num_samples), n // 4),
         num_samples=num_samples,
         constrained=constrained,
         n=n,
@@ -167,39 +167,39 @@ def n_best(
             empty = jnp.zeros((*chances.shape[:-2], n), chances.dtype)
             chances = empty.at[..., 0].set(1.0)[..., None, :]
         return Labelling(jnp.moveaxis(labels, -1, -2), chances[..., 0, :])
-    return driver.of_every(lambda arrays: _named(params, *arrays), answer)
+    return driver.of_every(lambda arrays: _named(tagger, *arrays), answer)
 
 
-def _n_best(params, sentence, *, key, num_samples, constrained, n):
+def _n_best(tagger, sentence, key, *, num_samples, constrained, n):
     predicted = tagging.predict(
-        params, sentence, key, num_samples, constrained=constrained
+        tagger, sentence, key, num_samples, constrained=constrained
     )
-    labels, chances = tagging.best_labellings(params, predicted, sentence, n)
+    labels, chances = tagging.best_labellings(tagger, predicted, sentence, n)
     length = sentence.mask.shape[0]
     return labels.T, jnp.broadcast_to(chances[None], (length, n))
 
 
-def _named(params: Tagger, labels: Any, chances: Any) -> list[Labelling]:
+def _named(tagger: Tagger, labels: Any, chances: Any) -> list[Labelling]:
     if not len(labels):
         return [Labelling([], 1.0)]
     return [
-        Labelling(params.vocabulary.decode(ids.tolist()), float(chance))
+        Labelling(tagger.vocabulary.decode(ids.tolist()), float(chance))
         for ids, chance in zip(labels.T, chances[0], strict=True)
         if chance > 0
     ]
 
 
 def oracle_split(
-    params: Tagger, split: Split, n: int, *, constrained: bool = False
+    tagger: Tagger, split: Split, n: int, *, constrained: bool = False
 ) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and the best of the n best labellings.
 
     The best one has the highest F1 of entities, or the most correct tags: an upper
     bound for any choice among n labellings. Ties go to the more probable one.
     """
-    scheme = params.vocabulary.scheme
+    scheme = tagger.vocabulary.scheme
     examples = split.to_scheme(scheme)
-    several = n_best(params, split, n, constrained=constrained)
+    several = n_best(tagger, split, n, constrained=constrained)
     gold = [example.labels for example in examples]
 
     def nearest(right: Sequence[str], labellings: Sequence[Labelling]) -> list[str]:
@@ -216,7 +216,7 @@ _Samples = Annotated[int, Range(least=1, most=10_000)]
 
 
 def sample(
-    params: Tagger,
+    tagger: Tagger,
     tokens: Tokens,
     key: Array,
     num_samples: int | Any = 8,
@@ -231,7 +231,7 @@ def sample(
     "Dropout as a Bayesian Approximation", ICML 2016.
 
     Args:
-        params: What `load` returned; an ensemble is an InputError.
+        tagger: What `load` returned; an ensemble is an InputError.
         tokens: As in `tag`, like `documents`, `vectors` and type errors.
         key: Draws the masks. The masks of a sentence depend on the key and its words,
             not on its batch or padding.
@@ -249,14 +249,14 @@ def sample(
         (3, 2)
     """
     context = {"documents": documents, "vectors": vectors}
-    answer = _passes(_samples, params, tokens, key, num_samples, context)
+    answer = _passes(_samples, tagger, tokens, key, num_samples, context)
     # `over` needs tokens on the first axis. Results for strings are on the host.
     library = jnp if isinstance(tokens, Sentence) else np
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), answer)
 
 
 def uncertainty(
-    params: Tagger,
+    tagger: Tagger,
     tokens: Tokens,
     key: Array,
     num_samples: int | Any = 8,
@@ -280,41 +280,41 @@ def uncertainty(
         (2, (2,))
     """
     context = {"documents": documents, "vectors": vectors}
-    answer = _passes(compute_summary, params, tokens, key, num_samples, context)
+    answer = _passes(compute_summary, tagger, tokens, key, num_samples, context)
     if isinstance(tokens, Sentence):
         return answer
 
     def named(summary: Uncertainty) -> Uncertainty:
-        labels = params.vocabulary.decode(summary.labels.tolist())
+        labels = tagger.vocabulary.decode(summary.labels.tolist())
         return summary._replace(labels=labels)
 
     return driver.of_every(named, answer)
 
 
-def _passes(function, params, tokens, key, num_samples, context) -> Any:
+def _passes(function, tagger, tokens, key, num_samples, context) -> Any:
     check_key(key)
     fields.check("num_samples", num_samples, _Samples)
-    if isinstance(params, Ensemble):
+    if isinstance(tagger, Ensemble):
         raise InputError(
             "Passes with dropout are of one tagger, not of an ensemble: call it with "
             "ensemble.member(0). jaxner.marginals(ensemble, tokens) averages over the "
             "members."
         )
     options = {"passes": num_samples, "num_samples": num_samples, **context}
-    return tagging.over(function, params, tokens, key, **options)
+    return tagging.over(function, tagger, tokens, key, **options)
 
 
-def _probabilities(params, sentence, key, num_samples):
+def _probabilities(tagger, sentence, key, num_samples):
     """Computes `[M, T, L]` without temperature: thresholds are for raw scores."""
-    keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
-    drawn = models.sample(params.model, params.weights, sentence, keys)
-    return models.probabilities(drawn, sentence.mask)
+    model, weights = tagger.model, tagger.weights
+    passes = models.passes(model, weights, sentence, key, num_samples)
+    return inference.each_pass(lambda p: inference.marginals(p, sentence.mask), passes)
 
 
-def _samples(params, sentence, key, num_samples):
-    return jnp.moveaxis(_probabilities(params, sentence, key, num_samples), 0, 1)
+def _samples(tagger, sentence, key, num_samples):
+    return jnp.moveaxis(_probabilities(tagger, sentence, key, num_samples), 0, 1)
 
 
-def compute_summary(params, sentence, key, num_samples):
+def compute_summary(tagger, sentence, key, num_samples):
     """Computes the `Uncertainty` of one sentence."""
-    return inference.summarise(_probabilities(params, sentence, key, num_samples))
+    return inference.summarise(_probabilities(tagger, sentence, key, num_samples))

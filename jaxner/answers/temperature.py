@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxner import fields, inference, tagging
 from jaxner.answers.entities import predict
@@ -62,12 +63,12 @@ class _Block(NamedTuple):
     """The parts of a batch that the fit needs, `[B, …]` each."""
 
     predicted: tagging.Predictive
-    labels: Any
-    mask: Any
-    is_word: Any
+    labels: Array
+    mask: Array
+    is_word: Array
 
 
-def fit(params: Tagger, split: Split) -> Fit:
+def fit(tagger: Tagger, split: Split) -> Fit:
     """Fits the temperature that makes the gold labels of a split most probable.
 
     Minimises the negative log-likelihood (a proper scoring rule) of each token's gold
@@ -81,9 +82,9 @@ def fit(params: Tagger, split: Split) -> Fit:
     tagger's own temperature is ignored. `ValueError`: no sentence has known labels; the
     head is autoregressive.
     """
-    params = dataclasses.replace(params, temperature=1.0)
-    known = set(params.vocabulary.label_names)
-    examples = split.to_scheme(params.vocabulary.scheme)
+    tagger = dataclasses.replace(tagger, temperature=1.0)
+    known = set(tagger.vocabulary.label_names)
+    examples = split.to_scheme(tagger.vocabulary.scheme)
     kept = [i for i, e in enumerate(examples) if known.issuperset(e.labels)]
     total = sum(len(examples[i].tokens) for i in kept)
     if not total:
@@ -97,12 +98,12 @@ def fit(params: Tagger, split: Split) -> Fit:
     blocks: list[_Block] = []
 
     def compute(batch, labels):
-        blocks.append(jax.device_get(_predicted(params, batch, labels)))
+        blocks.append(jax.device_get(_predicted(tagger, batch, labels)))
         return blocks[-1].is_word
 
-    labels = [params.vocabulary.label_ids(list(e.labels)) for e in chosen]
-    passes = params.model.mc_dropout.num_samples
-    tagging.over_batches(compute, params, part, passes=passes, labels=labels)
+    labels = [tagger.vocabulary.label_ids(list(e.labels)) for e in chosen]
+    passes = tagger.model.mc_dropout.num_samples
+    tagging.over_batches(compute, tagger, part, passes=passes, labels=labels)
 
     def loss(temperature: float) -> float:
         degrees = jnp.float32(temperature)
@@ -115,7 +116,7 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
     """Returns the best temperature, and the loss at 1 and there."""
     from scipy import optimize  # imported here, because it takes a while
 
-    def of_log(x: Any) -> float:
+    def of_log(x: np.ndarray) -> float:
         return loss(math.exp(np.clip(x, *limits).item()))
 
     limits = math.log(LOWEST), math.log(HIGHEST)
@@ -126,10 +127,10 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
 
 
 @jax.jit
-def _predicted(params, batch, labels) -> _Block:
+def _predicted(tagger, batch, labels) -> _Block:
     # Neither padding nor the separators of documents are words.
     is_word = batch.mask & (batch.words > 0)
-    predict = functools.partial(tagging.predict, params)
+    predict = functools.partial(tagging.predict, tagger)
     predicted = jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
     return _Block(predicted, labels, batch.mask, is_word)
 
@@ -142,19 +143,18 @@ def _block_loss(block: _Block, temperature):
         cooled = predicted.map(lambda p: inference.at_temperature(p, temperature))
         chances = cooled.mean(lambda p: inference.marginals(p, mask))
         gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
-        logs = jnp.log(jnp.maximum(gold, jnp.finfo(gold.dtype).tiny))
-        return -jnp.sum(jnp.where(is_word, logs, 0.0))
+        return -jnp.sum(jnp.where(is_word, inference.logs(gold), 0.0))
 
     return jnp.sum(jax.vmap(loss)(*block))
 
 
-def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
+def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     """Measures the calibration of a tagger's probabilities, at its temperature.
 
     Entities are those of the `n_best` labellings: above 1, the curve reaches recalls
     beyond that of the best labelling. `ValueError`: the head is autoregressive.
     """
-    prediction = predict(params, split, n_best=n_best)
+    prediction = predict(tagger, split, n_best=n_best)
     if prediction.certainty is None:
         raise InputError("This tagger's head has no probabilities to measure.")
     measured = report.calibrated(prediction)

@@ -54,12 +54,12 @@ def calibrate(
         n_best: For the thresholds, take entities from N labellings.
         json: File to write all figures to, as JSON.
     """
-    from jaxner import tagger
     from jaxner.answers import temperature
     from jaxner.answers.entities import predict
     from jaxner.checkpoints import Checkpoints
     from jaxner.evaluation import card, guarantees, report
     from jaxner.runs import Workdir
+    from jaxner.tagger import CALIBRATION, load
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 
@@ -67,7 +67,7 @@ def calibrate(
         raise InputError("--type and --of are of the thresholds that --risk stores")
     log = LineConsole().print
     run = Workdir(workdir)
-    raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)
+    raw = dataclasses.replace(load(str(workdir)), temperature=1.0)
     data = run.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}
@@ -85,7 +85,7 @@ def calibrate(
     result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature}
     measured = {}
     for name, split in splits.items():
-        measured[name] = [temperature.measure(params, split) for params in (raw, new)]
+        measured[name] = [temperature.measure(tagger, split) for tagger in (raw, new)]
         before, after = (side.to_dict() for side in measured[name])
         result[name] = {"before": before, "after": after, "sha256": split.sha256}
     log(report.fitted_table(result))
@@ -111,10 +111,10 @@ def calibrate(
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
         log(report.guarantees_table(rows))
         result["guarantees"] = {"n_best": n_best, "types": rows}
-    run.write_json(tagger.CALIBRATION, result)
+    run.write_json(CALIBRATION, result)
     if (run.path / "README.md").exists():
         run.write_text("README.md", card.card(run))
-    log(f"Kept in {run.path / tagger.CALIBRATION}")
+    log(f"Kept in {run.path / CALIBRATION}")
     if n_best > 1:
         curve = temperature.measure(new, dev, n_best=n_best).curve
     wanted = {"precision": precision, "recall": recall}

@@ -125,13 +125,13 @@ def check(
     options = _keywords(from_, reading)
     splits: list[corpora.Split] = []
     findings: list[audit.Finding] = []
-    params = None
+    tagger = None
     if workdir:
         from jaxner import tagging
         from jaxner.runs import Workdir
         from jaxner.training import corpus
 
-        params = tagging.load(str(workdir))
+        tagger = tagging.load(str(workdir))
         options = corpus.reading_of(str(workdir)) | options
         if not paths:
             config = Workdir(workdir).read_json("config.json")
@@ -149,10 +149,10 @@ def check(
         words = set(tables.read(file).words)
         findings += [audit.coverage(read, file.name, words) for read in splits]
     suspects = []
-    if params is not None:
+    if tagger is not None:
         from jaxner.analysis import describe
 
-        suspects = sorted(x for read in splits for x in describe.suspects(params, read))
+        suspects = sorted(x for read in splits for x in describe.suspects(tagger, read))
     audit.show(splits, findings, suspects, limit)
     content = audit.content(splits, findings, suspects)
     write_json(json, content)

@@ -128,9 +128,9 @@ def evaluate(
 
     def load(name: str, folder: str) -> Run:
         """Returns a run, and how to score it."""
-        params: Any = tagging.load(folder, changes, seed=member)
+        tagger: Any = tagging.load(folder, changes, seed=member)
         config = Workdir(folder).read_json("config.json")
-        has_tags = params.vocabulary.scheme == schemes.TAGS
+        has_tags = tagger.vocabulary.scheme == schemes.TAGS
         if has_tags and (rule or seqeval):
             raise InputError("--rule and --seqeval need spans; these labels are tags")
         options = {**config["data"], **reading}
@@ -144,7 +144,7 @@ def evaluate(
         files = page.files(report) if report else []
         outputs.check(output, json, *files, sources=formats.inputs(scored.path))
         if member == "all":
-            name += f", ensemble of {len(params)}"
+            name += f", ensemble of {len(tagger)}"
         elif member is not None:
             name += f", restart {member}"
             folder = str(Workdir(folder).seed(member).path)
@@ -152,7 +152,7 @@ def evaluate(
         of_run = "conlleval" if has_tags else run.get("rule", "conlleval")
         how = {"decoding": decoding, "seed": seed or 0}
         how["constrained"] = run["constrained"] if constrained is None else constrained
-        return describe.Run(name, folder, params, scored, rule or of_run, how)
+        return describe.Run(name, folder, tagger, scored, rule or of_run, how)
 
     names = names_of([*map(str, workdir)])
     if not is_one:
@@ -160,16 +160,16 @@ def evaluate(
         return describe.write(str(report), runs, console.print)
     with monitor.waiting(console, "Loading the tagger"):
         run = load(names[0], str(workdir[0]))
-    params, scored = cluster.placement().tagger(run.tagger), run.split
+    tagger, scored = cluster.placement().tagger(run.tagger), run.split
     console.print(scored.summary())
     train = None
-    if params.vocabulary.scheme == schemes.TAGS:
+    if tagger.vocabulary.scheme == schemes.TAGS:
         config = Workdir(workdir[0]).read_json("config.json")
         train = corpus.training_text(config["data"])
-    corpus.log_unknown_types(scored, params.vocabulary, console.print)
+    corpus.log_unknown_types(scored, tagger.vocabulary, console.print)
     how = {"rule": run.rule, "n": n or 10, **run.how}
     with monitor.waiting(console, "Scoring"):
-        labels = describe.label(params, scored, train, **how)
+        labels = describe.label(tagger, scored, train, **how)
     if is_n_best:
         console.print(f"Scoring the nearest to the gold among the {n or 10} best")
     title = f"{scored.name} {scored.split}".strip()

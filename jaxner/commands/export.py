@@ -36,8 +36,9 @@ def export(
         refresh: File whose programs to renew, instead of --workdir.
         onnx: File to write the tagger to, as an ONNX model.
     """
-    from jaxner import exporting, tagger
+    from jaxner import exporting
     from jaxner.exported import load_exported
+    from jaxner.tagger import load
 
     target = output or refresh
     if (workdir is None) == (refresh is None) or not (target or onnx):
@@ -48,18 +49,18 @@ def export(
     if refresh and target:
         exporting.refresh(refresh, target)
     elif workdir:
-        params, card = tagger.load(str(workdir)), workdir / "README.md"
+        tagger, card = load(str(workdir)), workdir / "README.md"
         if onnx:
             from jaxner.onnx import export_onnx
 
-            export_onnx(params, onnx)
+            export_onnx(tagger, onnx)
             print(f"Written: {onnx} and {onnx.with_suffix('.json')}")
         if target:
             text = outputs.read_text(card) if card.is_file() else None
-            exporting.export(params, target, weights=weights, card=text)
+            exporting.export(tagger, target, weights=weights, card=text)
         if target and weights != "float32":
             after = load_exported(target, program=False)
-            print(f"Weights in {weights}: {_loss(str(workdir), params, after)}")
+            print(f"Weights in {weights}: {_loss(str(workdir), tagger, after)}")
     if target:
         print(f"Written: {target}")
 
@@ -79,8 +80,8 @@ def _loss(workdir: str, before: Any, after: Any) -> str:
         return f"the loss is unknown without the run's data ({error})"
     tokens = [example.tokens for example in dev.examples]
     figures = []
-    for params in (before, after):
-        gold, predicted = tagging.label_split(params, dev)
+    for tagger in (before, after):
+        gold, predicted = tagging.label_split(tagger, dev)
         scores = task.score(tokens, gold, predicted)
         figures.append(100 * getattr(scores, task.main_figure))
     return f"{task.main_figure} on dev {figures[0]:.2f} before, {figures[1]:.2f} after"

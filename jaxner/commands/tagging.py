@@ -84,15 +84,15 @@ def tag(
     name = "-" if outputs.is_stream(target) else target
     to = to or formats.guess_output(name, source)
     least = read_least(min_probability, workdir)
-    params = tagging.load(str(workdir))
-    sink = stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
-    least = stream.checked_least(params, sink, least)
+    tagger = tagging.load(str(workdir))
+    sink = stream.Sink(source, to, tagger.vocabulary.scheme == schemes.TAGS)
+    least = stream.checked_least(tagger, sink, least)
     like_run = corpus.reading_of(str(workdir))
     like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
     options = {"split_sentences": True, **like_run, **reading}
     # What must stay the same when a run continues.
     identity = {
-        "tagger": stream.identity(params),
+        "tagger": stream.identity(tagger),
         **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
         **{"constrained": constrained, "min_probability": least},
         **{"formats": [source, to], "shard": [index, count], **options},
@@ -105,7 +105,7 @@ def tag(
         if out.done:
             show.line(f"Continuing after {counted(out.done['records'], 'record')}")
         done = stream.tag_file(
-            params,
+            tagger,
             text,
             sink,
             out,
@@ -201,21 +201,21 @@ def show(
         one_sentence_a_line: Read each line of the text as one sentence.
         tokenizer: How to split each line, or the text, into tokens; default: words.
     """
-    from jaxner import tagger
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
+    from jaxner.tagger import load
     from jaxner.terminal import LineConsole
 
-    params = tagger.load(str(workdir))
+    tagger = load(str(workdir))
     text = outputs.read_text(Path("-") if file is None else file)
     cut: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
-        params,
+        tagger,
         text,
         min_probability=min_probability,
         tokenizer=cut if one_sentence_a_line else tokenizer,
     )
-    shown = highlights.highlighted(text, answer, entity_types(params))
+    shown = highlights.highlighted(text, answer, entity_types(tagger))
     if html:
         outputs.write_text(html, highlights.page(shown))
         print(f"The page is in {html}")
@@ -262,8 +262,8 @@ def select(
         reading: How to read the input.
         to: Tool; default: .json for label-studio, .jsonl for doccano, else brat.
     """
-    from jaxner import tagger
     from jaxner.analysis import selection
+    from jaxner.tagger import load
 
     tool = to or selection.tool_of(output)
     if tool != "brat":
@@ -277,7 +277,7 @@ def select(
         if errors:
             raise errors[0]
         sentences += examples
-    choices = selection.select(tagger.load(str(workdir)), sentences, budget)
+    choices = selection.select(load(str(workdir)), sentences, budget)
     selection.write(output, choices, tool)
     count = counted(len(choices), "sentence")
     file = sys.stderr if outputs.descriptor(output) == 1 else sys.stdout

@@ -20,6 +20,7 @@ from jaxner.inference.spans import entity_bounds as entity_bounds
 from jaxner.inference.uncertainty import Uncertainty as Uncertainty
 from jaxner.inference.uncertainty import each_pass as each_pass
 from jaxner.inference.uncertainty import entropy as entropy
+from jaxner.inference.uncertainty import logs as logs
 from jaxner.inference.uncertainty import mean_over_passes as mean_over_passes
 from jaxner.inference.uncertainty import one_pass as one_pass
 from jaxner.inference.uncertainty import summarise as summarise

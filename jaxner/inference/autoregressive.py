@@ -8,11 +8,9 @@ beam search. For the paper see `models.seq2seq`. Shape letters: `T` tokens, `L` 
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.inference.crf import HIGHEST, Constraints, Mask, varying
 from jaxner.types import FORBIDDEN, Autoregressive
@@ -103,7 +101,7 @@ def viterbi(potentials: Autoregressive, mask: Mask) -> Int[Array, " T"]:
     return jnp.where(mask, best, 0)
 
 
-def _hopeful(potentials: Autoregressive, mask: Mask) -> Any:
+def _hopeful(potentials: Autoregressive, mask: Mask) -> Bool[Array, "T L"] | None:
     """Returns from which labels of each token an allowed end is reachable, or None."""
     if potentials.allowed is None:
         return None

@@ -8,7 +8,7 @@ the means over the passes. Shape letters: `M` passes, `T` tokens, `L` labels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,11 @@ from jaxtyping import Array, Float
 from jaxner.types import Potentials
 from jaxner.types import Uncertainty as Uncertainty
 
+R = TypeVar("R")
 _RANKS = (2, 2, 1, 1)  # ranks of the potentials of one pass
 
 
-def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
+def each_pass(compute: Callable[[Potentials], R], potentials: Potentials) -> R:
     """Returns `compute`'s tree of arrays for each pass, with a leading axis `M`.
 
     Emissions are `[M, T, L]`; the other potentials also have the leading axis, or are
@@ -34,15 +35,13 @@ def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> A
     return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
 
 
-def mean_over_passes(
-    compute: Callable[[Potentials], Any], potentials: Potentials
-) -> Any:
+def mean_over_passes(compute: Callable[[Potentials], R], potentials: Potentials) -> R:
     """Returns the mean over passes of what `compute` returns; see `each_pass`."""
     each = each_pass(compute, potentials)
     return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
 
 
-def one_pass(potentials: Potentials, number: Any) -> Potentials:
+def one_pass(potentials: Potentials, number: int | Array) -> Potentials:
     """Returns the potentials of the pass with a number, which may be traced."""
     chosen: Any = (
         array if array is None or axis is None else array[number]
@@ -58,6 +57,11 @@ def _axes(potentials: Potentials) -> Any:
         for array, rank in zip(potentials, _RANKS, strict=True)
     )
     return Potentials(*axes)
+
+
+def logs(probabilities: Float[Array, "*S"]) -> Float[Array, "*S"]:
+    """Returns ln p; of an impossible event, that of the smallest float: finite."""
+    return jnp.log(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny))
 
 
 def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:

@@ -7,28 +7,36 @@ Auto axes, whose shardings the compiler chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+R = TypeVar("R")
 
-def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function of one sentence with Auto axes in place of Explicit ones.
 
+def automatic(function: Callable[..., R], operands: Any) -> Callable[..., R]:
+    """Returns a function of one sentence that runs with Auto axes, not Explicit ones.
+
+    It is `function` itself unless an array of `operands` is on a mesh with such axes.
     Axes of `jax.vmap` keep their sharding; the result for a sentence is not sharded.
     """
-    mesh = _explicit_mesh(arguments)
+    mesh = _explicit_mesh(operands)
     if mesh is None:
-        return function(*arguments)
+        return function
     kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
     axes = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
-    plain = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
-    whole = jax.tree.map(
-        lambda x: NamedSharding(mesh, PartitionSpec(*[None] * x.ndim)),
-        jax.eval_shape(function, *plain),
-    )
-    return jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)(*arguments)
+
+    def call(*operands: Any) -> Any:
+        plain = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), operands)
+        whole = jax.tree.map(
+            lambda x: NamedSharding(mesh, PartitionSpec(*[None] * x.ndim)),
+            jax.eval_shape(function, *plain),
+        )
+        auto = jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)
+        return auto(*operands)
+
+    return call
 
 
 def beside(like: Any, arrays: Any) -> Any:
@@ -45,9 +53,9 @@ def beside(like: Any, arrays: Any) -> Any:
     return jax.tree.map(placed, arrays)
 
 
-def _explicit_mesh(arguments: Any) -> Any:
+def _explicit_mesh(operands: Any) -> Any:
     """Returns the mesh of the first array on one with an Explicit axis, or None."""
-    for leaf in jax.tree.leaves(arguments):
+    for leaf in jax.tree.leaves(operands):
         sharding = getattr(jax.typeof(leaf), "sharding", None)
         mesh = getattr(sharding, "mesh", None)
         if mesh is not None and AxisType.Explicit in mesh.axis_types:

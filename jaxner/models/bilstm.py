@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from jaxner.fields import Depth, OneOf, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.models.layers import Encoded, Features, Mask
-from jaxner.types import FORBIDDEN
+from jaxner.types import FORBIDDEN, Weights
 
 POOLS = ("concat", "mean")
 INPUT_MASKS = ("unit", "shared")
@@ -140,9 +140,9 @@ class Chain(nn.Module):
         return tuple(stages), {**out, **more}
 
 
-def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:
+def candidate_kernels(weights: Weights) -> list[Float[Array, "K N N"]]:
     """Returns W_c, the recurrent kernel to candidates, of each layer and direction."""
-    leaves = jax.tree.leaves_with_path(params)
+    leaves = jax.tree.leaves_with_path(weights)
     cells = [leaf for path, leaf in leaves if path[-1].key == "recurrent"]
     return [side[:, :, layers.CANDIDATE] for cell in cells for side in cell]
 

@@ -52,7 +52,7 @@ def check_inputs(
         raise TypeError(
             f"Expected an encoded {kind}, words {axes}, got "
             f"{f'{rank} axes' if is_sentence else shown(sentence)}: call "
-            f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'}), and map "
+            f"jaxner.encode(tagger, {'[tokens]' if is_batch else 'tokens'}), and map "
             "over batches with jax.vmap."
         )
     if key is not None:

@@ -5,8 +5,6 @@ Shape letters: `T` tokens, `H` features, `L` labels.
 
 from __future__ import annotations
 
-from typing import Any
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -46,7 +44,7 @@ class Head(nn.Module):
         return _chain(self, linear(x))
 
 
-def _chain(head: Any, emissions: Float[Array, " T L"]) -> Potentials:
+def _chain(head: Head | ScoresHead, emissions: Float[Array, " T L"]) -> Potentials:
     """Returns potentials, for a CRF with the head's scores of label pairs."""
     if not head.transitions:
         return Potentials(emissions)

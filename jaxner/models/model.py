@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
@@ -21,10 +21,17 @@ from jaxner.fields import DERIVED, OneOf, Passes, Seed
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
 from jaxner.models.layers import Features
-from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
+from jaxner.types import (
+    FORBIDDEN,
+    AnyPotentials,
+    Potentials,
+    Sentence,
+    Weights,
+    WordVectors,
+)
 
-Chances = Float[Array, "T L"]
-Computed = Features | None  # by `represent`, before
+Stages = tuple[tuple[AnyPotentials, ...], dict[str, Array]]
+"""Each stage's potentials, the final one last, and intermediates by name."""
 
 DTYPES = ("float32", "bfloat16")  # what a model may compute in
 PARTS = ("representation", "encoder", "head")  # what can have dropout in a pass
@@ -110,7 +117,7 @@ class Model(nn.Module):
         parts = self.representation, self.encoder, self.head, self.refinement
         return any(getattr(part, "is_quadratic", False) for part in parts)
 
-    def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, variables: Weights, *args: Any, **kwargs: Any) -> Any:
         """Does what Linen's `apply` does, in the model's precision.
 
         Matrix products of float32 are exact, unless JAX's own option says otherwise.
@@ -120,7 +127,7 @@ class Model(nn.Module):
         with jax.default_matmul_precision(precision):
             return super().apply(self._lowered(variables), *args, **kwargs)
 
-    def _lowered(self, variables: Any) -> Any:
+    def _lowered(self, variables: Weights) -> Weights:
         if self.dtype == "float32":
             return variables
 
@@ -131,48 +138,56 @@ class Model(nn.Module):
 
         return map_named(cast, variables)
 
-    def __call__(self, sentence: Sentence, *, train: bool):
+    def __call__(self, sentence: Sentence, *, train: bool) -> Stages:
         """Returns the potentials of each stage, and a dict of intermediates."""
         x = self.represent(sentence, train=train)
-        stages, out = self.draft(x, sentence, train=train)
+        stages, out = self.draft(sentence, x, parts=PARTS if train else ())
         if self.refinement is None:
             return stages, out
         probabilities = inference.marginals(stages[-1], sentence.mask)
-        return (*stages, self.refine(x, sentence, probabilities, train=train)), out
+        return (*stages, self.refine(sentence, x, probabilities, train=train)), out
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
         return self._run(self.representation, train, sentence).astype(self.dtype)
 
-    def _run(self, module: Any, train: bool, *inputs: Any) -> Any:
+    def _run(self, module: nn.Module, train: bool, *inputs: Any) -> Any:
         """Calls a module whose inner values training may compute twice."""
-
-        def call(module, *inputs):
+        if not self.remat:
             return module(*inputs, train=train)
+        return nn.remat(lambda m, *inputs: m(*inputs, train=train))(module, *inputs)
 
-        return (nn.remat(call) if self.remat else call)(module, *inputs)
+    def draft(
+        self, sentence: Sentence, x: Features | None = None, *, parts: Sequence[str]
+    ) -> Stages:
+        """Returns what `__call__` returns, without the refinement's stage.
 
-    def draft(self, x: Features, sentence: Sentence, *, train: bool, parts=PARTS):
-        """Returns what `__call__` returns, without the refinement's stage."""
-        noisy = train and "encoder" in parts
-        encoded = self._run(self.encoder, noisy, x, sentence.mask)
+        `parts` are those of `PARTS` with dropout; `x` is what `represent` returned.
+        """
+        if x is None:
+            x = self.represent(sentence, train="representation" in parts)
+        encoded = self._run(self.encoder, "encoder" in parts, x, sentence.mask)
         check_returned("encoder", self.encoder, encoded, x.shape[0])
         features, out = encoded
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
         scores = []
         for head, stage in zip((*heads, self.head), stages, strict=True):
-            is_dropped = train and "head" in parts
-            scores.append(head(stage.astype(jnp.float32), train=is_dropped))
+            scores.append(head(stage.astype(jnp.float32), train="head" in parts))
             check_returned("head", head, scores[-1], x.shape[0])
         return tuple(scores), out
 
     def refine(
-        self, x: Features, sentence: Sentence, probabilities: Chances, *, train=False
-    ):
+        self,
+        sentence: Sentence,
+        x: Features,
+        probabilities: Float[Array, "T L"],
+        *,
+        train: bool,
+    ) -> Potentials:
         """Returns the refinement's potentials, given the draft's probabilities."""
         refinement: Any = self.refinement
-        read: Any = refinement.representation
+        read = refinement.representation
         words = x if read is None else read(sentence, train=train)
         # The refinement's gradient does not flow into the draft.
         labels = jax.lax.stop_gradient(probabilities).astype(self.dtype)
@@ -241,7 +256,7 @@ def named(weights: Any) -> dict[str, Any]:
     return arrays
 
 
-def shapes(model: Model) -> Any:
+def shapes(model: Model) -> Weights:
     """Returns the shapes of a model's weights, as a tree of `jax.ShapeDtypeStruct`."""
     return jax.eval_shape(lambda key: init(model, key), jax.random.key(0))
 
@@ -249,7 +264,7 @@ def shapes(model: Model) -> Any:
 _WORDS = "representation/words/"
 
 
-def with_vectors(weights: Weights, vectors: Any) -> Weights:
+def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
     """Returns freshly drawn weights with `WordVectors` filled into all word tables."""
 
     def fill(name, leaf):
@@ -283,7 +298,7 @@ def standardise_words(weights: Weights) -> Weights:
     return map_named(divide, weights)
 
 
-def character_readers(model: Model) -> list[Any]:
+def character_readers(model: Model) -> list[nn.Module]:
     """Returns the modules of a model that read characters."""
     refined = getattr(model.refinement, "representation", None)
     readers = (getattr(m, "chars", None) for m in (model.representation, refined))
@@ -291,20 +306,6 @@ def character_readers(model: Model) -> list[Any]:
 
 
 # --- Potentials -----------------------------------------------------------------------
-
-
-def apply_stages(
-    model: Model, weights: Weights, sentence: Sentence, keys: Keys | None = None
-) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
-    """Returns each stage's potentials, the final one last, and intermediates."""
-    rngs = {} if keys is None else keys.rngs()
-    # Fields that are not mapped over may be NumPy arrays.
-    sentence = jax.tree.map(jnp.asarray, sentence)
-
-    def compute(weights: Any, sentence: Sentence, rngs: Any) -> Any:
-        return model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
-
-    return axes.automatic(compute, weights, sentence, rngs)
 
 
 def apply(
@@ -322,8 +323,14 @@ def apply(
         2
     """
     check_inputs(model, weights, sentence, key)
-    keys = None if key is None else Keys.of(key)
-    return apply_stages(model, weights, sentence, keys)[0][-1]
+    keys = Keys() if key is None else Keys.of(key)
+    # Fields that are not mapped over may be NumPy arrays.
+    operands = weights, jax.tree.map(jnp.asarray, sentence), keys.rngs()
+
+    def compute(weights: Weights, sentence: Sentence, rngs: dict[str, Array]) -> Stages:
+        return model.apply(weights, sentence, train=bool(rngs), rngs=rngs)
+
+    return axes.automatic(compute, operands)(*operands)[0][-1]
 
 
 def sentence_key(key: Array, sentence: Sentence) -> Array:
@@ -336,56 +343,38 @@ def sentence_key(key: Array, sentence: Sentence) -> Array:
     return jax.random.fold_in(key, number)
 
 
-def pass_keys(key: Array, num_samples: int | Any) -> Array:
-    """Returns the key of each pass; fewer passes get a prefix of the keys of more."""
+def pass_keys(key: Array, sentence: Sentence, num_samples: int) -> Array:
+    """Returns a sentence's key of each pass; fewer passes get a prefix of these."""
+    key = sentence_key(key, sentence)
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
 
 
-def represent(model: Model, weights: Weights, sentence: Sentence) -> Features:
-    """Returns the features of each token without dropout."""
-    return model.apply(weights, sentence, train=False, method=Model.represent)
-
-
-def draft(
+def passes(
     model: Model,
     weights: Weights,
     sentence: Sentence,
-    x: Computed = None,
-    rngs: Mapping[str, Array] | None = None,
-    parts: tuple[str, ...] = PARTS,
-) -> Any:
-    """Returns the draft's potentials in one pass, with dropout if there are `rngs`."""
-    rngs = rngs or {}
-    if rngs and "representation" in parts:
-        x = model.apply(
-            weights, sentence, train=True, rngs=rngs, method=Model.represent
-        )
-    elif x is None:
-        x = represent(model, weights, sentence)
-    options = {"train": bool(rngs), "parts": parts}
-    stages, _ = model.apply(
-        weights, x, sentence, **options, rngs=rngs, method=Model.draft
-    )
-    return _with_known_separators(model, stages[-1], sentence)
+    key: Array | None,
+    num_samples: int,
+    x: Features | None = None,
+) -> Potentials:
+    """Returns the draft's potentials in several passes with dropout.
 
-
-def sample(
-    model: Model, weights: Weights, sentence: Sentence, keys: Array, x: Computed = None
-):
-    """Returns the draft's potentials in several passes, one for each of `pass_keys`.
-
-    Emissions are `[M, T, L]`; the other fields are the same in all passes.
+    Emissions are `[M, T, L]`; the other fields are the same in all passes. Without a
+    key, masks are drawn from `mc_dropout.seed`. `x` are features without dropout.
 
     Raises:
         ValueError: The head is autoregressive.
     """
     parts = model.mc_dropout.parts
+    if "representation" in parts:
+        x = None
+    elif x is None:
+        x = model.apply(weights, sentence, train=False, method="represent")
 
-    def run(key):
-        keys = Keys.of(key)
-        if "representation" not in parts:
-            keys = keys._replace(words=None)
-        potentials = draft(model, weights, sentence, x, keys.rngs(), parts)
+    def run(key: Array) -> tuple[Array, Potentials]:
+        options = {"parts": parts, "rngs": Keys.of(key).rngs(), "method": "draft"}
+        stages, _ = model.apply(weights, sentence, x, **options)
+        potentials = _with_separators(model, stages[-1], sentence)
         if not isinstance(potentials, Potentials):
             raise ValueError(
                 "Monte Carlo dropout needs head 'softmax' or 'crf': the passes of "
@@ -393,97 +382,58 @@ def sample(
             )
         return potentials.emissions, potentials._replace(emissions=None)
 
+    key = jax.random.key(model.mc_dropout.seed) if key is None else key
     # Fields without dropout have no pass axis.
+    keys = pass_keys(key, sentence, num_samples)
     emissions, rest = jax.vmap(run, out_axes=(0, None))(keys)
     return rest._replace(emissions=emissions)
 
 
-def probabilities(samples: Potentials, mask: Array) -> Float[Array, "M T L"]:
-    """Returns p(label at t) in each pass; for a CRF, its marginals."""
-    return inference.each_pass(lambda p: inference.marginals(p, mask), samples)
-
-
-def average(samples: Potentials, mask: Array, over: str):
-    """Returns means over passes by one of `AVERAGES`: potentials, and probabilities."""
-    chances = jnp.mean(probabilities(samples, mask), axis=0)
-    if over == "scores":
-        scores = jnp.mean(samples.emissions, axis=0)
-        return samples._replace(emissions=scores), chances
-    return Potentials(_log(chances)), chances
-
-
-def drafted(
-    model: Model,
-    weights: Weights,
-    sentence: Sentence,
-    key: Array | None = None,
-    x: Computed = None,
-) -> tuple[Any, Any]:
-    """Returns the draft's potentials, over all passes, and its label probabilities.
-
-    These are None with a single pass and no refinement.
-    """
-    mc_dropout = model.mc_dropout
-    if not mc_dropout.num_samples:
-        single = draft(model, weights, sentence, x)
-        wanted = model.refinement is not None
-        return single, inference.marginals(single, sentence.mask) if wanted else None
-    key = jax.random.key(mc_dropout.seed) if key is None else key
-    keys = pass_keys(sentence_key(key, sentence), mc_dropout.num_samples)
-    samples = sample(model, weights, sentence, keys, x)
-    return average(samples, sentence.mask, mc_dropout.average)
-
-
-def refine(
-    model: Model,
-    weights: Weights,
-    sentence: Sentence,
-    chances: Chances,
-    x: Computed = None,
-) -> Potentials:
-    """Returns the refinement's potentials, given the draft's probabilities."""
-    x = represent(model, weights, sentence) if x is None else x
-    output = model.apply(weights, x, sentence, chances, method=Model.refine)
-    return _with_known_separators(model, output, sentence)
-
-
-def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
-    """Returns log-probabilities: the refinement's where uncertain, else the draft's."""
-
-    def logs(potentials):
-        if potentials.transitions is None:
-            return jax.nn.log_softmax(potentials.emissions, axis=-1)
-        return _log(inference.marginals(potentials, mask))
-
-    return Potentials(jnp.where(uncertain[:, None], logs(refined), logs(draft)))
-
-
 def predict(
     model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
-):
+) -> AnyPotentials:
     """Returns the potentials by which a tagger labels a sentence.
 
     The draft's; with a refinement, log-probabilities: the refinement's where the
     entropy of the draft is above its threshold, the draft's elsewhere (Gui et al.,
     2020, section 3.3). Without a key, masks are drawn from `mc_dropout.seed`.
     """
-    x = represent(model, weights, sentence)
-    first, chances = drafted(model, weights, sentence, key, x)
-    refinement: Any = model.refinement
+    mask, refinement, mc_dropout = sentence.mask, model.refinement, model.mc_dropout
+    x = model.apply(weights, sentence, train=False, method="represent")
+    probabilities = None
+    if mc_dropout.num_samples:
+        several = passes(model, weights, sentence, key, mc_dropout.num_samples, x)
+        probabilities = inference.mean_over_passes(
+            lambda p: inference.marginals(p, mask), several
+        )
+        draft = several._replace(emissions=jnp.mean(several.emissions, axis=0))
+        if mc_dropout.average == "probabilities":
+            draft = Potentials(inference.logs(probabilities))
+    else:
+        stages, _ = model.apply(weights, sentence, x, parts=(), method="draft")
+        draft = _with_separators(model, stages[-1], sentence)
     if refinement is None:
-        return first
-    refined = refine(model, weights, sentence, chances, x)
-    uncertain = inference.entropy(chances) > refinement.threshold
-    return mix(first, refined, uncertain, sentence.mask)
+        return draft
+    if probabilities is None:
+        probabilities = inference.marginals(draft, mask)
+    read = sentence, x, probabilities
+    refined = model.apply(weights, *read, train=False, method="refine")
+    refined = _with_separators(model, refined, sentence)
+    is_uncertain = inference.entropy(probabilities) > refinement.threshold
+
+    def logs(potentials: AnyPotentials) -> Float[Array, "T L"]:
+        if isinstance(potentials, Potentials) and potentials.transitions is None:
+            return jax.nn.log_softmax(potentials.emissions, axis=-1)
+        return inference.logs(inference.marginals(potentials, mask))
+
+    return Potentials(jnp.where(is_uncertain[:, None], logs(refined), logs(draft)))
 
 
-def _log(chances):
-    return jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny))
-
-
-def _with_known_separators(model: Model, potentials: Any, sentence: Sentence) -> Any:
+def _with_separators(
+    model: Model, potentials: AnyPotentials, sentence: Sentence
+) -> AnyPotentials:
     """Returns potentials that give separators, and only them, the last label."""
-    if not model.separators:
+    if not model.separators or not isinstance(potentials, Potentials):
         return potentials
     emissions = potentials.emissions
     is_label = jnp.arange(emissions.shape[1]) == emissions.shape[1] - 1

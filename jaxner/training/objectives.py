@@ -7,7 +7,7 @@ labels, over the stages of the model, and regularisers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -117,8 +117,8 @@ def forgetting(
     """
     chances = inference.marginals(potentials, mask)
     folded = chances.at[:, 0].add(chances[:, jnp.array(new, int)].sum(axis=1))
-    logs = jnp.log(jnp.maximum(folded, jnp.finfo(folded.dtype).tiny))
-    return -jnp.sum(jnp.where(mask, jnp.sum(kept * logs, axis=1), 0.0))
+    terms = jnp.sum(kept * inference.logs(folded), axis=1)
+    return -jnp.sum(jnp.where(mask, terms, 0.0))
 
 
 def dropout_gap(
@@ -171,6 +171,10 @@ def orthogonality(
     return total
 
 
+Labels = Array | tuple[Array, Array]
+"""Label ids, perhaps with what an old tagger says."""
+
+
 class Sizes(NamedTuple):
     """Divisors of the sums over a batch: its sentences, and its tokens.
 
@@ -178,8 +182,8 @@ class Sizes(NamedTuple):
     tokens, have equal weight, and gradients of parts of a batch can be added.
     """
 
-    sentences: Any
-    tokens: Any
+    sentences: float | Array
+    tokens: float | Array
 
 
 def sizes_of(batch: Sentence) -> Sizes:
@@ -229,7 +233,7 @@ def batch_loss(
 
 
 def weight_loss(
-    model: models.Model, params: Any, objective: Objective
+    model: models.Model, params: Weights, objective: Objective
 ) -> Float[Array, ""]:
     """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
@@ -243,7 +247,7 @@ def sentence_loss(
     model: models.Model,
     weights: Weights,
     batch: Sentence,
-    labels: Any,
+    labels: Labels,
     rows: Int[Array, " B"],
     key: Array | None,
     objective: Objective,
@@ -254,7 +258,38 @@ def sentence_loss(
     `labels` are `[B, T]`, perhaps with what an old tagger says, `[B, T, L]`. `rows`,
     the index of each sentence in its batch, determines its dropout masks.
     """
-    losses, gaps = _sentence_terms(model, weights, batch, labels, rows, key, objective)
+    batch = jax.tree.map(jnp.asarray, batch)
+    labels = models.beside(batch.words, labels)
+    keys, key_axes = _keys(batch, rows, key)
+
+    def over_stages(term: Callable[..., Array], *stages: Any) -> Array:
+        picked = list(zip(*stages, strict=True))
+        picked = picked[-1:] if objective.stages == "last" else picked
+        total = jnp.sum(jnp.stack([term(*stage) for stage in picked]))
+        return total / (len(picked) if objective.stages == "mean" else 1)
+
+    def terms(weights: Weights, sentence: Sentence, labels: Labels, keys: Keys):
+        """Returns the likelihood and the dropout gap of a sentence."""
+        is_noisy, mask = keys.dropout is not None, sentence.mask
+        stages, _ = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
+        ids, kept = labels if isinstance(labels, tuple) else (labels, None)
+        hidden = objective.hidden_labels
+        loss = over_stages(
+            lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
+        )
+        if kept is not None:
+            old = forgetting(stages[-1], kept, mask, objective.new_labels)
+            loss += objective.retain * old
+        if not objective.dropout_penalty or not is_noisy:
+            return loss, jnp.zeros(())
+        # Both passes see the same words.
+        rngs = Keys(words=keys.words).rngs()
+        full, _ = model.apply(weights, sentence, train=False, rngs=rngs)
+        return loss, over_stages(lambda p, q: dropout_gap(p, q, mask), stages, full)
+
+    operands = weights, batch, labels, keys
+    axes = None, batch_axes(batch), 0, key_axes
+    losses, gaps = jax.vmap(models.automatic(terms, operands), axes)(*operands)
     size = {"sum": 1, "token": sizes.tokens, "sentence": sizes.sentences}
     loss = jnp.sum(losses) / size[objective.reduction]
     if objective.dropout_penalty and key is not None:
@@ -264,47 +299,15 @@ def sentence_loss(
     return loss
 
 
-def _sentence_terms(model, weights, batch, labels, rows, key, objective):
-    """Returns the likelihood and the dropout gap of each sentence, [B] each."""
-
-    def over_stages(term, *stages):
-        chosen = list(zip(*stages, strict=True))
-        chosen = chosen[-1:] if objective.stages == "last" else chosen
-        total = jnp.sum(jnp.stack([term(*stage) for stage in chosen]))
-        return total / (len(chosen) if objective.stages == "mean" else 1)
-
-    def terms(weights, sentence, labels, keys):
-        stages, _ = models.apply_stages(model, weights, sentence, keys)
-        ids, kept = labels if isinstance(labels, tuple) else (labels, None)
-        hidden, mask = objective.hidden_labels, sentence.mask
-        loss = over_stages(
-            lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
-        )
-        if kept is not None:
-            old = forgetting(stages[-1], kept, mask, objective.new_labels)
-            loss += objective.retain * old
-        if not objective.dropout_penalty or keys is None:
-            return loss, jnp.zeros(())
-        # Both passes see the same words.
-        quiet = Keys(words=keys.words)
-        full, _ = models.apply_stages(model, weights, sentence, quiet)
-        return loss, over_stages(
-            lambda p, q: dropout_gap(p, q, sentence.mask), stages, full
-        )
-
-    def of_sentence(sentence, labels, keys):
-        return models.automatic(terms, weights, sentence, labels, keys)
-
-    axes = batch_axes(batch)
-    labels = models.beside(batch.words, labels)
+def _keys(batch: Sentence, rows: Array, key: Array | None) -> tuple[Keys, Any]:
+    """Returns the keys of each sentence, and their axes: other keys are the batch's."""
     if key is None:
-        return jax.vmap(of_sentence, (axes, 0, None))(batch, labels, None)
+        return Keys(), None
     shared, drawn = jax.random.split(key)
     keys = jax.vmap(lambda row: Keys.of(jax.random.fold_in(drawn, row)))(rows)
     keys = models.beside(batch.words, keys)._replace(shared=shared)
     if batch.chars.ndim == 2:  # each block draws its own masks
         chars = jax.random.fold_in(jax.random.fold_in(shared, 1), rows[0])
         keys = keys._replace(chars=chars)
-    # The other keys are the batch's.
     key_axes: Any = Keys()._replace(dropout=0, words=0)
-    return jax.vmap(of_sentence, in_axes=(axes, 0, key_axes))(batch, labels, keys)
+    return keys, key_axes

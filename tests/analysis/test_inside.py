@@ -22,7 +22,7 @@ def attentive():
 
 def intermediates(params, tokens):
     sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(tokens))
-    return models.apply_stages(params.model, params.weights, sentence)[1]
+    return params.model.apply(params.weights, sentence, train=False)[1]
 
 
 @pytest.mark.parametrize("length", [0, 1, 3])

@@ -33,11 +33,11 @@ def features(length, padding=0, dim=6, beyond=100.0, seed=0):
     return jnp.asarray(x, jnp.float32), jnp.arange(length + padding) < length
 
 
-@jax.jit(static_argnames="model")
-def apply(model, weights, *inputs, key=None, **keys):
+@jax.jit(static_argnames=("model", "method"))
+def apply(model, weights, *inputs, key=None, method="__call__", **keys):
     """Applies a module that takes `train`, with dropout if there are keys."""
     rngs = keys if key is None else {"dropout": key, **keys}
-    return model.apply(weights, *inputs, train=bool(rngs), rngs=rngs)
+    return model.apply(weights, *inputs, train=bool(rngs), rngs=rngs, method=method)
 
 
 def build(**parts):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import inference, models
+from jaxner import inference
 from jaxner.models import DirectionHead, Head
 from jaxner.models.heads import ScoresHead
 from tests.models import draws
@@ -67,8 +67,7 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
         head={"name": name, "dropout": 0.0, "per_stage": per_stage},
     )
     weights = draws.weights_of(model)
-    run = jax.jit(models.apply_stages, static_argnums=0)
-    scores, _ = run(model, weights, draws.SENTENCE)
+    scores, _ = draws.apply(model, weights, draws.SENTENCE)
     p = weights["params"]
     x = p["representation"]["words"]["trained"][draws.SENTENCE.words]
     encoder = {"params": p["encoder"]}

@@ -1,6 +1,8 @@
 """Modules of one's own: what they may be, and that a broken contract is refused."""
 
 import sys
+import traceback
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -150,3 +152,22 @@ def test_label_ids_outside_the_label_set_are_refused():
     plain = jaxner.loss(model, weights, batch, gold)
     clean = jaxner.loss(model, weights, batch, gold.at[1, 1].set(0))
     assert float(plain) == pytest.approx(float(clean), rel=1e-6)
+
+
+def test_few_frames_lie_between_a_loop_and_the_model():
+    """Five at most from the loop over batches, or a loss, to the model."""
+    frames, package = [], str(Path(jaxner.__file__).parent)
+
+    def returned(x):
+        stack = traceback.extract_stack()
+        frames[:] = [f.name for f in stack if f.filename.startswith(package)]
+        return x, {}
+
+    model = build(encoder=Own(returned))
+    weights = jaxner.init(model, jax.random.key(0))
+    tagger = jaxner.Tagger(weights, model, VOCABULARY)
+    tagger.tag(["Rome", "fell"])
+    assert frames.index("draft") - frames.index("_in_batches") <= 6, frames
+    batch = jaxner.encode(tagger, [["Rome", "fell"]])
+    jaxner.loss(model, weights, batch, jnp.zeros((1, 2), int), jax.random.key(0))
+    assert frames.index("__call__") - frames.index("batch_loss") <= 4, frames

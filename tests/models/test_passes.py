@@ -34,16 +34,13 @@ def refining(head="softmax", **options):
     return build(head=head, **more)
 
 
-KEYS = models.pass_keys(jax.random.key(0), PASSES)
-predict, drafted, refine, sample = (
-    jax.jit(f, static_argnums=0)
-    for f in (models.predict, models.drafted, models.refine, models.sample)
-)
+predict = jax.jit(models.predict, static_argnums=0)
+passes_of = jax.jit(models.passes, static_argnums=(0, 4))
 
 
 def emissions(model):
-    passes = sample(model, draws.weights_of(model), draws.SENTENCE, KEYS)
-    return np.asarray(passes.emissions)
+    inputs = draws.weights_of(model), draws.SENTENCE, jax.random.key(0), PASSES
+    return np.asarray(passes_of(model, *inputs).emissions)
 
 
 # --- Passes ---------------------------------------------------------------------------
@@ -63,10 +60,9 @@ def test_only_the_named_part_has_dropout(part):
 def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
     model, mask = build(head="crf", mc_dropout=mc_dropout), draws.SENTENCE.mask
-    key = models.sentence_key(jax.random.key(5), draws.SENTENCE)
-    weights, keys = draws.weights_of(model), models.pass_keys(key, PASSES)
-    predicted = predict(model, weights, draws.SENTENCE)
-    passes = sample(model, weights, draws.SENTENCE, keys)
+    inputs = draws.weights_of(model), draws.SENTENCE
+    predicted = predict(model, *inputs)
+    passes = passes_of(model, *inputs, jax.random.key(5), PASSES)
     if over == "scores":
         mean = np.mean(passes.emissions, axis=0)
         assert predicted.transitions is not None
@@ -95,25 +91,30 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     features = draws.apply(refinement.streams, {"params": params["streams"]}, *read)
     head = draws.in_float64(weights)["refinement"]["head"]
     expected = draws.dense(head["emissions"], features)
-    emissions = refine(model, weights, draws.SENTENCE, CHANCES).emissions
+    inputs = draws.SENTENCE, None, CHANCES  # it reads words of its own
+    emissions = draws.apply(model, weights, *inputs, method="refine").emissions
     np.testing.assert_allclose(emissions, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_refinement_decides_where_the_draft_is_uncertain():
     model = refining("crf")
     weights = draws.weights_of(model)
-    draft, chances = drafted(model, weights, draws.SENTENCE)
+    inputs, mask = (weights, draws.SENTENCE), draws.SENTENCE.mask
+    passes = passes_of(model, *inputs, None, 2)
+    each = inference.each_pass(lambda p: inference.marginals(p, mask), passes)
+    chances = jnp.mean(each, axis=0)
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
-    uncertain = np.asarray(entropies) > threshold
-    assert uncertain.sum() == 2
-    decided = predict(refining("crf", threshold=threshold), weights, draws.SENTENCE)
+    is_uncertain = np.asarray(entropies) > threshold
+    assert is_uncertain.sum() == 2
+    decided = predict(refining("crf", threshold=threshold), *inputs)
     logs = np.asarray(decided.emissions)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
-    refined = refine(model, weights, draws.SENTENCE, chances)
-    for potentials, is_chosen in ((refined, uncertain), (draft, ~uncertain)):
-        each = np.log(inference.marginals(potentials, draws.SENTENCE.mask))
-        np.testing.assert_allclose(logs[is_chosen], each[is_chosen], atol=1e-5)
+    refined = draws.apply(model, *inputs, None, chances, method="refine")
+    draft = passes._replace(emissions=jnp.mean(passes.emissions, axis=0))
+    for potentials, rows in ((refined, is_uncertain), (draft, ~is_uncertain)):
+        expected = np.log(inference.marginals(potentials, mask))
+        np.testing.assert_allclose(logs[rows], expected[rows], atol=1e-5)
 
 
 @pytest.mark.parametrize("num_trained", [9, 2])

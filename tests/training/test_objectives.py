@@ -57,7 +57,8 @@ def terms_by_hand(model, weights, sentences, labels, key):
         keys = models.Keys.of(jax.random.fold_in(drawn, i))._replace(shared=shared)
         words = models.Keys(words=keys.words)  # both passes see the same words
         dropped, full = (
-            models.apply_stages(model, weights, sentence, k)[0] for k in (keys, words)
+            model.apply(weights, sentence, train=is_noisy, rngs=k.rngs())[0]
+            for k, is_noisy in ((keys, True), (words, False))
         )
         gold, mask = jnp.asarray(labels[i]), sentence.mask
         loss = objectives.negative_log_likelihood
@@ -124,7 +125,7 @@ def test_what_an_old_tagger_says_counts_by_its_weight():
     right = 0.0
     for sentence, rows in zip(texts()[0], says, strict=False):
         sentence = jax.tree.map(jnp.asarray, sentence)
-        stages, _ = models.apply_stages(model, weights, sentence)
+        stages, _ = model.apply(weights, sentence, train=False)
         chances = inference.marginals(stages[-1], sentence.mask)
         old = chances.at[:, 0].add(chances[:, 2])  # label 2 is new
         right -= float((rows[: len(old)] * jnp.log(old)).sum())
