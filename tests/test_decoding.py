@@ -168,6 +168,6 @@ def test_labels_and_passes_are_drawn_by_different_keys(refinement, monkeypatch):
     monkeypatch.setattr(tagging.inference, "sample", draw)
     tagging.choose(params, sentence, key, decoding="sampled")
     of_tokens = [jax.random.fold_in(*seen, t) for t in range(len(SENTENCES[0]))]
-    of_passes = models.pass_keys(models.sentence_key(key, sentence), 9)
+    of_passes = models.pass_keys(key, sentence, 9)
     values = [tuple(jax.random.key_data(k).tolist()) for k in (*seen, *of_tokens)]
     assert not {*values} & {*map(tuple, jax.random.key_data(of_passes).tolist())}
