@@ -180,7 +180,7 @@ class Model(nn.Module):
     def refine(
         self,
         sentence: Sentence,
-        x: Features,
+        x: Features | None,
         probabilities: Float[Array, "T L"],
         *,
         train: bool,
