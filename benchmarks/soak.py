@@ -329,7 +329,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sentences = [words for words, _ in train if len(words) <= most]
     good = read(jaxner.load(options.workdir), sentences, most)
     gc.freeze()  # what JAX holds: to look through it would stop all clients
-    cases = beside(good, options.seconds / 10)
+    cases = beside(good, min(options.seconds / 10, _PATIENCE / 2))
     with contextlib.ExitStack() as stack:
         started: list[Any] = []
         several = ["--reuse-port"] * (options.processes > 1)

@@ -30,7 +30,7 @@ class Limits:
     max_sentences: fields.Size = 256
     max_tokens: fields.Size = 256
     max_requests: fields.Size = 256
-    max_connections: fields.Size = 800
+    max_connections: fields.Size = 1500
     max_seconds: fields.Positive = 30.0
     stop_seconds: fields.Positive = 20.0
     batch_tokens: fields.Count = 0

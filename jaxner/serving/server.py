@@ -103,6 +103,11 @@ class Connection(H11Protocol):
         self._idle.pop(self, None)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """Closes the connection, unless a request is on its way."""
+        if not self.conn.trailing_data[0]:  # nor a part of its head
+            super().shutdown()
+
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP in JSON; if an answer is under way, only closes."""
         if self.cycle and not self.cycle.response_complete:
