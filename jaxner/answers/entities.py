@@ -52,7 +52,7 @@ def entities(
     tagger: Tagger,
     text_or_tokens: str | Tokens,
     *,
-    min_probability: float | Array | Mapping[str, float] = 0.0,
+    min_probability: float | int | Array | Mapping[str, float] = 0.0,
     n_best: int | Any = 1,
     raw: bool = False,
     tokenizer: str | Tokenizer | None = None,

@@ -173,7 +173,7 @@ def read_entities(
 
 
 def least_certain(
-    values: Mapping[str, np.ndarray], start: int, end: int
+    values: Mapping[str, Any], start: int, end: int
 ) -> dict[str, float]:
     """Returns the uncertainty of an entity's least certain token, by name."""
     return {
