@@ -511,7 +511,11 @@ def test_the_page_works_by_keyboard_and_by_mouse(browser):
 
     send("/url", url=url)
     seen("#status", "Ready")
-    for keys in ("⇥", "Rome 🙂 beat <b>Milan</b>.", "⇥", "↵"):
+    press("⇥")
+    # Not every driver types characters beyond the BMP.
+    script_of_text = "document.activeElement.value = arguments[0]"
+    send("/execute/sync", script=script_of_text, args=["Rome 🙂 beat <b>Milan</b>."])
+    for keys in ("⇥", "↵"):
         press(keys)
     assert "🙂 beat <b>" in seen("#words", "Milan")
     for keys in ("⇥", "⇥", "⇥", "⇥", "⇥", "→", "→", "↵"):
