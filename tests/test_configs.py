@@ -110,10 +110,10 @@ def test_no_variant_loses_settings(name):
                 config = configuration.load(",".join([f"{name}:{dataset}", *variant]))
                 configs[variant] = flat(config.to_dict())
     plain = sample[()]
-    own = [path for path in plain if plain[path] != corpus[()].get(path, plain[path])]
-    assert ("data", "name") in own
+    paths = [path for path in plain if plain[path] != corpus[()].get(path, plain[path])]
+    assert ("data", "name") in paths
     for variant, options in sample.items():
-        for path in own:
+        for path in paths:
             is_own = options.get(path) != corpus[variant].get(path, ())
             assert is_own or options.get(path) in (None, plain[path]), (variant, path)
         for argument in variant:

@@ -172,9 +172,7 @@ def read_entities(
     return entities
 
 
-def least_certain(
-    values: Mapping[str, Any], start: int, end: int
-) -> dict[str, float]:
+def least_certain(values: Mapping[str, Any], start: int, end: int) -> dict[str, float]:
     """Returns the uncertainty of an entity's least certain token, by name."""
     return {
         name: float(worst(values[name][start:end])) for name, worst in _WORST.items()

@@ -448,17 +448,17 @@ class Service:
             if self._held["answered"] >= limits.max_requests:
                 raise Refusal(429, "Too many requests at a time.")
             self._held["answered"] += 1
-            left = asyncio.ensure_future(_leave(request))
-            left.add_done_callback(lambda _: self._shorten(limit, 0.0))
+            departure = asyncio.ensure_future(_leave(request))
+            departure.add_done_callback(lambda _: self._shorten(limit, 0.0))
             try:
                 yield bytes(body)
             except asyncio.CancelledError:
-                if left.done():
+                if departure.done():
                     raise ClientDisconnect from None
                 raise
             finally:
                 self._held["answered"] -= 1
-                left.cancel()
+                departure.cancel()
         finally:
             self._held["received"] -= len(body)
 
