@@ -13,9 +13,9 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import itertools
 import math
 import numbers
+import operator
 import os
 import re
 import sys
@@ -27,24 +27,22 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from jaxner.errors import InputError
 
+# --- Rules: which values of its type an annotation allows -----------------------------
 
-class Rule:
-    """Which values of its type an annotation allows: here, all."""
-
-    note = ""  # a hint for the error
-
-    def __contains__(self, value: Any) -> bool:
-        return True
-
-
-_BOUNDS = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
+_BOUNDS = {
+    "least": ("at least", operator.ge),
+    "above": ("above", operator.gt),
+    "most": ("at most", operator.le),
+    "below": ("below", operator.lt),
+}
 
 
 @dataclasses.dataclass(frozen=True)
-class Range(Rule):
+class Range:
     """The allowed numbers of an option; `least` and `most` are allowed themselves.
 
-    `step` is the distance between allowed numbers, from `least` on, or 0 for any.
+    `step` is the distance between allowed numbers, from `least` on, or 0 for any; a
+    `note` ends the error about a number.
     """
 
     least: int | float | None = None
@@ -55,39 +53,30 @@ class Range(Rule):
     note: str = ""
 
     def __contains__(self, value: Any) -> bool:
-        return (
-            -math.inf < value < math.inf
-            and (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
-            and (not self.step or (value - (self.least or 0)) % self.step == 0)
-        )
+        bounds = ((getattr(self, x), fits) for x, (_, fits) in _BOUNDS.items())
+        is_within = all(fits(value, x) for x, fits in bounds if x is not None)
+        is_step = not self.step or (value - (self.least or 0)) % self.step == 0
+        return is_within and -math.inf < value < math.inf and is_step
 
     def __str__(self) -> str:
-        bounds = ((words, getattr(self, name)) for name, words in _BOUNDS.items())
+        bounds = ((words, getattr(self, x)) for x, (words, _) in _BOUNDS.items())
         texts = [f"{words} {bound}" for words, bound in bounds if bound is not None]
         steps = f" in steps of {self.step}" if self.step else ""
         return " and ".join(texts or ["a finite number"]) + steps
 
 
-class OneOf(Rule):
+@dataclasses.dataclass(frozen=True, eq=False)  # of any iterable, so that all hash
+class OneOf:
     """The allowed words of an option; a note says what other words are meant for."""
 
-    def __init__(self, known: Iterable[str], note: str = ""):
-        self.known = tuple(known)
-        self.note = note
+    known: Iterable[str]
+    note: str = ""
 
     def __contains__(self, value: Any) -> bool:
         return isinstance(value, str) and value in self.known
 
-    def unknown(self, value: Any, name: str) -> str:
-        """Returns the message about another word."""
-        close = difflib.get_close_matches(str(value).lower(), self.known, 1)
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        words = ", ".join(filter(None, self.known))
-        known = "; ".join(filter(None, (words, self.note)))
-        return f"{f'Unknown {name}'.rstrip()} {value!r}; known: {known}{hint}"
+    def __str__(self) -> str:
+        return ", ".join(filter(None, self.known))
 
 
 class Encodings(OneOf):
@@ -101,7 +90,7 @@ class Encodings(OneOf):
         return True
 
 
-class NoFile(Rule):
+class NoFile:
     """The paths of folders, which need not be there."""
 
     def __contains__(self, value: Any) -> bool:
@@ -111,8 +100,15 @@ class NoFile(Rule):
         return "a folder"
 
 
-DERIVED = Rule()  # marks a field whose value comes from the data: no option
-OUTPUT = Rule()  # marks the path of a file to write
+class Mark:
+    """What an annotation says of a field; it allows all values."""
+
+    def __contains__(self, value: Any) -> bool:
+        return True
+
+
+DERIVED = Mark()  # its value comes from the data: no option
+OUTPUT = Mark()  # it is the path of a file to write
 
 Folder = Annotated[Path, NoFile()]
 Output = Annotated[Path, OUTPUT]
@@ -142,6 +138,8 @@ Column = Annotated[int, Range(least=-1000, most=1000)]
 _KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
 Encoding = Annotated[str, Encodings(_KNOWN)]
 
+# --- Kinds: how a value is read, checked and explained --------------------------------
+
 NONE = types.NoneType
 
 
@@ -158,7 +156,7 @@ def _path(text: str) -> Path | str:
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 # What values of a type are, in code and in words, and how to read them from a text.
 _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
-    bool: (bool, "true or false", lambda text: _BOOLS.get(text.lower(), text)),
+    bool: (bool, "true or false", lambda text: _BOOLS[text.lower()]),
     int: (numbers.Integral, "a whole number", int),
     float: (numbers.Real, "a number", float),
     str: (str, "text", _at_home),
@@ -168,36 +166,29 @@ _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
 
 
 class Kind(NamedTuple):
-    """A kind of values that an annotation allows: of a type by a rule, or several such.
-
-    How an option is read, checked and explained follows from its kinds.
-    """
+    """Values of one type that an annotation allows, by a rule; perhaps several."""
 
     type: Any
-    rule: Any = Rule()
+    rule: Any = None
     is_several: bool = False
-
-    @property
-    def each(self) -> Kind:
-        """The kind of each of several values."""
-        return self._replace(is_several=False)
 
     def __str__(self) -> str:
         words = _TYPES[self.type][1].removeprefix("a ")
         if isinstance(self.rule, OneOf):
-            words = ", ".join(self.rule.known)
+            words = str(self.rule)
         elif isinstance(self.rule, Range):
             words += f" {self.rule}"
         return f"several, each {words}" if self.is_several else words
 
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
-        if self.is_several and self.type is Path:  # which may have any of these signs
-            is_one = os.path.exists(os.path.expanduser(text))
-            return tuple(map(self.each.read, [text] if is_one else text.split(",")))
         if self.is_several:
-            parts = [x.strip(" '\"") for x in text.strip("()[] ").split(",")]
-            return tuple(self.each.read(part) for part in parts if part)
+            one = self._replace(is_several=False)
+            if self.type is Path:  # which may have any of these signs
+                is_one = os.path.exists(os.path.expanduser(text))
+                return tuple(map(one.read, [text] if is_one else text.split(",")))
+            parts = (x.strip(" '\"") for x in text.strip("()[] ").split(","))
+            return tuple(map(one.read, filter(None, parts)))
         try:
             return _TYPES[self.type][2](text)
         except (KeyError, ValueError):
@@ -211,36 +202,45 @@ class Kind(NamedTuple):
 
     def problem(self, value: Any, name: str) -> str | None:
         """Returns the message about a value; None if it is allowed."""
-        rule, has_type = self.rule, self.has_type(value)
-        if self.is_several and has_type and (value or type(rule) is Rule):
-            return next(filter(None, (self.each.problem(x, name) for x in value)), None)
-        if not self.is_several:
-            if isinstance(rule, OneOf):
-                return None if value in rule else rule.unknown(value, name)
-            if has_type and value in rule:
+        rule, wanted, note = self.rule, _TYPES[self.type][1], ""
+        if self.is_several:
+            if self.has_type(value) and (value or rule is None):
+                one = self._replace(is_several=False)
+                return next(filter(None, (one.problem(x, name) for x in value)), None)
+            wanted = "several values, such as (1, 2)"
+        elif isinstance(rule, OneOf):
+            return None if value in rule else unknown(value, name, rule)
+        elif self.has_type(value):
+            if rule is None or value in rule:
                 return None
-        wanted = str(rule) if has_type else _TYPES[self.type][1]
-        wanted = "several values, such as (1, 2)" if self.is_several else wanted
-        note = f": {rule.note}" if has_type and rule.note else ""
-        value = str(value) if isinstance(value, Path) else value
-        return f"{name} must be {wanted}, got {value!r}{note}"
+            wanted, note = str(rule), getattr(rule, "note", "")
+        got = str(value) if isinstance(value, Path) else value
+        return f"{name} must be {wanted}, got {got!r}{f': {note}' * bool(note)}"
 
 
 def kinds(hint: Any) -> tuple[Kind, ...]:
     """Returns the kinds of values that an annotation allows; () if it is no option."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        rule = inner[-1]
-        kept = () if rule is DERIVED else kinds(inner[0])
-        return tuple(kind._replace(rule=rule) for kind in kept)
+        kept = () if inner[-1] is DERIVED else kinds(inner[0])
+        return tuple(kind._replace(rule=inner[-1]) for kind in kept)
     if origin in (typing.Union, types.UnionType):
         parts = [kinds(each) for each in inner]
-        return tuple(itertools.chain(*parts)) if all(parts) else ()
+        return sum(parts, ()) if all(parts) else ()
     if origin in (tuple, collections.abc.Sequence):
         return tuple(kind._replace(is_several=True) for kind in kinds(inner[0]))
     if origin is typing.Literal:
         return (Kind(str, OneOf(inner)),)
     return (Kind(hint),) if hint in _TYPES else ()
+
+
+def unknown(value: Any, name: str, rule: OneOf) -> str:
+    """Returns the message about a word that is not known: what is, what may be meant."""
+    words = [*rule.known]
+    close = difflib.get_close_matches(str(value).lower(), words, 1)
+    hint = f". Did you mean {close[0]!r}?" if close else ""
+    known = "; ".join(filter(None, (str(rule), rule.note)))
+    return f"{f'Unknown {name}'.rstrip()} {value!r}; known: {known}{hint}"
 
 
 # --- Values ---------------------------------------------------------------------------
@@ -266,13 +266,10 @@ def parse(text: str, hint: Any) -> Any:
 
 def problem(value: Any, hint: Any, name: str = "") -> str | None:
     """Returns the message about a value; None if an annotation allows it."""
-    allowed = kinds(hint)
+    allowed = sorted(kinds(hint), key=lambda kind: not kind.has_type(value))
     problems = [kind.problem(value, name) for kind in allowed]
-    if not problems or None in problems:
-        return None
     # The problem of the type that the value has says most.
-    of_type = [kind.has_type(value) for kind in allowed]
-    return problems[of_type.index(True) if True in of_type else 0]
+    return None if None in problems else next(iter(problems), None)
 
 
 def check(name: str, value: Any, hint: Any) -> None:
@@ -322,11 +319,10 @@ def of(module: type) -> Mapping[str, Field]:
     hints, about = typing.get_type_hints(module, include_extras=True), {}
     for kind in reversed(module.__mro__):
         about |= meanings(kind.__doc__, "Attributes")
-    defaults = {field.name: field.default for field in dataclasses.fields(module)}
     return getattr(module, "MORE", {}) | {
-        name: Field(hints[name], defaults[name], about.get(name, ""))
-        for name in names(module)
-        if kinds(hints[name])
+        field.name: Field(hints[field.name], field.default, about.get(field.name, ""))
+        for field in dataclasses.fields(module)
+        if kinds(hints[field.name]) and field.name in names(module)
     }
 
 
