@@ -286,7 +286,7 @@ def parser_of(function: Callable) -> Parser:
             parts = inner[2:]  # of Annotated[dict, dataclass, *parts]
             defaults = {field.name: field.default for field in dataclasses.fields(kind)}
             parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
-            explained = fields.meanings(kind.__doc__, "Attributes")
+            explained = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
             for part in parts or defaults:
                 default = None if parts else defaults[part]

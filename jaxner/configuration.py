@@ -22,7 +22,9 @@ from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
 from jaxner.errors import InputError
-from jaxner.models.options import CHOICES, gives_scores, section_of
+from jaxner.fields import Part
+from jaxner.models import TABLES
+from jaxner.models.options import gives_scores, section_of
 from jaxner.training import optimizers, schema
 from jaxner.training.schema import DATASETS, TAGGED
 
@@ -55,7 +57,7 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
         >>> get_config("encoder=bilstm,head=softmax").model.encoder.num_layers
         1
     """
-    arguments = {"dataset": DATASETS, **dict.fromkeys(CHOICES, ""), **arguments}
+    arguments = {"dataset": DATASETS, **dict.fromkeys(TABLES, ""), **arguments}
 
     def decorate(set_up: Callable[[Any, Any], None]) -> Callable:
         @functools.wraps(set_up)
@@ -136,7 +138,7 @@ def _chain(first: Any, then: Any) -> Any:
 def _in_place_of(old: Any, part: str, name: str) -> Any:
     """Returns the section of a part that stands in the place of another one."""
     new = {"name": name}
-    allowed = section_of(part, new, CHOICES[part]).fields
+    allowed = section_of(part, new, Part(part)).fields
     for option in _KEPT:
         field, value = allowed.get(option), old.get(option)
         if field and not fields.problem(value, field.hint):
@@ -252,7 +254,7 @@ def override(config: Any, name: str, text: str) -> None:
         is_needed = not path or option in ("representation", "encoder", "head")
         if text != "None" or is_needed:
             message = f"{section.flag(option)} is a section of options: set one of them"
-            if option in CHOICES:
+            if option in TABLES:
                 message += f"; for another part, --config FILE:{option}={text}"
             raise InputError(message)
         section.values[option] = None

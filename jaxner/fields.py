@@ -13,6 +13,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import itertools
 import math
 import numbers
 import operator
@@ -235,7 +236,7 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
 
 
 def unknown(value: Any, name: str, rule: OneOf) -> str:
-    """Returns the message about a word that is not known: what is, what may be meant."""
+    """Returns the message about an unknown word: what is known, what may be meant."""
     words = [*rule.known]
     close = difflib.get_close_matches(str(value).lower(), words, 1)
     hint = f". Did you mean {close[0]!r}?" if close else ""
@@ -309,6 +310,30 @@ class Field(NamedTuple):
     meaning: str = ""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part(Mark):
+    """Marks a field that holds a section of options.
+
+    `kind` is the class that is built from it, or the name of the table in
+    `models.TABLES` in which the section's `name`, by default `default`, chooses a
+    class. `more` are options of the section that no class has. Where `is_many`, the
+    field holds such sections by name.
+    """
+
+    kind: type | str
+    default: str = ""
+    more: Mapping[str, Field] = dataclasses.field(default_factory=dict)
+    is_many: bool = False
+
+
+@functools.cache
+def parts(module: type) -> Mapping[str, Part]:
+    """Returns the sections within a dataclass or Linen module, by name."""
+    hints = typing.get_type_hints(module, include_extras=True)
+    marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: x[0] for name, x in marks.items() if x and isinstance(x[0], Part)}
+
+
 @functools.cache
 def of(module: type) -> Mapping[str, Field]:
     """Returns the options of a dataclass or Linen module, by name.
@@ -316,9 +341,8 @@ def of(module: type) -> Mapping[str, Field]:
     Fields that contain other modules, and those marked `Derived`, are not options. What
     the class lists as `MORE` are options that are no fields.
     """
-    hints, about = typing.get_type_hints(module, include_extras=True), {}
-    for kind in reversed(module.__mro__):
-        about |= meanings(kind.__doc__, "Attributes")
+    hints = typing.get_type_hints(module, include_extras=True)
+    about = attributes(module)
     return getattr(module, "MORE", {}) | {
         field.name: Field(hints[field.name], field.default, about.get(field.name, ""))
         for field in dataclasses.fields(module)
@@ -333,6 +357,12 @@ def meanings(docstring: str | None, heading: str) -> dict[str, str]:
     entry = r"^ {4}[*]*(\w+): (.*(?:\n {5,}.*)*)"
     entries = re.findall(entry, section[1] if section else "", re.MULTILINE)
     return {name: " ".join(meaning.split()) for name, meaning in entries}
+
+
+def attributes(module: type) -> dict[str, str]:
+    """Returns what the docstrings of a class and its bases say of each attribute."""
+    explained = (meanings(x.__doc__, "Attributes") for x in reversed(module.__mro__))
+    return dict(itertools.chain.from_iterable(map(dict.items, explained)))
 
 
 def names(module: type) -> list[str]:

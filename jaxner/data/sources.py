@@ -81,33 +81,42 @@ class Example:
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-    """How to read a file; None is the default of its format.
+class Reading:
+    """How to read a file, as a run's config says it; None: the format's default.
 
     Attributes:
-        tags: Whether labels are tags, not spans; some formats have columns for both.
         token_column: Column of the tokens, from 0, or from the end if negative.
         label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
         comments: Prefix of comment lines before a sentence, for columns.
         encoding: Encoding of the text.
-        tokenizer: Finds the tokens of a text without tokens.
-        split_sentences: Whether to split such a text into sentences.
         unfit: What to do with spans that do not match tokens.
         offsets: What offsets of spans count.
         label_names: What numbers in place of labels stand for, for JSON lines: a list,
             or names between commas.
     """
 
-    tags: bool = False
     token_column: fields.Column | None = None
     label_column: fields.Column | None = None
     comments: str | None = None
     encoding: fields.Encoding = "utf-8"
-    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | Tokenizer | None = None
-    split_sentences: bool = False
     unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
     offsets: Annotated[str, fields.OneOf(OFFSETS)] = "characters"
-    label_names: str | Sequence[str] = ()
+    label_names: str | Sequence[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Reading):
+    """How to read a file.
+
+    Attributes:
+        tags: Whether labels are tags, not spans; some formats have columns for both.
+        tokenizer: Finds the tokens of a text without tokens.
+        split_sentences: Whether to split such a text into sentences.
+    """
+
+    tags: bool = False
+    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | Tokenizer | None = None
+    split_sentences: bool = False
 
     def __post_init__(self) -> None:
         fields.check_fields(self)

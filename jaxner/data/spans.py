@@ -201,7 +201,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     """
     options, document, last = source.options, 0, None
     names = options.label_names
-    names = names.split(",") if isinstance(names, str) else names
+    names = names.split(",") if isinstance(names, str) else names or ()
     undone, others, wide = [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Parsed:

@@ -66,6 +66,8 @@ HEADS = {
     "softmax": functools.partial(Head, transitions=False),
 }
 CHARACTERS = {"cnn": CharacterCNN, "intnet": IntNet, "lstm": CharacterLSTM}
+TABLES = {"encoder": ENCODERS, "head": HEADS, "chars": CHARACTERS}
+"""What a config's `encoder=`, `head=` and `chars=` choose from."""
 
 _PARTS = (BERT, DeBERTa, ModernBERT, WordPieces, Capitalisation, Vectors, Words)
 _PARTS += (Representation, Refinement, TwoStream, Model, MCDropout)

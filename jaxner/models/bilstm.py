@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxner.fields import Depth, OneOf, Rate, Real, Size
+from jaxner.fields import Depth, OneOf, Part, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN, Weights
@@ -104,8 +104,8 @@ class Chain(nn.Module):
         then: Reads the features of `first`.
     """
 
-    first: nn.Module
-    then: nn.Module
+    first: Annotated[nn.Module, Part("encoder")]
+    then: Annotated[nn.Module, Part("encoder")]
 
     @property
     def receptive_field(self) -> int | None:

@@ -6,7 +6,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -81,7 +81,7 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
         )
 
 
-def check_part(part: str, options: Any, known: Any = None) -> None:
+def check_part(part: str, options: Any, known: Iterable[str] = ()) -> None:
     """Raises TypeError unless a part is options, or a module that takes `train`."""
     if isinstance(options, nn.Module):
         takes = inspect.signature(type(options).__call__).parameters.values()
@@ -90,7 +90,7 @@ def check_part(part: str, options: Any, known: Any = None) -> None:
             raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
         return
     wanted = f"{part} as a dictionary of options"
-    if isinstance(known, Mapping):
+    if known:
         wanted += f' with "name", one of {", ".join(sorted(known))}'
     expect(isinstance(options, Mapping), wanted, options)
 

@@ -17,10 +17,12 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.fields import DERIVED, OneOf, Passes, Seed
+from jaxner.fields import DERIVED, Field, OneOf, Part, Passes, Seed
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
 from jaxner.models.layers import Features
+from jaxner.models.representation import Representation
+from jaxner.models.transformer import Refinement
 from jaxner.types import (
     FORBIDDEN,
     AnyPotentials,
@@ -82,6 +84,10 @@ class MCDropout:
     seed: Seed = 0
 
 
+_ABOUT = "Whether each stage of the encoder has its own head."
+_PER_STAGE = {"per_stage": Field(bool, False, _ABOUT)}
+
+
 class Model(nn.Module):
     """A representation, an encoder and a head; optionally a refinement.
 
@@ -101,12 +107,12 @@ class Model(nn.Module):
             encoder: less memory, a third more time.
     """
 
-    representation: nn.Module
-    encoder: nn.Module
-    head: nn.Module
+    representation: Annotated[nn.Module, Part(Representation)]
+    encoder: Annotated[nn.Module, Part("encoder")]
+    head: Annotated[nn.Module, Part("head", more=_PER_STAGE)]
     earlier_heads: tuple[nn.Module, ...] = ()
-    refinement: nn.Module | None = None
-    mc_dropout: MCDropout = MCDropout()
+    refinement: Annotated[nn.Module | None, Part(Refinement)] = None
+    mc_dropout: Annotated[MCDropout, Part(MCDropout)] = MCDropout()
     separators: Annotated[bool, DERIVED] = False
     dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     remat: bool = False

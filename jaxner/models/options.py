@@ -23,65 +23,11 @@ import flax.linen as nn
 
 from jaxner import fields, models
 from jaxner.errors import InputError
-from jaxner.fields import Field
+from jaxner.fields import Field, Part
 from jaxner.models import pretrained
-from jaxner.models.bert import WordPieces
-from jaxner.models.bilstm import Chain
 from jaxner.models.checks import check_part, own_module
 from jaxner.models.model import MCDropout, Model
-from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
 from jaxner.models.seq2seq import Seq2seqHead
-from jaxner.models.transformer import Refinement
-
-# --- Parts ----------------------------------------------------------------------------
-
-
-class Choice(NamedTuple):
-    """A part that `name` chooses in a table of classes, or of partials of classes."""
-
-    table: Mapping[str, Any]
-    default: str = ""
-    more: Mapping[str, Field] = {}  # options of the part that its class does not have
-
-    def make_of(self, path: str, name: Any) -> Any:
-        """Returns what makes the part of a name; InputError: it is unknown."""
-        if isinstance(name, str) and ":" in name:
-            return own_module(path, name)
-        if name not in self.table:
-            names = ", ".join(sorted(self.table))
-            raise InputError(
-                f"Unknown {path} {name!r}; known: {names}, or a module of your own, "
-                "package.module:Class"
-            )
-        return self.table[name]
-
-
-_ABOUT = "Whether each stage of the encoder has its own head."
-CHOICES = {
-    "encoder": Choice(models.ENCODERS),
-    "head": Choice(models.HEADS, more={"per_stage": Field(bool, False, _ABOUT)}),
-    "chars": Choice(models.CHARACTERS, "cnn"),
-}
-PARTS: dict[Any, dict[str, Any]] = {
-    Model: {
-        "representation": Representation,
-        "encoder": CHOICES["encoder"],
-        "head": CHOICES["head"],
-        "mc_dropout": MCDropout,
-        "refinement": Refinement,
-    },
-    Representation: {
-        "words": Words,
-        "caps": Capitalisation,
-        "vectors": Vectors,
-        "chars": CHOICES["chars"],
-        "bert": WordPieces,
-    },
-    Chain: dict.fromkeys(("first", "then"), CHOICES["encoder"]),
-    Refinement: {"head": Choice(models.HEADS, "softmax")},
-}
-"""The parts of a class, each a class or a `Choice`."""
-
 
 # --- Sections -------------------------------------------------------------------------
 
@@ -96,11 +42,11 @@ class Section(NamedTuple):
 
     path: str
     values: Any
+    kind: Any
+    constants: Mapping[str, Any]
     fields: Mapping[str, Field]
-    inner: Mapping[str, Any] = {}
-    kind: Any = None
-    constants: Mapping[str, Any] = {}
-    root: str = "--config."
+    inner: Mapping[str, Part]
+    root: str
 
     def flag(self, option: str = "") -> str:
         """Returns the flag of an option, or of the section."""
@@ -117,29 +63,43 @@ class Section(NamedTuple):
                 fields.check(self.flag(name), self.values[name], field.hint)
 
 
-def section_of(path: str, values: Any, part: Any, root: str = "--config.") -> Section:
+def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> Section:
     """Returns the section of a part; InputError: its name is unknown."""
-    options = {}
-    if isinstance(part, Choice):
+    kind, options = part.kind, {}
+    if not hasattr(values, "keys"):
+        message = f"{root}{path} must be a section of options, got {values!r}"
+        raise InputError(message)
+    if isinstance(kind, str):
         options = {"name": Field(str, part.default, "Which of them."), **part.more}
-        part = part.make_of(path, values.get("name", part.default))
-    kind, constants = getattr(part, "func", part), getattr(part, "keywords", {})
+        kind = _chosen(path, kind, values.get("name", part.default))
+    kind, constants = getattr(kind, "func", kind), getattr(kind, "keywords", {})
     options |= {n: x for n, x in fields.of(kind).items() if n not in constants}
-    return Section(path, values, options, PARTS.get(kind, {}), kind, constants, root)
+    return Section(path, values, kind, constants, options, fields.parts(kind), root)
 
 
-def sections(path: str, values: Any, part: Any) -> Iterator[Section]:
-    """Yields the section of a part, and those within it; none if it is absent."""
-    if values is not None:
-        section = section_of(path, values, part)
-        yield section
-        for name, inner in section.inner.items():
-            yield from sections(f"{path}.{name}", values.get(name), inner)
+def _chosen(path: str, table: str, name: Any) -> Any:
+    if isinstance(name, str) and ":" in name:
+        return own_module(path, name)
+    note = "or a module of your own, package.module:Class"
+    fields.check_word(path, name, sorted(models.TABLES[table]), note)
+    return models.TABLES[table][name]
+
+
+def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
+    """Yields the section of a part, and those within it."""
+    section = section_of(path, values, part)
+    yield section
+    for name, inner in section.inner.items():
+        place, below = f"{path}.{name}".lstrip("."), values.get(name)
+        several = below or {} if inner.is_many else {"": below}
+        for key, each in several.items():
+            if each is not None:
+                yield from sections(f"{place}.{key}".rstrip("."), each, inner)
 
 
 def encoders(values: Any) -> list[Any]:
     """Returns the classes of an encoder and of those within it, the last one last."""
-    return [section.kind for section in sections("", values, CHOICES["encoder"])]
+    return [section.kind for section in sections("", values, Part("encoder"))]
 
 
 def gives_scores(values: Any) -> bool:
@@ -152,50 +112,42 @@ def gives_scores(values: Any) -> bool:
 
 def build(
     *,
-    representation: Mapping[str, Any] | nn.Module,
-    encoder: Mapping[str, Any] | nn.Module,
-    head: Mapping[str, Any] | nn.Module,
     vector_sizes: tuple[int, int] | None = None,
     encoder_sizes: Mapping[str, Any] | None = None,
-    mc_dropout: Mapping[str, Any] | None = None,
-    refinement: Mapping[str, Any] | None = None,
-    separators: bool = False,
-    dtype: str = "float32",
-    remat: bool = False,
     root: str = "",
-    **sizes: Any,
+    **given: Any,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
 
-    `jaxner.build` takes the sizes from a vocabulary. `separators`, `dtype` and `remat`
-    are those of `Model`.
+    `jaxner.build` takes the sizes from a vocabulary.
 
     Args:
-        representation: The options of a `Representation`, with those of its parts.
-        encoder: `name`, one of `ENCODERS`, and its options.
-        head: `name`, one of `HEADS`, its options, and `per_stage`. Each of the three,
-            and `chars`, may also be a module of your own, or have its place as the
-            name; see `checks.CONTRACTS`.
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
-        mc_dropout: The options of `MCDropout`.
-        refinement: The options of a `Refinement`; None for none.
         root: What errors write before the path of an option, as in `--config.model.`.
-        **sizes: `num_labels`, `num_trained` and `num_frozen` (words), `num_chars`,
-            perhaps `types` and `singletons`, as modules call them.
+        **given: The options of a `Model` and of its parts; where `name` chooses a part,
+            that is one of its table. `representation`, its `chars`, `encoder` and
+            `head` may also be a module of your own, or have its place as the name; see
+            `checks.CONTRACTS`. And sizes: `num_labels`, `num_trained` and `num_frozen`
+            (words), `num_chars`, perhaps `types`, `singletons` and `separators`, as
+            modules call them.
 
     Raises:
         TypeError: A part is neither options nor a module.
-        InputError: A name or an attribute is unknown, or a value is not allowed.
+        InputError: A name or an option is unknown, or a value is not allowed.
     """
-    for option, value in {"dtype": dtype, "remat": remat}.items():
-        fields.check(f"{root}{option}", value, fields.of(Model)[option].hint)
+    names = {**fields.of(Model), **fields.parts(Model)}
+    values = {name: x for name, x in given.items() if name in names}
+    sizes = {name: x for name, x in given.items() if name not in names}
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     if encoder_sizes is not None:
-        attributes = {**encoder_sizes, "remat": remat}
+        attributes = {**encoder_sizes, "remat": values.get("remat", False)}
         sizes["pretrained"] = functools.partial(pretrained.make, attributes)
-    features = representation if isinstance(representation, Mapping) else {}
+    features, head = (
+        values[name] if isinstance(values[name], Mapping) else {}
+        for name in ("representation", "head")
+    )
     for name, size, option in (
         ("vectors", vector_sizes, "contextual"),
         ("bert", encoder_sizes, "pretrained"),
@@ -204,37 +156,26 @@ def build(
             raise InputError(f"{root}representation.{name} needs data.{option}")
     if not features.get("singleton_dropout"):  # then models of other data are equal
         sizes.pop("singletons", None)
-
-    def make(name: str, values: Any) -> Any:
-        return _module(name, values, PARTS[Model][name], sizes, root)
-
-    encode = make("encoder", encoder)
-    per_stage = isinstance(head, Mapping) and head.get("per_stage", False)
-    count = getattr(encode, "num_stages", 1) if per_stage else 1
-    # One module each: a module used twice would share its weights.
-    *earlier, last = (make("head", head) for _ in range(count))
-    refine = None
-    if refinement is not None:
-        sizes["representation"] = make("representation", representation)
-        refine = make("refinement", refinement)
-        if Seq2seqHead in (type(last), type(refine.head)):
-            raise InputError(f"{root}refinement needs another head than 'seq2seq'")
-    return Model(
-        representation=make("representation", representation),
-        encoder=encode,
-        head=last,
-        earlier_heads=tuple(earlier),
-        refinement=refine,
-        mc_dropout=make("mc_dropout", mc_dropout or {}),
-        separators=separators,
-        dtype=dtype,
-        remat=remat,
-    )
+    if values.get("refinement") is not None:
+        read = fields.parts(Model)["representation"]
+        sizes["representation"] = _module(
+            "representation", values["representation"], read, sizes, root
+        )
+    model = _module("", values, Part(Model), sizes, root)
+    heads = model.head, getattr(model.refinement, "head", None)
+    if model.refinement is not None and Seq2seqHead in map(type, heads):
+        raise InputError(f"{root}refinement needs another head than 'seq2seq'")
+    if head.get("per_stage"):
+        # One module each: a module used twice would share its weights.
+        count = getattr(model.encoder, "num_stages", 1)
+        earlier = tuple(model.head.clone() for _ in range(count - 1))
+        model = model.clone(earlier_heads=earlier)
+    return model
 
 
-def _module(path: str, values: Any, part: Any, sizes: Any, root: str) -> Any:
+def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
     """Returns the module of a part, with those of the parts within."""
-    check_part(path, values, getattr(part, "table", None))
+    check_part(path, values, models.TABLES.get(part.kind, ()))
     if isinstance(values, nn.Module):
         return values
     section = section_of(path, values, part, root)
@@ -245,19 +186,21 @@ def _module(path: str, values: Any, part: Any, sizes: Any, root: str) -> Any:
     options = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in values.items()
-        if name in names or name in section.inner
+        if name in names
     }
     for name, inner in section.inner.items():
-        if name in mandatory and getattr(inner, "default", ""):
-            options.setdefault(name, {})
-        if options.get(name) is not None:
-            options[name] = _module(f"{path}.{name}", options[name], inner, sizes, root)
+        is_needed = name in mandatory and inner.default
+        below = values.get(name, {} if is_needed else None)
+        if below is not None:
+            place = f"{path}.{name}".lstrip(".")
+            options[name] = _module(place, below, inner, sizes, root)
     for name in sizes.keys() & fields.names(kind):
         if name in mandatory or name not in names:
             options.setdefault(name, sizes[name])
     make = getattr(kind, "from_options", None)
     if not make and (absent := sorted(mandatory - options.keys())):
-        raise InputError(f"{section.flag()} needs {' and '.join(absent)}")
+        place = section.flag().rstrip(".") or "A model"
+        raise InputError(f"{place} needs {' and '.join(absent)}")
     try:
         module = make(options, sizes) if make else kind(**section.constants, **options)
         if hasattr(module, "check"):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxner import fields
+from jaxner.fields import Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.models.layers import Features
@@ -371,11 +372,11 @@ class Representation(nn.Module):
         singletons: First and last (exclusive) id of these words.
     """
 
-    words: nn.Module | None = None
-    chars: Any = None
-    caps: nn.Module | None = None
-    vectors: Vectors | None = None
-    bert: WordPieces | None = None
+    words: Annotated[nn.Module | None, Part(Words)] = None
+    chars: Annotated[Any, Part("chars", "cnn")] = None
+    caps: Annotated[nn.Module | None, Part(Capitalisation)] = None
+    vectors: Annotated[Vectors | None, Part(Vectors)] = None
+    bert: Annotated[WordPieces | None, Part(WordPieces)] = None
     dropout: fields.Rate = 0.5
     word_dropout: fields.Rate = 0.0
     singleton_dropout: fields.Rate = 0.0

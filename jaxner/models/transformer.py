@@ -283,7 +283,7 @@ class Refinement(nn.Module):
 
     representation: nn.Module | None
     streams: nn.Module
-    head: nn.Module
+    head: Annotated[nn.Module, fields.Part("head", "softmax")]
     threshold: Real = 0.45
     label_dim: Size = 400
     label_scale: Positive = 600.0

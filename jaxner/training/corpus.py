@@ -23,11 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import models
+from jaxner import fields, models
 from jaxner.data import audit, batching, corpora, pieces, schemes
 from jaxner.data import vectors as files
 from jaxner.data.batching import Batches, Plan, Shape
 from jaxner.data.corpora import Split
+from jaxner.data.sources import Reading
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
@@ -42,12 +43,6 @@ if TYPE_CHECKING:
     from jaxner.types import AnyArray
 
 Log = Callable[[str], object]
-
-READING = (
-    *("format", "token_column", "label_column", "comments", "encoding", "unfit"),
-    *("offsets", "label_names"),
-)
-"""Options for reading files."""
 
 _LOOK_UP = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
@@ -95,7 +90,8 @@ def reading_of(folder: str) -> dict[str, Any]:
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
     # Options that the run did not set, or that are newer than the run, have defaults.
-    reading = {k: options[k] for k in READING if options.get(k) is not None}
+    names = ("format", *fields.of(Reading))
+    reading = {k: options[k] for k in names if options.get(k) is not None}
     # A span scheme is that of the model; the scheme of the file is detected.
     if options.get("scheme") == schemes.TAGS:
         reading["scheme"] = schemes.TAGS

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight, check_word
+from jaxner import fields
+from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
 
 CLIPS = ("joint", "parts")
 """Clip gradients by their global norm, or each part of an optimizer by its own."""
@@ -144,6 +145,7 @@ class Options:
     eps_root: Weight | None = None
     layer_decay: Share | None = None
     frozen_layers: Count | None = None
+    parts: Annotated[Any, fields.Part(Options, is_many=True)] = None
 
 
 def schedule(
@@ -231,7 +233,7 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
 def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epochs):
     """Returns the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
-    check_word("optimizer", name, sorted(OPTIMIZERS))
+    fields.check_word("optimizer", name, sorted(OPTIMIZERS))
     times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
     arguments = inspect.signature(OPTIMIZERS[name]).parameters

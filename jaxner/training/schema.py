@@ -15,14 +15,14 @@ from typing import Annotated, Any
 
 import jax
 
-from jaxner import fields, models
+from jaxner import models
 from jaxner.data import schemes
 from jaxner.data.batching import UNITS
 from jaxner.data.formats import FORMATS
-from jaxner.data.sources import OFFSETS, UNFIT
+from jaxner.data.sources import Reading
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
-from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
+from jaxner.fields import Count, OneOf, Part, Range, Seed, Share, Size
 from jaxner.models import options, pretrained
 from jaxner.models.options import Section
 from jaxner.runs import Workdir
@@ -71,10 +71,15 @@ class Run:
     deterministic: bool = False
     tensorboard: bool = False
     init_from: str | None = None
+    data: Annotated[Any, Part(Data)] = None
+    model: Annotated[Any, Part(models.Model)] = None
+    objective: Annotated[Any, Part(Objective)] = None
+    optimizer: Annotated[Any, Part(optimizers.Options)] = None
+    evaluation: Annotated[Any, Part(Evaluation)] = None
 
 
-@dataclasses.dataclass
-class Data:
+@dataclasses.dataclass(frozen=True)
+class Data(Reading):
     """The options of the section `data`.
 
     Attributes:
@@ -84,12 +89,6 @@ class Data:
         split_dev: Share of train that becomes dev, without a dev file.
         split_seed: Seed of this draw.
         format: Format of the files; None: by their names.
-        token_column: Column of the tokens, from 0; None: the format's.
-        label_column: Column of the labels; in CoNLL-U, 3 is UPOS and 4 is XPOS.
-        comments: How comment lines begin; None: there are none.
-        encoding: Encoding of the text.
-        unfit: What happens to spans that match no tokens.
-        offsets: What offsets of spans count; JavaScript's are in UTF-16.
         label_names: What numbers in place of labels stand for, as in `O,B-PER,I-PER`.
         scheme: Scheme of the model's labels; "tags" are labels without spans.
         lowercase: Whether to look up all words in lower case.
@@ -116,12 +115,6 @@ class Data:
     split_dev: Annotated[float, Range(above=0, below=1)] | None = None
     split_seed: Seed = 0
     format: Annotated[str, OneOf(FORMATS)] | None = None
-    token_column: Column | None = None
-    label_column: Column | None = None
-    comments: str | None = None
-    encoding: Encoding = "utf-8"
-    unfit: Annotated[str, OneOf(UNFIT)] = "error"
-    offsets: Annotated[str, OneOf(OFFSETS)] = "characters"
     label_names: str | None = None
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
     lowercase: bool = False
@@ -155,30 +148,13 @@ class Evaluation:
     rule: Annotated[str, OneOf(scoring.RULES)] = "conlleval"
 
 
-_PARTS = {
-    "data": Data,
-    "model": models.Model,
-    "objective": Objective,
-    "optimizer": optimizers.Options,
-    "evaluation": Evaluation,
-}
-
-
 def sections(config: Any) -> Iterator[Section]:
     """Yields the sections of a config, a `ConfigDict` or the content of `config.json`.
 
     Raises:
         InputError: A part has an unknown name.
     """
-    yield Section("", config, fields.of(Run), _PARTS)
-    for name, part in _PARTS.items():
-        first, *others = options.sections(name, config[name], part)
-        if name == "optimizer":
-            first = first._replace(inner={"parts": None})
-        yield from (first, *others)
-        if name == "optimizer":
-            for path, values in (config[name].get("parts") or {}).items():
-                yield options.section_of(f"{name}.parts.{path}", values, part)
+    return options.sections("", config, Part(Run))
 
 
 # --- Checks ---------------------------------------------------------------------------
