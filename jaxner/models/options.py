@@ -1,8 +1,9 @@
 """From the options of a config to a model: its sections, and its modules.
 
-The options of a part are the fields of its class. Where a part may be one of several,
-`name` chooses: a name in the tables of `jaxner.models`, or the place of a module of
-your own, such as `mypackage.module:MyEncoder`.
+The options of a part are the fields of its class, and those that are marked as a `Part`
+are sections of options within it. Where a part may be one of several, `name` chooses: a
+name in `models.TABLES`, or the place of a module of your own, such as
+`mypackage.module:MyEncoder`.
 
 So `--config.model.encoder.hidden_dim=50` is parsed by the annotation of the field
 `hidden_dim` and written into the section `model.encoder` (`configuration.override`),
@@ -175,7 +176,8 @@ def build(
 
 def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
     """Returns the module of a part, with those of the parts within."""
-    check_part(path, values, models.TABLES.get(part.kind, ()))
+    known = models.TABLES[part.kind] if isinstance(part.kind, str) else ()
+    check_part(path, values, known)
     if isinstance(values, nn.Module):
         return values
     section = section_of(path, values, part, root)

@@ -145,7 +145,6 @@ class Options:
     eps_root: Weight | None = None
     layer_decay: Share | None = None
     frozen_layers: Count | None = None
-    parts: Annotated[Any, fields.Part(Options, is_many=True)] = None
 
 
 def schedule(

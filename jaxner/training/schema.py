@@ -37,47 +37,6 @@ RESTARTS = ("auto", "together", "in_turn")
 GPU or TPU, in turn on a CPU, where one program is no faster."""
 
 
-@dataclasses.dataclass
-class Run:
-    """The options at the top of a config.
-
-    Attributes:
-        seed: Seed of all random draws; with restarts, of the first.
-        num_seeds: Number of restarts: this seed, the next one, and so on.
-        restarts: How restarts are trained; see `RESTARTS`.
-        num_devices: Devices to use; None for all, but one on a CPU.
-        num_epochs: Number of epochs.
-        patience: Epochs without a better dev score before training stops, counted from
-            the first above 0; 0: never.
-        batch_size: Sentences (or documents) in a step.
-        num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
-            only one needs memory; None for 2 on a CPU and 1 on an accelerator.
-        pool: Batches whose sentences are sorted by length together before they are cut,
-            against padding; 1 for batches that are plain random draws.
-        deterministic: Whether a GPU adds in a fixed order, at some cost.
-        tensorboard: Whether to write scalars for TensorBoard.
-        init_from: A run to take the initial weights from.
-    """
-
-    seed: Seed = 0
-    num_seeds: Size = 1
-    restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
-    num_devices: Size | None = None
-    num_epochs: Size = 20
-    patience: Count = 0
-    batch_size: Size = 10
-    num_blocks: Size | None = None
-    pool: Size = 1
-    deterministic: bool = False
-    tensorboard: bool = False
-    init_from: str | None = None
-    data: Annotated[Any, Part(Data)] = None
-    model: Annotated[Any, Part(models.Model)] = None
-    objective: Annotated[Any, Part(Objective)] = None
-    optimizer: Annotated[Any, Part(optimizers.Options)] = None
-    evaluation: Annotated[Any, Part(Evaluation)] = None
-
-
 @dataclasses.dataclass(frozen=True)
 class Data(Reading):
     """The options of the section `data`.
@@ -135,7 +94,18 @@ class Data(Reading):
     num_shapes: Size = 5
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
+class Optimizer(optimizers.Options):
+    """The options of the section `optimizer`.
+
+    Attributes:
+        parts: Such options for some weights, by the path to these.
+    """
+
+    parts: Annotated[Any, Part(optimizers.Options, is_many=True)] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Evaluation:
     """The options of the section `evaluation`.
 
@@ -146,6 +116,47 @@ class Evaluation:
 
     constrained: bool = False
     rule: Annotated[str, OneOf(scoring.RULES)] = "conlleval"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The options at the top of a config.
+
+    Attributes:
+        seed: Seed of all random draws; with restarts, of the first.
+        num_seeds: Number of restarts: this seed, the next one, and so on.
+        restarts: How restarts are trained; see `RESTARTS`.
+        num_devices: Devices to use; None for all, but one on a CPU.
+        num_epochs: Number of epochs.
+        patience: Epochs without a better dev score before training stops, counted from
+            the first above 0; 0: never.
+        batch_size: Sentences (or documents) in a step.
+        num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
+            only one needs memory; None for 2 on a CPU and 1 on an accelerator.
+        pool: Batches whose sentences are sorted by length together before they are cut,
+            against padding; 1 for batches that are plain random draws.
+        deterministic: Whether a GPU adds in a fixed order, at some cost.
+        tensorboard: Whether to write scalars for TensorBoard.
+        init_from: A run to take the initial weights from.
+    """
+
+    seed: Seed = 0
+    num_seeds: Size = 1
+    restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
+    num_devices: Size | None = None
+    num_epochs: Size = 20
+    patience: Count = 0
+    batch_size: Size = 10
+    num_blocks: Size | None = None
+    pool: Size = 1
+    deterministic: bool = False
+    tensorboard: bool = False
+    init_from: str | None = None
+    data: Annotated[Any, Part(Data)] = None
+    model: Annotated[Any, Part(models.Model)] = None
+    objective: Annotated[Any, Part(Objective)] = None
+    optimizer: Annotated[Any, Part(Optimizer)] = None
+    evaluation: Annotated[Any, Part(Evaluation)] = None
 
 
 def sections(config: Any) -> Iterator[Section]:

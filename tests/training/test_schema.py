@@ -109,6 +109,27 @@ def test_optimizers_have_the_arguments_of_their_makers():
     assert set(fields.of(optimizers.Options)) == {*made} - not_for_flags | ours
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("model.representation", {"chars": 3}, r"representation\.chars must be a sec"),
+        ("model", {"encoder": "grn"}, r"--config\.model\.encoder must be a section"),
+        ("model", {"encoder": None}, "--config.model needs encoder"),
+        ("", {"data": 1}, "--config.data must be a section of options, got 1"),
+    ],
+)
+def test_a_section_is_no_single_value(path, value, message):
+    for option, each in value.items():
+        with pytest.raises(ValueError, match=message):
+            schema.check(with_value("grn:sample", path, option, each))
+
+
+def test_a_part_that_a_class_needs_is_missed_by_its_flag():
+    wrong = with_value("cross_bilstm", "model.encoder", "then", None)
+    with pytest.raises(ValueError, match=r"--config\.model\.encoder needs then"):
+        schema.check(wrong)
+
+
 def test_the_options_of_a_module_are_checked_together():
     wrong = with_value("cross_bilstm", "model.encoder.then", "keep", ("x",))
     with pytest.raises(ValueError, match=r"--config\.model\.encoder\.then: "):
