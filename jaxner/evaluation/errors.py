@@ -38,6 +38,9 @@ SENTENCES = (7, 15, 22, 30)
 """Maximum length in tokens of the sentences in each group but the last (Gui et al.,
 2020, Figure 3, whose text gives only the bounds 15 and 30)."""
 
+FREQUENCIES = (0, 1, 4, 19)
+"""Maximum frequency in training of the entities in each group but the last."""
+
 
 class Pair(NamedTuple):
     """A gold span (None: spurious) and a predicted one (None: missed) of a sentence."""
@@ -170,37 +173,30 @@ def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
 # --- Groups of entities ---------------------------------------------------------------
 
 
-def by_group(
-    paired: Iterable[Pair], order: Iterable[str], group: Callable[[int, Span], str]
-) -> dict[str, Counts]:
-    """Counts entities by group, a function of a sentence's index and a span."""
-    cells: Counter[tuple[str, str | None]] = Counter()
-    for pair in paired:
-        sides = (x and group(pair.sentence, x) for x in (pair.gold, pair.predicted))
-        gold, predicted = sides
-        cells.update([("gold", gold), ("predicted", predicted)])
-        cells["correct", gold] += pair.kind is None
-    sides = Counts._fields
-    return {x: Counts(*(cells[side, x] for side in sides)) for x in order}
-
-
 def by_range(
     paired: Iterable[Pair],
     bounds: Sequence[int],
     number: Callable[[int, Span], int],
     least: int = 1,
 ) -> dict[str, Counts]:
-    """Counts entities by a number, such as a length, in ranges up to each bound."""
-    names = [
-        str(first) if first == last else f"{first}–{last}"
-        for first, last in zip((least, *(x + 1 for x in bounds)), bounds, strict=False)
-    ]
-    names.append(f"{bounds[-1] + 1}+")
+    """Counts entities by a number, such as a length, in ranges up to each bound.
 
-    def group(sentence: int, span: Span) -> str:
-        return names[bisect.bisect_left(bounds, number(sentence, span))]
-
-    return by_group(paired, names, group)
+    The number is a function of a sentence's index and a span.
+    """
+    firsts = least, *(x + 1 for x in bounds)
+    pairs = zip(firsts, bounds, strict=False)
+    names = [str(x) if x == last else f"{x}–{last}" for x, last in pairs]
+    names.append(f"{firsts[-1]}+")
+    cells: Counter[tuple[str, str | None]] = Counter()
+    for pair in paired:
+        gold, predicted = (
+            span and names[bisect.bisect_left(bounds, number(pair.sentence, span))]
+            for span in (pair.gold, pair.predicted)
+        )
+        cells.update([("gold", gold), ("predicted", predicted)])
+        cells["correct", gold] += pair.kind is None
+    sides = Counts._fields
+    return {name: Counts(*(cells[side, name] for side in sides)) for name in names}
 
 
 def by_length(paired: Iterable[Pair]) -> dict[str, Counts]:
@@ -211,6 +207,18 @@ def by_length(paired: Iterable[Pair]) -> dict[str, Counts]:
 def by_sentence_length(paired: Iterable[Pair], gold: Labels) -> dict[str, Counts]:
     """Counts entities by the number of tokens in their sentence."""
     return by_range(paired, SENTENCES, lambda sentence, _: len(gold[sentence]))
+
+
+def by_frequency(
+    paired: Iterable[Pair], tokens: Labels, training: Iterable[Example]
+) -> dict[str, Counts]:
+    """Counts entities by how often the same string is an entity in training."""
+    known = mentions(training)
+
+    def frequency(sentence: int, span: Span) -> int:
+        return known[" ".join(tokens[sentence][span.start : span.end])]
+
+    return by_range(paired, FREQUENCIES, frequency, least=0)
 
 
 def mentions(examples: Iterable[Example]) -> Counter[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from jaxner.evaluation import calibration, errors, scoring, stats
 from jaxner.evaluation.calibration import Calibration
 from jaxner.evaluation.calibration import plain as plain
 from jaxner.evaluation.errors import Pair
-from jaxner.evaluation.scoring import Counts, Labels, Scores, percents
+from jaxner.evaluation.scoring import Labels, Scores, percents
 from jaxner.wording import counted, markdown, printable
 
 Value = dict[str, Any]
@@ -33,8 +33,6 @@ Value = dict[str, Any]
 NONE = "–"
 COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 """The figures in which a report compares runs."""
-FREQUENCIES = (0, 1, 4, 19)
-"""Maximum frequency in training of the entities in each group but the last."""
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
@@ -69,17 +67,19 @@ class Prediction:
         return scoring.with_lengths(self.rule)
 
     @functools.cached_property
-    def _sides(self) -> Value:
+    def scores(self) -> Scores:
+        """The scores by the rule."""
         words = None
         if self.training is not None:
             words = {word for example in self.training for word in example.tokens}
-        names = "gold", "predicted", "rule", "scheme", "tokens"
-        return {"known_words": words, **{name: getattr(self, name) for name in names}}
-
-    @functools.cached_property
-    def scores(self) -> Scores:
-        """The scores by the rule."""
-        return scoring.score(**self._sides)
+        return scoring.score(
+            self.gold,
+            self.predicted,
+            rule=self.rule,
+            scheme=self.scheme,
+            tokens=self.tokens,
+            known_words=words,
+        )
 
     @functools.cached_property
     def pairs(self) -> list[Pair]:
@@ -158,9 +158,18 @@ def describe(
     if prediction.scheme == TAGS:
         return run
     run["span_rule"] = prediction.span_rule
+    groups = {
+        "Entity length (tokens)": errors.by_length(pairs),
+        "Sentence length (tokens)": errors.by_sentence_length(pairs, prediction.gold),
+    }
+    if prediction.training and prediction.tokens:
+        name = "Times the same string is an entity in training"
+        groups[name] = errors.by_frequency(
+            pairs, prediction.tokens, prediction.training
+        )
     run["groups"] = {
-        name: {group: counts.to_dict() for group, counts in groups.items()}
-        for name, groups in _groups(prediction)
+        name: {group: counts.to_dict() for group, counts in rows.items()}
+        for name, rows in groups.items()
     }
     if (chances := prediction.entity_certainty) is not None:
         of_spans: Any = {(x.sentence, *x.predicted): x for x in pairs if x.predicted}
@@ -171,22 +180,6 @@ def describe(
         run["confident_mistakes"] = _examples(prediction, mistakes, _RANKED)
         run["uncertain_hits"] = _examples(prediction, hits, _RANKED)
     return run
-
-
-def _groups(prediction: Prediction) -> Iterator[tuple[str, dict[str, Counts]]]:
-    """Yields the name of each breakdown, and the counts by group."""
-    pairs, tokens = prediction.pairs, prediction.tokens
-    yield "Entity length (tokens)", errors.by_length(pairs)
-    by_sentence = errors.by_sentence_length(pairs, prediction.gold)
-    yield "Sentence length (tokens)", by_sentence
-    if prediction.training and tokens:
-        mentions = errors.mentions(prediction.training)
-
-        def frequency(sentence: int, span: Span) -> int:
-            return mentions[" ".join(tokens[sentence][span.start : span.end])]
-
-        by_frequency = errors.by_range(pairs, FREQUENCIES, frequency, least=0)
-        yield "Times the same string is an entity in training", by_frequency
 
 
 def calibrated(prediction: Prediction) -> dict[str, Calibration]:

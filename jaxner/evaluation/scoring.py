@@ -78,10 +78,18 @@ def each_token(labels: Sequence[str]) -> list[Span]:
     return [Span(i, i + 1, label) for i, label in enumerate(labels)]
 
 
-RULES = ("conlleval", "strict", "idcnn", "ncrfpp")
+_READERS: dict[str, Callable[..., list[Span]]] = {
+    "conlleval": schemes.to_spans,
+    "strict": schemes.strict_spans,  # of a scheme
+    "idcnn": idcnn,
+    "ncrfpp": ncrfpp,
+}
+RULES = tuple(_READERS)
 """The names of the rules."""
 WITH_LENGTHS = ("conlleval", "strict")
 """Rules under which every span has a length."""
+# In other schemes, their programs misread well-formed labels.
+_READ = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
 
 
 def with_lengths(rule: str) -> str:
@@ -89,14 +97,9 @@ def with_lengths(rule: str) -> str:
     return rule if rule in WITH_LENGTHS else "conlleval"
 
 
-# In other schemes, their programs misread well-formed labels.
-_READ = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
-_READ |= {"strict": schemes.SCHEMES}
-
-
 def reads(rule: str, scheme: str) -> bool:
     """Returns whether a rule is defined for labels of a scheme."""
-    return scheme in _READ.get(rule, (scheme,))
+    return scheme in _READ.get(rule, schemes.SCHEMES)
 
 
 def reader(rule: str, scheme: str) -> Rule:
@@ -111,9 +114,8 @@ def reader(rule: str, scheme: str) -> Rule:
             "well-formed labels its program misreads; convert the labels, or take rule "
             "'conlleval'"
         )
-    strict = partial(schemes.strict_spans, scheme=scheme)
-    readers: dict[str, Rule] = {"conlleval": schemes.to_spans, "strict": strict}
-    return (readers | {"idcnn": idcnn, "ncrfpp": ncrfpp})[rule]
+    read = _READERS[rule]
+    return partial(read, scheme=scheme) if rule == "strict" else read
 
 
 # --- Counts and their figures ---------------------------------------------------------
@@ -286,25 +288,17 @@ class Scores:
         counts: Correct, predicted and gold spans, `[sentences, types, 3]`.
         types: Types of either side, sorted.
         token_counts: Right and all tokens by accuracy: see `count_tokens`.
-        correct_tokens: Tokens whose label equals the gold label as a string.
         ill_formed: Positions where predictions violate the grammar of `scheme`.
         ill_formed_sentences: Sentences with such a position.
-        oov_tokens: For tags, tokens whose word, spelled exactly so, is not in the
-            training text; None if that text is unknown.
     """
 
     counts: np.ndarray
     types: tuple[str, ...]
     token_counts: dict[str, np.ndarray]
-    tokens: int
-    correct_tokens: int
-    sentences: int
     ill_formed: int
     ill_formed_sentences: int
     rule: str
     scheme: str
-    oov_tokens: int | None = None
-    correct_oov_tokens: int | None = None
 
     @property
     def has_tags(self) -> bool:
@@ -340,37 +334,36 @@ class Scores:
     @property
     def macro(self) -> Averages:
         """Means over the types with spans: see `means`."""
-        return self._means(0)
+        return self._means()[0]
 
     @property
     def weighted(self) -> Averages:
         """As `macro`, but each type is weighted by its number of gold spans."""
-        return self._means(1)
+        return self._means()[1]
 
-    def _means(self, kind: int) -> Averages:
+    def _means(self) -> list[Averages]:
         counts = self.counts.sum(0)
-        values = [means(x, counts)[kind] for x in figures(counts).T]
-        return Averages(*defined(np.array(values)))
+        values = np.stack([means(x, counts) for x in figures(counts).T], axis=1)
+        return [Averages(*defined(row)) for row in values]
+
+    def tokens(self, accuracy: str = "accuracy") -> Counts:
+        """Returns right and all tokens by an accuracy; no tokens if it is unknown."""
+        return total(self.token_counts.get(accuracy, np.zeros(3, int)))
 
     @property
     def accuracy(self) -> float | None:
         """Share of tokens with the gold label."""
-        return self._share("accuracy")
+        return self.tokens().recall
 
     @property
     def oov_accuracy(self) -> float | None:
-        """Accuracy on words not in the training text."""
-        return self._share("oov_accuracy")
+        """Accuracy on words that, spelled exactly so, are not in the training text."""
+        return self.tokens("oov_accuracy").recall
 
     @property
     def known_accuracy(self) -> float | None:
         """Accuracy on words of the training text."""
-        return self._share("known_accuracy")
-
-    def _share(self, name: str) -> float | None:
-        return (
-            total(self.token_counts[name]).recall if name in self.token_counts else None
-        )
+        return self.tokens("known_accuracy").recall
 
     def figures(self) -> dict[str, Any]:
         """Returns main figures in percent and `ill_formed`; of tags, accuracies."""
@@ -383,18 +376,27 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values as JSON, and jaxner's version; figures in percent."""
-        values = self.figures()
-        if not self.has_tags:
+        values, every = self.figures(), self.tokens()
+        if self.has_tags:
+            new = self.tokens("oov_accuracy")
+            is_known = "oov_accuracy" in self.token_counts
+            values["oov_tokens"] = new.gold if is_known else None
+            values["correct_oov_tokens"] = new.correct if is_known else None
+        else:
             values |= self.overall.to_dict() | percents({"accuracy": self.accuracy})
             for mean in ("macro", "weighted"):
                 averages = getattr(self, mean)._asdict()
                 values |= percents({f"{mean}_{x}": y for x, y in averages.items()})
-        names = ["tokens", "correct_tokens", "sentences", "scheme"]
-        of_tags = ["oov_tokens", "correct_oov_tokens"]
-        names += of_tags if self.has_tags else ["rule", "ill_formed_sentences"]
-        values |= {name: getattr(self, name) for name in names}
-        by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
-        return values | {"by_type": by_type, "jaxner": __version__}
+            values["rule"] = self.rule
+            values["ill_formed_sentences"] = self.ill_formed_sentences
+        return values | {
+            "tokens": every.gold,
+            "correct_tokens": every.correct,
+            "sentences": len(self.counts),
+            "scheme": self.scheme,
+            "by_type": {kind: x.to_dict() for kind, x in self.by_type.items()},
+            "jaxner": __version__,
+        }
 
 
 def score(
@@ -435,22 +437,14 @@ def score(
     scheme = schemes.detect(gold) if scheme is None else scheme
     broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
     words = tokens if scheme == TAGS else None
-    by_accuracy = count_tokens(gold, predicted, words, known_words)
-    every = total(by_accuracy["accuracy"])
-    new = total(by_accuracy["oov_accuracy"]) if len(by_accuracy) > 1 else None
     return Scores(
         count(gold, predicted, rule, scheme, types),
         types,
-        by_accuracy,
-        tokens=every.gold,
-        correct_tokens=every.correct,
-        sentences=len(gold),
+        count_tokens(gold, predicted, words, known_words),
         ill_formed=sum(broken),
         ill_formed_sentences=sum(map(bool, broken)),
         rule=rule,
         scheme=scheme,
-        oov_tokens=new and new.gold,
-        correct_oov_tokens=new and new.correct,
     )
 
 

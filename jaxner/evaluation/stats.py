@@ -105,7 +105,7 @@ def of_scores(
     counts |= zip(scores.types, np.moveaxis(scores.counts, 1, 0), strict=False)
     groups = {_names(): scores.counts.sum(1)}
     groups |= {_names(after=f" {kind}"): x for kind, x in counts.items()}
-    for name, matched in errors.matches(pairs, scores.sentences).items():
+    for name, matched in errors.matches(pairs, len(scores.counts)).items():
         groups[_names(f"{name} match ")] = matched
     accuracy = {("token accuracy",): scores.token_counts["accuracy"]}
     return Tally(groups | accuracy, len(counts))
