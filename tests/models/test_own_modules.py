@@ -67,9 +67,11 @@ def package(tmp_path, monkeypatch):
     name = f"mine_{tmp_path.name}".replace("-", "_")
     (tmp_path / f"{name}.py").write_text(
         """
+from typing import Annotated
+
 import flax.linen as nn
 import jax.numpy as jnp
-from jaxner.fields import Size
+from jaxner.fields import Part, Size
 from jaxner.types import Potentials
 
 class Twice(nn.Module):
@@ -83,6 +85,13 @@ class Twice(nn.Module):
     @nn.compact
     def __call__(self, x, mask, *, train):
         return jnp.where(mask[:, None], nn.Dense(self.size)(2 * x), 0.0), {}
+
+class Around(nn.Module):
+    inner: Annotated[nn.Module, Part("encoder")]
+
+    @nn.compact
+    def __call__(self, x, mask, *, train):
+        return self.inner(x, mask, train=train)
 
 class Scores(nn.Module):
     num_labels: int
@@ -137,6 +146,23 @@ def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
     schema.check(config)
     head = jaxner.build(VOCABULARY, **config["model"]).head
     assert (head.num_labels, head.scale) == (5, 1.0)  # the data set what has no default
+
+
+def test_a_part_of_ones_own_module_is_a_section(package):
+    config = configuration.load("grn:sample").to_dict()
+    inner = {"name": "grn", "hidden_dim": 3}
+    config["model"]["encoder"] = {"name": f"{package}:Around", "inner": inner}
+    schema.check(config)
+    encoder = jaxner.build(VOCABULARY, **config["model"]).encoder
+    assert encoder.inner.hidden_dim == 3
+    flag = r"--config\.model\.encoder\.inner\."
+    for value, message in (
+        ({"hidden_dim": 0}, f"{flag}hidden_dim must be at least 1"),
+        ({"dim": 1}, f"Unknown option {flag}dim"),
+    ):
+        config["model"]["encoder"]["inner"] = inner | value
+        with pytest.raises(ValueError, match=message):
+            schema.check(config)
 
 
 def test_label_ids_outside_the_label_set_are_refused():
