@@ -6,7 +6,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -81,18 +81,12 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
         )
 
 
-def check_part(part: str, options: Any, known: Iterable[str] = ()) -> None:
-    """Raises TypeError unless a part is options, or a module that takes `train`."""
-    if isinstance(options, nn.Module):
-        takes = inspect.signature(type(options).__call__).parameters.values()
-        if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
-            name, contract = type(options).__name__, CONTRACTS.get(part, "")
-            raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
-        return
-    wanted = f"{part} as a dictionary of options"
-    if known:
-        wanted += f' with "name", one of {", ".join(sorted(known))}'
-    expect(isinstance(options, Mapping), wanted, options)
+def check_module(part: str, module: nn.Module) -> None:
+    """Raises TypeError unless a module of one's own takes `train`."""
+    takes = inspect.signature(type(module).__call__).parameters.values()
+    if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
+        name, contract = type(module).__name__, CONTRACTS.get(part, "")
+        raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
 
 
 def own_module(part: str, place: str) -> Any:

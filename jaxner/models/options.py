@@ -26,7 +26,7 @@ from jaxner import fields, models
 from jaxner.errors import InputError
 from jaxner.fields import Field, Part
 from jaxner.models import pretrained
-from jaxner.models.checks import check_part, own_module
+from jaxner.models.checks import check_module, own_module
 from jaxner.models.model import MCDropout, Model
 from jaxner.models.seq2seq import Seq2seqHead
 
@@ -65,11 +65,11 @@ class Section(NamedTuple):
 
 
 def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> Section:
-    """Returns the section of a part; InputError: its name is unknown."""
+    """Returns the section of a part; InputError: it is none, or its name is unknown."""
     kind, options = part.kind, {}
     if not hasattr(values, "keys"):
-        message = f"{root}{path} must be a section of options, got {values!r}"
-        raise InputError(message)
+        wanted = "a dictionary of options" + ", with a name" * isinstance(kind, str)
+        raise InputError(f"{root}{path} must be {wanted}, got {values!r}")
     if isinstance(kind, str):
         options = {"name": Field(str, part.default, "Which of them."), **part.more}
         kind = _chosen(path, kind, values.get("name", part.default))
@@ -134,8 +134,9 @@ def build(
             modules call them.
 
     Raises:
-        TypeError: A part is neither options nor a module.
-        InputError: A name or an option is unknown, or a value is not allowed.
+        TypeError: A module of your own does not take `train`.
+        InputError: A part is neither options nor a module, a name or an option is
+            unknown, or a value is not allowed.
     """
     names = {**fields.of(Model), **fields.parts(Model)}
     values = {name: x for name, x in given.items() if name in names}
@@ -176,9 +177,8 @@ def build(
 
 def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
     """Returns the module of a part, with those of the parts within."""
-    known = models.TABLES[part.kind] if isinstance(part.kind, str) else ()
-    check_part(path, values, known)
     if isinstance(values, nn.Module):
+        check_module(path, values)
         return values
     section = section_of(path, values, part, root)
     section.check()

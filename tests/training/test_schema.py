@@ -112,10 +112,10 @@ def test_optimizers_have_the_arguments_of_their_makers():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("model.representation", {"chars": 3}, r"representation\.chars must be a sec"),
-        ("model", {"encoder": "grn"}, r"--config\.model\.encoder must be a section"),
+        ("model.representation", {"chars": 3}, r"\.chars must be a dictionary of"),
+        ("model", {"encoder": "grn"}, r"\.encoder must be .* a name, got 'grn'"),
         ("model", {"encoder": None}, "--config.model needs encoder"),
-        ("", {"data": 1}, "--config.data must be a section of options, got 1"),
+        ("", {"data": 1}, "--config.data must be a dictionary of options, got 1"),
     ],
 )
 def test_a_section_is_no_single_value(path, value, message):
