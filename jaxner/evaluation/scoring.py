@@ -346,24 +346,28 @@ class Scores:
         values = np.stack([means(x, counts) for x in figures(counts).T], axis=1)
         return [Averages(*defined(row)) for row in values]
 
-    def tokens(self, accuracy: str = "accuracy") -> Counts:
-        """Returns right and all tokens by an accuracy; no tokens if it is unknown."""
-        return total(self.token_counts.get(accuracy, np.zeros(3, int)))
+    @property
+    def by_accuracy(self) -> dict[str, Counts]:
+        """Right tokens and, twice, all tokens by accuracy: see `count_tokens`."""
+        return {name: total(counts) for name, counts in self.token_counts.items()}
+
+    def _share(self, accuracy: str) -> float | None:
+        return self.by_accuracy.get(accuracy, Counts()).recall
 
     @property
     def accuracy(self) -> float | None:
         """Share of tokens with the gold label."""
-        return self.tokens().recall
+        return self._share("accuracy")
 
     @property
     def oov_accuracy(self) -> float | None:
         """Accuracy on words that, spelled exactly so, are not in the training text."""
-        return self.tokens("oov_accuracy").recall
+        return self._share("oov_accuracy")
 
     @property
     def known_accuracy(self) -> float | None:
         """Accuracy on words of the training text."""
-        return self.tokens("known_accuracy").recall
+        return self._share("known_accuracy")
 
     def figures(self) -> dict[str, Any]:
         """Returns main figures in percent and `ill_formed`; of tags, accuracies."""
@@ -376,12 +380,11 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values as JSON, and jaxner's version; figures in percent."""
-        values, every = self.figures(), self.tokens()
+        values, every = self.figures(), self.by_accuracy["accuracy"]
         if self.has_tags:
-            new = self.tokens("oov_accuracy")
-            is_known = "oov_accuracy" in self.token_counts
-            values["oov_tokens"] = new.gold if is_known else None
-            values["correct_oov_tokens"] = new.correct if is_known else None
+            new = self.by_accuracy.get("oov_accuracy")
+            values["oov_tokens"] = new and new.gold
+            values["correct_oov_tokens"] = new and new.correct
         else:
             values |= self.overall.to_dict() | percents({"accuracy": self.accuracy})
             for mean in ("macro", "weighted"):

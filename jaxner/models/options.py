@@ -146,10 +146,8 @@ def build(
     if encoder_sizes is not None:
         attributes = {**encoder_sizes, "remat": values.get("remat", False)}
         sizes["pretrained"] = functools.partial(pretrained.make, attributes)
-    features, head = (
-        values[name] if isinstance(values[name], Mapping) else {}
-        for name in ("representation", "head")
-    )
+    chosen = (values.get(name) for name in ("representation", "head"))
+    features, head = (x if isinstance(x, Mapping) else {} for x in chosen)
     for name, size, option in (
         ("vectors", vector_sizes, "contextual"),
         ("bert", encoder_sizes, "pretrained"),
@@ -158,11 +156,10 @@ def build(
             raise InputError(f"{root}representation.{name} needs data.{option}")
     if not features.get("singleton_dropout"):  # then models of other data are equal
         sizes.pop("singletons", None)
-    if values.get("refinement") is not None:
-        read = fields.parts(Model)["representation"]
-        sizes["representation"] = _module(
-            "representation", values["representation"], read, sizes, root
-        )
+    if values.get("refinement") is not None:  # it may read the sentence itself
+        place = "representation"
+        part = fields.parts(Model)[place]
+        sizes[place] = _module(place, values[place], part, sizes, root)
     model = _module("", values, Part(Model), sizes, root)
     heads = model.head, getattr(model.refinement, "head", None)
     if model.refinement is not None and Seq2seqHead in map(type, heads):
