@@ -135,12 +135,12 @@ class Checkpoints:
             parts = ocp.load_checkpointables(_plain(folder), {_PROGRESS: None})
             return dict(parts[_PROGRESS])
 
-    def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
-        """Returns arrays and progress of the newest checkpoint; call `check` first.
+    def restore(self, like: Any) -> Any:
+        """Returns the arrays of the newest checkpoint; call `check` first.
 
         `like` is a pytree of the same structure, shapes and dtypes.
         """
-        return _restore(self.folder(), like), self.progress()
+        return _restore(self.folder(), like)
 
 
 def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:

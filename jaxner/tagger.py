@@ -394,7 +394,7 @@ def load(
     best = checkpoints.Checkpoints(folder.part("best"), about=about, read_only=True)
     with best:
         is_sealed = best.check()
-        params, _ = best.restore(like["params"])
+        params = best.restore(like["params"])
         step = best.step
     frozen, is_also_sealed = checkpoints.load_frozen(
         folder.part("frozen"), like["frozen"], about

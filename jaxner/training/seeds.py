@@ -9,26 +9,37 @@ from __future__ import annotations
 import copy
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from ml_collections import ConfigDict
 
 from jaxner.evaluation import report
 from jaxner.training import cluster
 from jaxner.wording import counted
 
+if TYPE_CHECKING:
+
+    class Config(ConfigDict):
+        """The config of a run, whose options `schema` describes."""
+
+        def __getattr__(self, attribute: str) -> Any: ...
+
+else:
+    Config = ConfigDict
+
 LEVEL = 0.95
 """Confidence of the interval of a mean."""
 
 
-def is_together(config: Any) -> bool:
+def is_together(config: Config) -> bool:
     """Returns whether to train restarts in one program; see `schema.RESTARTS`."""
     if config.restarts == "auto":
         return cluster.chosen_devices(config.num_devices)[0].platform != "cpu"
     return config.restarts == "together"
 
 
-def configs_of(config: Any) -> list[Any]:
+def configs_of(config: Config) -> list[Config]:
     """Returns the config of each seed's run."""
     configs = [copy.deepcopy(config) for _ in range(config.num_seeds)]
     for number, each in enumerate(configs):
