@@ -57,7 +57,7 @@ def split(arrays: Any, mesh: Mesh) -> Any:
 def put(arrays: Any, sharding: NamedSharding | None) -> Any:
     """Returns placed arrays; each process has them whole and copies its own part."""
     if sharding is None:
-        return arrays
+        return jax.device_put(arrays)
     if sharding.is_fully_addressable:
         return jax.device_put(arrays, sharding)
 

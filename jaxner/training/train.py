@@ -199,7 +199,9 @@ class Program:
         state: The state after the last step.
         total: Number of steps so far.
         num_steps: Number of steps in an epoch.
-        frozen: The frozen weights; `[K, …]` unless `is_shared`.
+        tables: The frozen weights on the host, of each run unless all are equal.
+        frozen: Those on the devices: of one run if no sentence reads them (it then
+            `is_shared`), else `[K, …]`.
     """
 
     def __init__(self, config: Config, top: Workdir, name: str | None):
@@ -208,7 +210,6 @@ class Program:
                 "--config.tensorboard shows one run: set --config.restarts=in_turn"
             )
         self.config, self.top, self.total = config, top, 0
-        self.dev: PaddedSplit | None = None  # once it is scored
         self.runs = [
             Run(i, each, top if config.num_seeds == 1 else top.seed(each.seed))
             for i, each in enumerate(seeds.configs_of(config))
@@ -283,20 +284,21 @@ class Program:
 
     def _draw(self, source: Tagger | None) -> list[PyTree]:
         """Returns the trained weights of each run, and places the frozen ones."""
-        config, drawn = self.config, []
-        # Drawn vectors add to the deviation by which vectors are divided.
-        self.is_shared = len(self.runs) == 1 or not config.data.standardise_vectors
+        start, params, tables = None if self.top.is_begun() else source, [], []
         for run in self.runs:
-            start = None if self.top.is_begun() else source
             weights = initial_weights(run.config, self.data, self.model, start)
-            if self.is_shared and drawn:
-                weights["frozen"] = drawn[0]["frozen"]
-            drawn.append(weights)
-        if self.is_shared:  # on the devices once
-            self.frozen = self.place.everywhere(drawn[0]["frozen"])
+            params.append(weights["params"])
+            # Drawn vectors add to the deviation by which vectors are divided.
+            if not tables or self.config.data.standardise_vectors:
+                tables.append(jax.device_get(weights["frozen"]))
+        size = self.data.vocabulary.num_trained
+        is_read = any(np.any(each.words >= size) for each in self.data.sentences)
+        self.tables, self.is_shared = tables, len(tables) == 1 or not is_read
+        if self.is_shared:
+            self.frozen = self.place.everywhere(tables[0])
         else:
-            self.frozen = self.place.weights(_stacked([w["frozen"] for w in drawn]))
-        return [weights["params"] for weights in drawn]
+            self.frozen = self.place.weights(_stacked(tables))
+        return params
 
     def _headline(self, name: str | None) -> str:
         config, batches = self.config, self.corpus.batches
@@ -346,6 +348,7 @@ class Program:
             self.total = self.latest.step
             self._restore()
         self._write_records()
+        self.dev = tagging.pad_split(self.tagger(self.runs[0]), self.data.dev)
         losses = [m["loss"] for run in self.runs for m in run.folder.metrics()[:1]]
         self.show.first_loss = max(losses, default=None)
         keys = [jax.random.key(run.config.seed) for run in self.runs]
@@ -402,8 +405,8 @@ class Program:
     def tagger(self, run: Run) -> Tagger:
         """Returns the tagger of a run after the last step."""
         params, frozen = self.place.restart(self.state.params, run.number), self.frozen
-        if not self.is_shared:
-            frozen = self.place.restart(frozen, run.number)
+        if len(self.tables) > 1:
+            frozen = self.place.everywhere(self.tables[run.number])
         # A temperature as that of a loaded tagger: they share programs.
         weights, one = {"params": params, "frozen": frozen}, jnp.float32(1)
         return Tagger(weights, self.model, self.data.vocabulary, one)
@@ -429,8 +432,6 @@ class Program:
         with self.show.doing("Scoring dev"):
             for run in runs:
                 tagger = self.tagger(run)
-                if self.dev is None:
-                    self.dev = tagging.pad_split(tagger, self.data.dev)
                 scores = self.task.score(tokens, *self.labels(tagger, self.dev))
                 scored.append((run, tagger.weights["params"], scores))
         return scored
