@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from rich.progress import (
 )
 
 from jaxner import devices, errors
+
+Metrics = dict[str, int | float | None]
+"""What `metrics.jsonl` has of an epoch; None is undefined."""
 
 _DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
 _SECONDS, _STEPS = 0.5, 128  # between two looks at a run: about so many, at most
@@ -68,7 +71,7 @@ class Monitor:
         total = steps_per_epoch * num_epochs
         self._task = self._bar.add_task("", total=total, speed="")
         self.first_loss: float | None = None
-        self._compiled: set[Any] = set()
+        self._compiled: set[Hashable] = set()
         self._compiled_in = 0.0  # seconds
         self._has_legend = False
         self._looked, self._unseen, self._pace = time.perf_counter(), 0, 1
@@ -103,7 +106,7 @@ class Monitor:
         self._bar.update(self._task, description=self._name)
 
     @contextlib.contextmanager
-    def compiling(self, program: Any) -> Iterator[None]:
+    def compiling(self, program: Hashable) -> Iterator[None]:
         """Shows that a program compiles, when it is called for the first time."""
         if program in self._compiled:
             yield
@@ -139,10 +142,10 @@ class Monitor:
         self._tokens, self._unseen = self._tokens + tokens, self._unseen + 1
         is_due = self._unseen >= self._pace
         if is_due:
-            now = time.perf_counter()
-            (seconds,) = devices.largest([(now - self._looked) / self._unseen])
+            clock = time.perf_counter()
+            (seconds,) = devices.largest([(clock - self._looked) / self._unseen])
             self._pace = int(np.clip(_SECONDS / max(seconds, 1e-6), 1, _STEPS))
-            self._looked, self._unseen = now, 0
+            self._looked, self._unseen = clock, 0
         elif done < self._steps:
             return False
         losses = np.asarray(total_loss) / done
@@ -165,14 +168,12 @@ class Monitor:
         )
         return is_due
 
-    def report(
-        self, rows: Sequence[dict[str, Any]], scores: str, is_best: bool
-    ) -> None:
+    def report(self, rows: Sequence[Metrics], scores: str, is_best: bool) -> None:
         """Prints the line of an epoch, and writes its scalars.
 
         `rows` are the metrics of each run; there are scalars only of a run alone.
         """
-        metrics, loss = rows[0], np.mean([row["loss"] for row in rows])
+        metrics, loss = rows[0], np.mean(np.array([row["loss"] for row in rows], float))
         self._console.print(
             f"epoch {metrics['epoch']:3}  loss {loss:6.4g}  "
             f"{metrics['seconds']:4.0f} s  dev {scores}{'  *' if is_best else ''}"

@@ -83,9 +83,9 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _interval(values: list[float]) -> list[float]:
-    drawn = np.random.default_rng(0).choice(values, (10_000, len(values)))
+    samples = np.random.default_rng(0).choice(values, (10_000, len(values)))
     tail = (1 - LEVEL) / 2
-    return np.quantile(drawn.mean(axis=1), (tail, 1 - tail)).tolist()
+    return np.quantile(samples.mean(axis=1), (tail, 1 - tail)).tolist()
 
 
 def table_of(summary: Mapping[str, Any]) -> report.Table:

@@ -155,15 +155,17 @@ class Run:
         epochs = self.progress.epoch - self.progress.best_epoch
         return 0 < self.config.patience <= epochs
 
-    def end_epoch(self, metrics: dict[str, Any], score: float, params: PyTree) -> bool:
+    def end_epoch(
+        self, step: int, metrics: monitor.Metrics, score: float, params: PyTree
+    ) -> bool:
         """Logs an epoch, and saves its weights if dev is better; returns whether."""
-        best = self.progress.best_score
-        self.progress = self.progress._replace(epoch=metrics["epoch"])
+        epoch, best = self.progress.epoch + 1, self.progress.best_score
+        self.progress = self.progress._replace(epoch=epoch)
         self.folder.log(metrics)
         # While dev F1 is 0, no epoch is better than a later one.
         if score > best or best <= 0:
-            self.progress = Progress(metrics["epoch"], score, metrics["epoch"])
-            self.best.save(metrics["step"], params, metrics)
+            self.progress = Progress(epoch, score, epoch)
+            self.best.save(step, params, metrics)
         return score > max(best, 0)
 
     def restore_best(self, step: int, params: PyTree) -> None:
@@ -177,8 +179,8 @@ class Run:
                 f"(epoch {epoch}) replaces it until a later epoch is better"
             )
             self.progress = Progress(epoch, best_epoch=epoch)
-        saved = 0 if self.best.step is None else self.best.progress()["epoch"]
-        if saved < self.progress.best_epoch:
+        number = 0 if self.best.step is None else self.best.progress()["epoch"]
+        if number < self.progress.best_epoch:
             self.best.save(step, params, {"epoch": self.progress.best_epoch})
 
     def check_not_lost(self) -> None:
@@ -218,9 +220,9 @@ class Program:
             environment.check_same_config(run.folder, run.config.to_dict())
         options, words = config.data.to_dict(), config.model.representation.words
         with monitor.waiting(console, "Reading the data"):
-            source, known = self._source()
+            source, vocabulary = self._source()
             self.data = corpora.load_data(
-                options, word_dim=words and words.dim, log=console.print, old=known
+                options, word_dim=words and words.dim, log=console.print, old=vocabulary
             )
         environment.check_same_data(top, self.data.record, self.data.vocabulary)
         self.splits = corpora.splits_to_score(options, console.print)
@@ -232,7 +234,7 @@ class Program:
                 "kept"
             )
         with monitor.waiting(console, "Building the model"):
-            self._build(source, known)
+            self._build(source, vocabulary)
         console.print(self._headline(name))
 
     def _source(self) -> tuple[Tagger | None, Vocabulary | None]:
@@ -245,15 +247,15 @@ class Program:
         source = tagging.load(config.init_from)
         return source, source.vocabulary
 
-    def _build(self, source: Tagger | None, known: Vocabulary | None) -> None:
+    def _build(self, source: Tagger | None, vocabulary: Vocabulary | None) -> None:
         """Makes model, corpus, optimizer and the state before the first step."""
         config, data = self.config, self.data
         self.place = cluster.placement(config.num_devices, len(self.runs))
         self.model = tagger.build(data.vocabulary, **config.model.to_dict())
         objective, kept = objectives.Objective.of(config.objective.to_dict()), None
-        if known is not None:
+        if vocabulary is not None:
             ids = np.concatenate(data.labels)
-            objective = transfer.with_types(objective, data.vocabulary, known, ids)
+            objective = transfer.with_types(objective, data.vocabulary, vocabulary, ids)
         if source is not None and objective.retain:
             kept = transfer.kept(source, data.train, data.vocabulary)
         self.num_blocks = cluster.blocks_of(config)
@@ -367,15 +369,15 @@ class Program:
         for series in self.series:
             if series.step is not None:
                 series.check()
-        saved, like = self.latest.progress(), jax.eval_shape(_stored, self.state)
+        content, like = self.latest.progress(), jax.eval_shape(_stored, self.state)
         # Earlier versions saved a run alone, without the axis of restarts.
-        is_alone = "seeds" not in saved
+        is_alone = "seeds" not in content
         if is_alone:
             like = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), like)
         tree = self.latest.restore(like)
         if is_alone:
             tree = jax.tree.map(lambda leaf: leaf[None], tree)
-        progress = [Progress(**each) for each in saved.get("seeds", [saved])]
+        progress = [Progress(**each) for each in content.get("seeds", [content])]
         epoch, limit = max(each.epoch for each in progress), self.config.num_epochs
         if epoch > limit:
             raise InputError(
@@ -408,8 +410,8 @@ class Program:
         if len(self.tables) > 1:
             frozen = self.place.everywhere(self.tables[run.number])
         # A temperature as that of a loaded tagger: they share programs.
-        weights, one = {"params": params, "frozen": frozen}, jnp.float32(1)
-        return Tagger(weights, self.model, self.data.vocabulary, one)
+        weights, temperature = {"params": params, "frozen": frozen}, jnp.float32(1)
+        return Tagger(weights, self.model, self.data.vocabulary, temperature)
 
     @property
     def epoch(self) -> int:
@@ -457,7 +459,8 @@ class Program:
         if scored:
             sums, rows, marks = jax.tree.map(np.asarray, self.state.sums), [], []
             for run, params, scores in scored:
-                metrics = {"epoch": run.progress.epoch + 1, "step": self.total}
+                metrics: monitor.Metrics = {"epoch": run.progress.epoch + 1}
+                metrics["step"] = self.total
                 means = {
                     k: float(v[run.number]) / self.num_steps for k, v in sums.items()
                 }
@@ -465,7 +468,7 @@ class Program:
                 metrics |= {f"dev_{k}": v for k, v in scores.figures().items()}
                 score = metrics[f"dev_{self.task.main_figure}"] or 0.0  # None: no spans
                 rows.append(metrics)
-                marks.append(run.end_epoch(metrics, score, params))
+                marks.append(run.end_epoch(self.total, metrics, score, params))
             self.show.report(
                 rows, _line([x for *_, x in scored], self.task), all(marks)
             )
