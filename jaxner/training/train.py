@@ -318,7 +318,7 @@ class Program:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Opens checkpoints and the progress bar."""
+        """Opens checkpoints and the progress bar, and readies the steps."""
         has_scalars = self.config.tensorboard and cluster.is_writer()
         self.show = monitor.Monitor(
             console,
@@ -326,6 +326,16 @@ class Program:
             self.config.num_epochs,
             num_programs=len(self.corpus.batches.shapes) + (self.num_blocks > 1),
             tensorboard=self.top.path / "tensorboard" if has_scalars else None,
+        )
+        keys = [jax.random.key(run.config.seed) for run in self.runs]
+        self.take_step = step.Step(
+            self.recipe,
+            self.num_blocks,
+            self.frozen,
+            self.corpus.arrays,
+            self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
+            self.is_shared,
+            self.show.compiling,
         )
         self.latest = Checkpoints(self.top.part("latest"), about=self.about)
         for run in self.runs:
@@ -353,16 +363,6 @@ class Program:
         self.dev = tagging.pad_split(self.tagger(self.runs[0]), self.data.dev)
         losses = [m["loss"] for run in self.runs for m in run.folder.metrics()[:1]]
         self.show.first_loss = max(losses, default=None)
-        keys = [jax.random.key(run.config.seed) for run in self.runs]
-        self.take_step = step.Step(
-            self.recipe,
-            self.num_blocks,
-            self.frozen,
-            self.corpus.arrays,
-            self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
-            self.is_shared,
-            self.show.compiling,
-        )
 
     def _restore(self) -> None:
         """Takes state and progress from the latest checkpoint."""
