@@ -23,11 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
+from jaxtyping import PyTree
 from orbax.checkpoint import v1 as ocp
 
 from jaxner import runs
 from jaxner.errors import DamagedFileError, MissingFileError
 from jaxner.models.model import named
+from jaxner.types import Source
 
 _COMMITTED, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
@@ -51,10 +53,11 @@ class Checkpoints:
         path: Path,
         *,
         read_only: bool = False,
-        about: Mapping[str, Any] | None = None,
+        about: Source | None = None,
     ):
         self.path, self._about = path, about
-        self._pending: tuple[int, Any] | None = None  # a save in the background
+        # A save in the background.
+        self._pending: tuple[int, ocp.AsyncResponse] | None = None
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint")
         # A copied folder may lack a part of the newest one.
@@ -79,7 +82,7 @@ class Checkpoints:
             raise MissingFileError(self.path, "holds no checkpoint")
         return self.path / str(self.step)
 
-    def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
+    def save(self, step: int, arrays: PyTree, progress: Mapping[str, Any]) -> None:
         """Saves in the background; a kill at any moment leaves the last one intact.
 
         Nobody may reuse the memory of the arrays (donation) before `finish`, which also
@@ -90,7 +93,7 @@ class Checkpoints:
         if self.step is not None and step <= self.step:
             return
         with _saving(self.path):
-            parts = {_ARRAYS: arrays, _PROGRESS: progress}
+            parts = {_ARRAYS: arrays, _PROGRESS: dict(progress)}
             with _CONTEXT:
                 folder = _plain(self.path / str(step))
                 saving = ocp.save_checkpointables_async(folder, parts)
@@ -135,15 +138,15 @@ class Checkpoints:
             parts = ocp.load_checkpointables(_plain(folder), {_PROGRESS: None})
             return dict(parts[_PROGRESS])
 
-    def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
-        """Returns arrays and progress of the newest checkpoint; call `check` first.
+    def restore(self, like: PyTree) -> PyTree:
+        """Returns the arrays of the newest checkpoint; call `check` first.
 
         `like` is a pytree of the same structure, shapes and dtypes.
         """
-        return _restore(self.folder(), like), self.progress()
+        return _restore(self.folder(), like)
 
 
-def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
+def save_frozen(path: Path, frozen: PyTree, about: Source) -> None:
     """Saves the frozen arrays to a folder, once for the whole run."""
     if not frozen:
         return
@@ -155,7 +158,7 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
     _seal(path, about)
 
 
-def load_frozen(path: Path, like: Any, about: Mapping[str, Any]) -> tuple[Any, bool]:
+def load_frozen(path: Path, like: PyTree, about: Source) -> tuple[PyTree, bool]:
     """Returns the frozen arrays, and whether they have checksums; errors as above."""
     if not like:
         return like, True
@@ -165,7 +168,7 @@ def load_frozen(path: Path, like: Any, about: Mapping[str, Any]) -> tuple[Any, b
     return _restore(path, like), is_sealed
 
 
-def _seal(path: Path, about: Mapping[str, Any] | None) -> None:
+def _seal(path: Path, about: Source | None) -> None:
     """Writes checksums if there are none; of several processes the first one does."""
     if jax.process_index() == 0 and not (path / runs.CHECKSUMS).exists():
         runs.seal(path, about or {})
@@ -173,30 +176,30 @@ def _seal(path: Path, about: Mapping[str, Any] | None) -> None:
         multihost_utils.sync_global_devices(f"sealed {path}")
 
 
-def _restore(folder: Path, like: Any) -> Any:
+def _restore(folder: Path, like: PyTree) -> PyTree:
     """Returns restored arrays, after checking names and shapes, before any memory."""
     path = folder / _ARRAYS
     path = path if path.is_dir() else folder  # frozen ones by the v0 API
     expected = _named(like)
     with _quiet():
         with runs.using(path):
-            stored = _named(ocp.metadata(_plain(folder)).metadata)
-        for name in sorted(stored.keys() | expected.keys()):
-            old, new = _kind(stored.get(name)), _kind(expected.get(name))
-            if old != new:
-                reason = f"{name} is {old} in the checkpoint, {new} in the model"
+            content = _named(ocp.metadata(_plain(folder)).metadata)
+        for name in sorted(content.keys() | expected.keys()):
+            kind, wish = _kind(content.get(name)), _kind(expected.get(name))
+            if kind != wish:
+                reason = f"{name} is {kind} in the checkpoint, {wish} in the model"
                 raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
         with runs.using(path):
-            restored = ocp.load(_plain(folder), target)
-    for name, leaf in _named(restored).items():
+            arrays = ocp.load(_plain(folder), target)
+    for name, leaf in _named(arrays).items():
         is_weight = not name.startswith("opt_state")
         is_number = is_weight and jnp.issubdtype(leaf.dtype, jnp.inexact)
         if is_number and not np.isfinite(leaf).all():
             raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
-    return jax.device_put(restored, may_alias=False)
+    return jax.device_put(arrays, may_alias=False)
 
 
 def _plain(path: Path) -> str:
@@ -223,7 +226,7 @@ def _kind(leaf: Any) -> str:
     return f"{'float' if is_float else leaf.dtype} {list(leaf.shape)}"
 
 
-def _named(tree: Any) -> dict[str, Any]:
+def _named(tree: PyTree) -> dict[str, Any]:
     """Returns arrays, or their descriptions, by path in the tree."""
     return {name: x for name, x in named(tree).items() if hasattr(x, "shape")}
 

@@ -6,6 +6,7 @@ a mesh, with the sentences of a batch split over them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,29 @@ import numpy as np
 from jax.core import Tracer
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+_is_used = _is_forked = False  # in this process, since the import of this module
+
+
+def is_forked() -> bool:
+    """Returns whether this process was forked from one where JAX ran: it would hang."""
+    return _is_forked
+
+
+def _note_use(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    global _is_used
+    _is_used = True
+
+
+def _note_fork() -> None:
+    global _is_forked
+    _is_forked = _is_used
+
+
+# JAX reports each function that it traces or compiles.
+jax.monitoring.register_event_duration_secs_listener(_note_use)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def mesh_of(weights: Any) -> Mesh | None:
@@ -57,7 +81,7 @@ def split(arrays: Any, mesh: Mesh) -> Any:
 def put(arrays: Any, sharding: NamedSharding | None) -> Any:
     """Returns placed arrays; each process has them whole and copies its own part."""
     if sharding is None:
-        return arrays
+        return jax.device_put(arrays)
     if sharding.is_fully_addressable:
         return jax.device_put(arrays, sharding)
 

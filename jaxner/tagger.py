@@ -20,11 +20,12 @@ from flax import linen as nn
 from jaxtyping import Array
 
 from jaxner import arguments, cache, fields, models, runs
+from jaxner import devices as devices  # notes that JAX runs
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import CALIBRATION as CALIBRATION
 from jaxner.runs import Workdir
-from jaxner.types import Weights
+from jaxner.types import Source, Weights
 
 NO_CHECKSUMS = (
     "its weights have no checksums, so damage cannot be detected (the process was "
@@ -309,7 +310,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     folder.write_json("model.json", {"model": description})
 
 
-def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
+def belongs_to(vocabulary: Vocabulary, model: dict[str, Any] | None) -> Source:
     """Returns what weights belong to: a vocabulary, and the description of a model."""
     model = json.loads(json.dumps(model))
     return {"vocabulary": vocabulary.fingerprint, "model": model}
@@ -358,8 +359,8 @@ def load(
         models.check_model(model)
     folder = Workdir(workdir)
     if seed is not None or folder.seeds():
-        chosen = _restarts(folder, seed)
-        taggers = [load(path, changes, model=model) for path in chosen]
+        paths = _restarts(folder, seed)
+        taggers = [load(path, changes, model=model) for path in paths]
         return ensemble(taggers) if seed == "all" else taggers[0]
     is_saved = (folder.path / "model.json").is_file()
     file = folder.path / ("model.json" if is_saved else "config.json")
@@ -394,7 +395,7 @@ def load(
     best = checkpoints.Checkpoints(folder.part("best"), about=about, read_only=True)
     with best:
         is_sealed = best.check()
-        params, _ = best.restore(like["params"])
+        params = best.restore(like["params"])
         step = best.step
     frozen, is_also_sealed = checkpoints.load_frozen(
         folder.part("frozen"), like["frozen"], about
@@ -412,8 +413,8 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     if not seeds:
         raise InputError(f"holds no restarts, got seed={seed!r}", folder.path)
     if seed != "all" and seed not in seeds:
-        known = ", ".join(map(str, seeds))
-        message = f"holds the restarts of seeds {known}, got {seed!r}; 'all' is for all"
+        names = ", ".join(map(str, seeds))
+        message = f"holds the restarts of seeds {names}, got {seed!r}; 'all' is for all"
         raise InputError(message, folder.path)
     return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
 
@@ -432,10 +433,10 @@ def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -
 def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options with changes, named by path as on the command line."""
     arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
-    copied = copy.deepcopy(dict(options))
+    result = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")
-        section: Any = copied
+        section: Any = result
         for parent in parents:
             section = section.get(parent) if isinstance(section, dict) else None
         if not isinstance(section, dict) or not (parents or name in section):
@@ -443,4 +444,4 @@ def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
         if isinstance(section.get(name), dict) and not isinstance(value, Mapping):
             raise InputError(f"{path!r} is a section: set one of its options.")
         section[name] = value
-    return copied
+    return result

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner import driver, fields, inference, models
 from jaxner.arguments import check_tagger
@@ -31,6 +31,9 @@ from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import load as load
 from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
 
+if TYPE_CHECKING:
+    from jaxner.types import AnyArray
+
 R = TypeVar("R")
 
 DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
@@ -39,13 +42,15 @@ DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
 Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_best")]
 
 if TYPE_CHECKING:
-    Tokens = Sequence[str] | Sequence[Sequence[str]] | Split | Sentence
-else:  # what callers give is checked by `sentences_of`
-    Tokens = Any
-"""One sentence, several, a split, or what `encode` returned."""
+    Tokens = Sequence[str] | Sequence[Sequence[str]] | Split | Sentence | driver.Text
+    Vectors = AnyArray | Sequence[AnyArray] | None
+else:  # what callers give is checked by `driver`
+    Tokens = Vectors = Any
+"""One sentence, several, a split, or what `encode` or `driver.text_of` returned; and
+the precomputed vectors of a sentence or of several."""
 
 
-def encode(tagger: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentence:
+def encode(tagger: Tagger, sentences: Tokens, *, vectors: Vectors = None) -> Sentence:
     """Returns encoded tokens, for `tag` inside your own transformations.
 
     Takes one sentence or several. Arguments and errors are those of `tag`.
@@ -72,7 +77,9 @@ def encode(tagger: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentenc
     return jax.tree.map(jnp.asarray, batching.pad(rows, length))
 
 
-def encode_one(tagger: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
+def encode_one(
+    tagger: Tagger, tokens: Sequence[str], vectors: Vectors = None
+) -> Sentence:
     """Returns one encoded sentence, padded to one of few shapes, without separators."""
     check_tagger(tagger)
     sentences_of(tokens)  # which checks them
@@ -84,16 +91,16 @@ def encode_one(tagger: Tagger, tokens: Sequence[str], vectors: Any = None) -> Se
 
 
 def over(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     tagger: Tagger,
-    sentences: Any,
+    sentences: Tokens | Sequence[Sentence],
     key: Array | None = None,
     *,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
     passes: int = 0,
     **options: Hashable,
-) -> Any:
+) -> PyTree:
     """Maps a function of one encoded sentence over tokens in any form.
 
     `function` maps `(tagger, sentence, key, **options)` to a tree of arrays `[T, …]`,
@@ -162,7 +169,7 @@ def tag(
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns the labels of tokens.
 
@@ -241,8 +248,7 @@ def label_split(
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and those of `tag`, in the tagger's scheme."""
     if isinstance(split, PaddedSplit):
-        tokens: Any = split.text
-        return split.gold, tag(tagger, tokens, **options)
+        return split.gold, tag(tagger, split.text, **options)
     examples = split.to_scheme(tagger.vocabulary.scheme)
     return [e.labels for e in examples], tag(tagger, split, **options)
 
@@ -265,7 +271,7 @@ class Predictive(NamedTuple):
     potentials: AnyPotentials
     passes: Potentials | None = None
 
-    def mean(self, compute: Callable[[Any], R]) -> R:
+    def mean(self, compute: Callable[[AnyPotentials], R]) -> R:
         """Returns the mean over the passes of what `compute` returns."""
         if self.passes is None:
             return compute(self.potentials)
@@ -315,7 +321,7 @@ def _of_members(tagger: Ensemble, sentence: Sentence, key: Array | None) -> Pred
 
     degrees = jnp.asarray(tagger.temperature, jnp.float32)
     degrees = jnp.broadcast_to(degrees, (len(tagger),))
-    passes: Any = jax.vmap(member)(tagger.weights, degrees)
+    passes = jax.vmap(member)(tagger.weights, degrees)
     mean = Predictive(passes, passes).mean(
         lambda p: inference.marginals(p, sentence.mask)
     )
@@ -350,7 +356,7 @@ def labels_of(
     tagger: Tagger,
     predicted: Predictive,
     sentence: Sentence,
-    key: Any,
+    key: Array | None,
     decoding: Decoding,
     constrained: bool,
 ) -> Int[Array, " T"]:
@@ -359,28 +365,31 @@ def labels_of(
     A drawn labelling depends on the key and the words, not on the batch or padding;
     with several passes, a pass is drawn first.
     """
-    mask, chosen = sentence.mask, predicted.potentials
+    mask, potentials = sentence.mask, predicted.potentials
     if decoding == "sampled":
         # `key` itself has drawn the masks of passes and of a refinement's draft.
-        key = models.sentence_key(jax.random.split(key)[1], sentence)
+        assert key is not None
+        draw = models.sentence_key(jax.random.split(key)[1], sentence)
         if predicted.passes is not None:
-            first, key = jax.random.split(key)
+            first, draw = jax.random.split(draw)
             number = jax.random.randint(first, (), 0, len(predicted.passes.emissions))
-            chosen = inference.one_pass(predicted.passes, number)
-        return inference.sample(chosen, mask, key)
+            potentials = inference.one_pass(predicted.passes, number)
+        return inference.sample(potentials, mask, draw)
     if decoding in ("viterbi", "constrained"):
-        return inference.viterbi(chosen, mask)
+        return inference.viterbi(potentials, mask)
     if decoding == "max_marginal":
-        chosen = Potentials(predicted.mean(lambda p: inference.marginals(p, mask)))
-    elif isinstance(chosen, Potentials):
-        chosen = Potentials(chosen.emissions)
+        potentials = Potentials(predicted.mean(lambda p: inference.marginals(p, mask)))
+    elif isinstance(potentials, Potentials):
+        potentials = Potentials(potentials.emissions)
     else:
         raise InputError(
             "Each label of an autoregressive head (head 'seq2seq') depends on all "
             "before it: there are no independent labels. Take another decoding."
         )
     # The best label of each token alone may not fit its neighbours.
-    return inference.viterbi(constrain(tagger, chosen) if constrained else chosen, mask)
+    return inference.viterbi(
+        constrain(tagger, potentials) if constrained else potentials, mask
+    )
 
 
 def best_labellings(

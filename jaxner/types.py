@@ -9,7 +9,7 @@ JAX, so that host code can use it.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,8 +84,7 @@ def batch_axes(batch: Sentence) -> Sentence:
 
     `chars` is `[B, U, C]`, or `[U, C]` for shared words, which are then read only once.
     """
-    fields: Any = (None if field is None else 0 for field in batch)
-    axes = Sentence(*fields)
+    axes = Sentence._make(None if field is None else 0 for field in batch)
     return axes._replace(chars=0 if batch.chars.ndim == 3 else None, long=None)
 
 
@@ -129,6 +128,13 @@ class Potentials(NamedTuple):
     end: Float[Array, " L"] | None = None
 
 
+class Source(TypedDict):
+    """What weights belong to: a vocabulary's fingerprint, and a model's description."""
+
+    vocabulary: str
+    model: dict[str, Any] | None
+
+
 class Uncertainty(NamedTuple):
     """A summary of several passes for each token; zero under padding.
 
@@ -142,12 +148,12 @@ class Uncertainty(NamedTuple):
         vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
     """
 
-    labels: Int[Any, " T"]
-    probabilities: Float[Any, "T L"]
-    entropy: Float[Any, " T"]
-    expected_entropy: Float[Any, " T"]
-    mutual_information: Float[Any, " T"]
-    vote_share: Float[Any, " T"]
+    labels: Int[AnyArray, " T"]
+    probabilities: Float[AnyArray, "T L"]
+    entropy: Float[AnyArray, " T"]
+    expected_entropy: Float[AnyArray, " T"]
+    mutual_information: Float[AnyArray, " T"]
+    vote_share: Float[AnyArray, " T"]
 
 
 class Autoregressive(NamedTuple):

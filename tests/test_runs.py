@@ -310,4 +310,4 @@ def test_a_run_may_have_any_name(tmp_path, name):
     for _ in range(2):
         with Checkpoints(tmp_path / os.fsdecode(name) / "latest") as series:
             series.save(1, {"x": np.arange(3.0)}, {"epoch": 1})
-    assert series.restore({"x": np.zeros(3)})[0]["x"].tolist() == [0, 1, 2]
+    assert series.restore({"x": np.zeros(3)})["x"].tolist() == [0, 1, 2]

@@ -18,7 +18,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import xla_bridge  # nothing public says whether JAX ran
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.scorer import get_ner_prf
@@ -26,14 +25,13 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
 import jaxner
+from jaxner import devices
 from jaxner.answers.mentions import least_certain
 from jaxner.data import corpora, formats, tokens
 from jaxner.errors import InputError
 
 for name in ("probability", "uncertainty"):
     Span.set_extension(name, default=None, force=True)
-
-_process = os.getpid()  # where JAX may run
 
 
 class Component(Pipe):
@@ -161,14 +159,12 @@ class Component(Pipe):
 
 def _check_process() -> None:
     """Raises an error in a process forked from one where JAX ran: it would hang."""
-    global _process
-    if os.getpid() != _process and xla_bridge.backends_are_initialized():
+    if devices.is_forked():
         raise RuntimeError(
             "JAX ran before this process was forked, and would hang in it. Leave out "
             "n_process, since JAX uses all cores; or call "
             "multiprocessing.set_start_method('spawn') first."
         )
-    _process = os.getpid()
 
 
 def _sentences(doc: Doc) -> Iterator[list[int]]:

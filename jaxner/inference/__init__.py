@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from jaxner.inference import autoregressive, crf, spans
 from jaxner.inference.crf import Constraints as Constraints
@@ -36,7 +36,7 @@ def _of_any_head(
 ) -> Callable[Concatenate[AnyPotentials, P], R]:
     """Returns a function that calls the kernel of this name for its potentials."""
     name = kernel.__name__
-    counterpart: Any = getattr(autoregressive, name, None)
+    counterpart = getattr(autoregressive, name, None)
 
     @functools.wraps(kernel)
     def choose(potentials: AnyPotentials, /, *args: P.args, **options: P.kwargs) -> R:

@@ -13,16 +13,18 @@ Z), which loses all digits in float32.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.nn import log_softmax, logsumexp, softmax
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from jaxner.inference import tree
 from jaxner.types import FORBIDDEN, Potentials
 
+R = TypeVar("R")
 HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
 Mask = Bool[Array, " T"]
 # At most L, as a tree takes T·L³ time; and T·L², of which it holds several arrays for
@@ -53,7 +55,12 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
     return emissions, transitions, start, end
 
 
-def _for_target(scan: Any, by_tree: Any, potentials: Any, mask: Any) -> Any:
+def _for_target(
+    scan: Callable[[Potentials, Mask], R],
+    by_tree: Callable[[Potentials, Mask], R],
+    potentials: Potentials,
+    mask: Mask,
+) -> R:
     """Calls a kernel in the form for the target; a tree needs a known length."""
     length, size = potentials.emissions.shape
     is_known = isinstance(length, int)  # else symbolic, in `jax.export`
@@ -62,16 +69,17 @@ def _for_target(scan: Any, by_tree: Any, potentials: Any, mask: Any) -> Any:
     return jax.lax.platform_dependent(potentials, mask, cpu=scan, default=by_tree)
 
 
-def varying(tree: Any, *like: Array) -> Any:
+def varying(tree: PyTree, *like: Array) -> PyTree:
     """Returns arrays that vary over the manual axes (of `jax.shard_map`) of others.
 
     JAX demands it of what a loop carries first, and of the arguments of a function with
     its own derivative. Outside of `jax.shard_map` nothing changes.
     """
 
-    def axes(array: Any) -> frozenset[str]:
-        kind: Any = jax.typeof(array)  # versions of JAX have either attribute
-        return frozenset(kind.mat.varying if hasattr(kind, "mat") else kind.vma)
+    def axes(array: Array) -> frozenset[str]:
+        kind = jax.typeof(array)
+        mat = getattr(kind, "mat", None)  # of newer versions of JAX
+        return frozenset(kind.vma if mat is None else mat.varying)
 
     wanted = frozenset().union(*map(axes, like))
 

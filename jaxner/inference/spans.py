@@ -20,12 +20,12 @@ and O(T·L²·W) for all; memory is O(T·L) times 1, N or W.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.nn import log_softmax, softmax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner.inference import crf
 from jaxner.inference.crf import HIGHEST, Mask, varying
@@ -60,7 +60,7 @@ def _scan(
     mask: Mask,
     spans: LabelSpans,
     extend: Callable[..., Float[Array, "N L"]],
-    inputs: Any,
+    inputs: PyTree,
     number: int,
 ) -> Float[Array, "T N L"]:
     """Returns p(y_t = j, a span of each of N rows ends at t), in one scan.

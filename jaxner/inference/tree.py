@@ -16,8 +16,6 @@ Shape letters: `T` tokens, `L` labels, `S` steps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
@@ -28,9 +26,10 @@ from jaxner.types import FORBIDDEN, Potentials
 Steps = Float[Array, "S L L"]
 
 
-def _steps(potentials: Any, mask: Bool[Array, " T"]) -> Steps:
+def _steps(potentials: Potentials, mask: Bool[Array, " T"]) -> Steps:
     """Returns the scores of steps to the next token; after the last, a label stays."""
     emissions, transitions, _, _ = potentials
+    assert transitions is not None
     stays = jnp.where(jnp.eye(len(transitions), dtype=bool), 0.0, FORBIDDEN)
     steps = transitions[None] + emissions[1:, None]
     steps = jnp.where(mask[1:, None, None], steps, stays[None])
@@ -39,10 +38,12 @@ def _steps(potentials: Any, mask: Bool[Array, " T"]) -> Steps:
     return jnp.concatenate([steps, rest.astype(steps.dtype)])
 
 
-def _whole(potentials: Any, steps: Steps) -> Float[Array, "L L"]:
+def _whole(potentials: Potentials, steps: Steps) -> Float[Array, "L L"]:
     """Returns the scores of the labels of the first and the last token."""
-    first = potentials.start + potentials.emissions[0]
-    return first[:, None] + steps[0] + potentials.end[None]
+    emissions, _, start, end = potentials
+    assert start is not None
+    assert end is not None
+    return (start + emissions[0])[:, None] + steps[0] + end[None]
 
 
 def _normalised(steps: Steps) -> tuple[Steps, Float[Array, " S"]]:

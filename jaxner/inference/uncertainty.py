@@ -8,7 +8,7 @@ the means over the passes. Shape letters: `M` passes, `T` tokens, `L` labels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -43,20 +43,18 @@ def mean_over_passes(compute: Callable[[Potentials], R], potentials: Potentials)
 
 def one_pass(potentials: Potentials, number: int | Array) -> Potentials:
     """Returns the potentials of the pass with a number, which may be traced."""
-    chosen: Any = (
+    return Potentials._make(
         array if array is None or axis is None else array[number]
         for array, axis in zip(potentials, _axes(potentials), strict=True)
     )
-    return Potentials(*chosen)
 
 
-def _axes(potentials: Potentials) -> Any:
+def _axes(potentials: Potentials) -> Potentials:
     """Returns 0 for the fields that have an axis of passes, else None."""
-    axes: Any = (
+    return Potentials._make(
         None if array is None or array.ndim == rank else 0
         for array, rank in zip(potentials, _RANKS, strict=True)
     )
-    return Potentials(*axes)
 
 
 def logs(probabilities: Float[Array, "*S"]) -> Float[Array, "*S"]:

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, PyTree
 
 R = TypeVar("R")
 
 
-def automatic(function: Callable[..., R], operands: Any) -> Callable[..., R]:
+def automatic(function: Callable[..., R], operands: PyTree) -> Callable[..., R]:
     """Returns a function of one sentence that runs with Auto axes, not Explicit ones.
 
     It is `function` itself unless an array of `operands` is on a mesh with such axes.
@@ -27,7 +28,7 @@ def automatic(function: Callable[..., R], operands: Any) -> Callable[..., R]:
     kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
     axes = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
 
-    def call(*operands: Any) -> Any:
+    def call(*operands: PyTree) -> Any:
         plain = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), operands)
         whole = jax.tree.map(
             lambda x: NamedSharding(mesh, PartitionSpec(*[None] * x.ndim)),
@@ -39,21 +40,21 @@ def automatic(function: Callable[..., R], operands: Any) -> Callable[..., R]:
     return call
 
 
-def beside(like: Any, arrays: Any) -> Any:
+def beside(like: Array, arrays: PyTree) -> PyTree:
     """Shards the first axis of arrays as that of `like`, as `jax.vmap` demands."""
     mesh = _explicit_mesh(like)
     if mesh is None:
         return arrays
     first = jax.typeof(like).sharding.spec[0]
 
-    def placed(x: Any) -> Any:
+    def placed(x: Array) -> Array:
         spec = PartitionSpec(first, *[None] * (x.ndim - 1))
         return jax.sharding.reshard(x, NamedSharding(mesh, spec))
 
     return jax.tree.map(placed, arrays)
 
 
-def _explicit_mesh(operands: Any) -> Any:
+def _explicit_mesh(operands: PyTree) -> Mesh | None:
     """Returns the mesh of the first array on one with an Explicit axis, or None."""
     for leaf in jax.tree.leaves(operands):
         sharding = getattr(jax.typeof(leaf), "sharding", None)

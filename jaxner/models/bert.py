@@ -26,7 +26,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner.fields import Count, Depth, Field, OneOf, Positive, Rate, Size
 from jaxner.models import layers
@@ -85,7 +85,9 @@ class _Pretrained(nn.Module):
         """The most pieces of a window."""
         return self.max_position_embeddings
 
-    def _stack(self, layer: Any, x, *inputs, by_layer: Any = None, train: bool):
+    def _stack(
+        self, layer: type[nn.Module], x, *inputs, by_layer: PyTree = None, train: bool
+    ):
         """Returns the output of the layers, given what is the same in all of them.
 
         One loop over stacked weights: compiling takes as long as for one layer.
@@ -137,7 +139,7 @@ class BERT(_Pretrained):
         bias = None
         if count := self.relative_attention_num_buckets:
             table = layers.embed(count, self.num_attention_heads, _draw, "distances")
-            bias = jnp.moveaxis(table(_buckets(ids.shape[0], count)), 2, 0)
+            bias = jnp.moveaxis(table(_buckets(ids, count)), 2, 0)
         x = self._stack(_Layer, x, mask, bias, None, train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
@@ -184,7 +186,7 @@ class DeBERTa(_Pretrained):
         table = self.param("distances", _draw, size)
         table = layers.norm(self.layer_norm_eps, "distance_norm")(table)
         most = self.max_position_embeddings
-        index = _log_buckets(ids.shape[0], self.position_buckets, most)
+        index = _log_buckets(ids, self.position_buckets, most)
         x = self._stack(_Layer, x, mask, None, (table, index), train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
@@ -260,13 +262,13 @@ def attend(
     return contexts.reshape(q.shape[0], -1)
 
 
-def _distances(length: Any) -> Int[Array, "S S"]:
-    """Returns j - i for each pair of positions."""
-    places = jnp.arange(length)
+def _distances(ids: Int[Array, " S"]) -> Int[Array, "S S"]:
+    """Returns j - i for each pair of positions of some pieces."""
+    places = jnp.arange(ids.shape[0])
     return places[None] - places[:, None]
 
 
-def _buckets(length: Any, count: int) -> Int[Array, "S S"]:
+def _buckets(ids: Int[Array, " S"], count: int) -> Int[Array, "S S"]:
     """Returns T5's bucket of the distance of each pair: half of them to either side.
 
     Half of these hold a distance each; the others grow geometrically.
@@ -276,10 +278,10 @@ def _buckets(length: Any, count: int) -> Int[Array, "S S"]:
     steps = np.log(np.maximum(size, 1) / exact) / np.log(_FAR / exact) * (half - exact)
     far = np.minimum(exact + steps.astype(np.int32), half - 1)
     buckets = np.where(away > 0, half, 0) + np.where(size < exact, size, far)
-    return jnp.asarray(buckets)[jnp.clip(_distances(length), -_FAR, _FAR) + _FAR]
+    return jnp.asarray(buckets)[jnp.clip(_distances(ids), -_FAR, _FAR) + _FAR]
 
 
-def _log_buckets(length: Any, count: int, most: int) -> Int[Array, "S S"]:
+def _log_buckets(ids: Int[Array, " S"], count: int, most: int) -> Int[Array, "S S"]:
     """Returns DeBERTa's bucket of i - j for each pair, from 0 to 2 · count - 1.
 
     Half of the distances to either side are exact; the others grow geometrically up to
@@ -291,7 +293,7 @@ def _log_buckets(length: Any, count: int, most: int) -> Int[Array, "S S"]:
     far = np.sign(away) * (half + np.ceil(steps).astype(np.int32))
     near = np.abs(away) <= half
     buckets = np.clip(np.where(near, away, far) + count, 0, 2 * count - 1)
-    return jnp.asarray(buckets)[jnp.clip(-_distances(length), -most, most) + most]
+    return jnp.asarray(buckets)[jnp.clip(-_distances(ids), -most, most) + most]
 
 
 class ModernBERT(_Pretrained):
@@ -339,7 +341,7 @@ class ModernBERT(_Pretrained):
         most = length if isinstance(length, int) else self.max_position_embeddings
         waves = jnp.stack([_rotation(most, dim, theta) for theta in thetas])
         waves = waves[:, :, jnp.arange(length)]
-        near = jnp.abs(_distances(length)) <= self.local_attention // 2
+        near = jnp.abs(_distances(ids)) <= self.local_attention // 2
         inputs = x, mask, near, waves
         x = self._stack(_PreNormLayer, *inputs, by_layer=by_layer, train=train)
         x = layers.norm(self.layer_norm_eps, "final_norm", bias=False)(x)

@@ -13,12 +13,12 @@ from typing import Annotated, Any, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from jaxner.fields import Depth, OneOf, Part, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.models.layers import Encoded, Features, Mask
-from jaxner.types import FORBIDDEN, Weights
+from jaxner.types import FORBIDDEN
 
 POOLS = ("concat", "mean")
 INPUT_MASKS = ("unit", "shared")
@@ -110,20 +110,20 @@ class Chain(nn.Module):
     @property
     def receptive_field(self) -> int | None:
         """Number of tokens that decide one label; None for all tokens."""
-        links: Any = self.first, self.then
+        links = self.first, self.then
         first, then = (getattr(link, "receptive_field", None) for link in links)
         return None if first is None or then is None else first + then - 1
 
     @property
     def is_quadratic(self) -> bool:
         """Whether time grows with the square of a sentence's length."""
-        links: Any = self.first, self.then
+        links = self.first, self.then
         return any(getattr(link, "is_quadratic", False) for link in links)
 
     @property
     def num_stages(self) -> int:
         """Number of stages: those of `then` for each stage of `first`."""
-        links: Any = self.first, self.then
+        links = self.first, self.then
         return math.prod(getattr(link, "num_stages", 1) for link in links)
 
     def __call__(self, x: Features, mask: Mask, *, train: bool):
@@ -140,9 +140,9 @@ class Chain(nn.Module):
         return tuple(stages), {**out, **more}
 
 
-def candidate_kernels(weights: Weights) -> list[Float[Array, "K N N"]]:
+def candidate_kernels(params: PyTree[Array]) -> list[Float[Array, "K N N"]]:
     """Returns W_c, the recurrent kernel to candidates, of each layer and direction."""
-    leaves = jax.tree.leaves_with_path(weights)
+    leaves = jax.tree.leaves_with_path(params)
     cells = [leaf for path, leaf in leaves if path[-1].key == "recurrent"]
     return [side[:, :, layers.CANDIDATE] for cell in cells for side in cell]
 

@@ -7,7 +7,7 @@ cell, `K` units (a unit is a pair of cells, one per direction).
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -27,7 +27,11 @@ normal, constant = nn.initializers.normal, nn.initializers.constant
 zeros, ones = nn.initializers.zeros, nn.initializers.ones
 
 
-def uniform(scale: float, mode: Any = "fan_in", **axes: Any) -> Initializer:
+def uniform(
+    scale: float,
+    mode: Literal["fan_in", "fan_out", "fan_avg"] = "fan_in",
+    **axes: int | tuple[int, ...],
+) -> Initializer:
     """Returns the initializer U(±√(3 · scale / fan))."""
     return nn.initializers.variance_scaling(scale, mode, "uniform", **axes)
 
@@ -90,7 +94,11 @@ LSTM = Annotated[str, OneOf(LSTMS)]
 
 
 def dense(
-    size: int, kernel: str | Initializer, name: str, bias: Any = 0.0, width: int = 1
+    size: int,
+    kernel: str | Initializer,
+    name: str,
+    bias: float | Initializer | None = 0.0,
+    width: int = 1,
 ) -> nn.Dense:
     """Returns a linear layer; `kernel` is one of `KERNELS` or an initializer.
 
@@ -469,7 +477,7 @@ def bilstm(
             side = slice(i, i + 1)
             inputs = x[::order, side if x.shape[1] == 2 else slice(None)]
             gates = jnp.einsum(how, inputs, weights[side])[:, 0] + biases[side]
-            run: Any = jax.vmap(lstm_scan, (0, 1, 0, None, 0), (1, 0))
+            run = jax.vmap(lstm_scan, (0, 1, 0, None, 0), (1, 0))
             cells = jax.tree.map(lambda leaf, i=i: leaf[i], (carry, kernel, state_mask))
             pairs.append(run(cells[0], gates, cells[1], mask[::order], cells[2]))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *pairs)
@@ -485,7 +493,7 @@ def bilstm(
         divisors = (n for n in range(8, 33) if mask.shape[0] % n == 0)
         unroll = max(divisors, default=8) if is_known else 1
         scan = functools.partial(lstm_scan, unroll=unroll)
-        run: Any = jax.vmap(scan, (0, 1, 0, 1, 0), (1, 0))
+        run = jax.vmap(scan, (0, 1, 0, 1, 0), (1, 0))
         outputs, end = run(cells[0], gates, cells[1], masks, cells[2])
         outputs = jnp.moveaxis(outputs.reshape(-1, 2, units, size), 1, 0)
         return outputs, jax.tree.map(lambda leaf: leaf.reshape(2, units, size), end)

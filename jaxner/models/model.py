@@ -14,7 +14,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from jaxner import inference
 from jaxner.fields import DERIVED, Field, OneOf, Part, Passes, Seed
@@ -246,16 +246,16 @@ _drawn_at_once = jax.jit(_drawn, static_argnums=0)
 _drawn_soon = jax.jit(_drawn, static_argnums=0, compiler_options={_EFFORT: 1})
 
 
-def map_named(function: Callable[[str, Any], Any], weights: Any) -> Any:
+def map_named(function: Callable[[str, Any], object], weights: PyTree) -> PyTree:
     """Maps a function over names of arrays, such as `params/head/bias`, and arrays."""
 
-    def call(path: Any, leaf: Any) -> Any:
+    def call(path, leaf):
         return function(jax.tree_util.keystr(path, simple=True, separator="/"), leaf)
 
     return jax.tree_util.tree_map_with_path(call, weights)
 
 
-def named(weights: Any) -> dict[str, Any]:
+def named(weights: PyTree) -> dict[str, Any]:
     """Returns the arrays of weights by their names."""
     arrays: dict[str, Any] = {}
     map_named(arrays.__setitem__, weights)

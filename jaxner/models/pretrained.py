@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -60,7 +61,7 @@ class Family(NamedTuple):
 
     module: Any = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
-    fixed: Mapping[str, Any] = {}
+    fixed: Mapping[str, bool | int | str] = {}
     renamed: Mapping[str, str] = {}
     derived: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda config: {}
 
@@ -312,7 +313,9 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return weights
 
 
-def fill(weights: Weights, folder: str | os.PathLike[str], encoder: Any) -> Weights:
+def fill(
+    weights: Weights, folder: str | os.PathLike[str], encoder: nn.Module
+) -> Weights:
     """Returns a tagger's weights with those of a folder filled in.
 
     `read` reads them; for an encoder of your own, its method of this name, if any.

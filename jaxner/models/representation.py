@@ -136,7 +136,9 @@ class Vectors(nn.Module):
 # --- Characters -----------------------------------------------------------------------
 
 
-def _vectors_of(reader: Any, chars: Int[Array, "T C"], train: bool):
+def _vectors_of(
+    reader: CharacterCNN | CharacterLSTM | IntNet, chars: Int[Array, "T C"], train: bool
+):
     """Returns the vectors of characters, after dropout."""
     init = layers.TABLES[reader.table_initializer]
     table = reader.param("table", init, (reader.num_chars, reader.dim))
@@ -149,7 +151,13 @@ def _vectors_of(reader: Any, chars: Int[Array, "T C"], train: bool):
     return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
 
 
-def _filter(reader: Any, x: Float[Array, "T C D"], width: int, size: int, name: str):
+def _filter(
+    reader: CharacterCNN | CharacterLSTM | IntNet,
+    x: Float[Array, "T C D"],
+    width: int,
+    size: int,
+    name: str,
+):
     """Applies a dense layer to windows of characters, drawn as a convolution."""
     drawn, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
     if drawn == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
@@ -270,7 +278,7 @@ class CharacterLSTM(nn.Module):
         present = chars > 0
         x = jnp.where(present[:, :, None], _vectors_of(self, chars, train), 0.0)
         sizes = self.hidden_dim, self.initializer, self.forget_bias
-        weights: Any = _WordCells(sizes, name="lstm")(x.shape[2])
+        weights = _WordCells(sizes, name="lstm")(x.shape[2])
 
         def read(x, present):
             return layers.bilstm(x[:, None, None], present, *weights)[0]
@@ -290,11 +298,11 @@ class CharacterLSTM(nn.Module):
 class _WordCells(nn.Module):
     """The cells of a `BiLSTM`, at `lstm/lstm/layer1`, where saved runs have them."""
 
-    sizes: tuple[Any, ...]
+    sizes: tuple[int, str, float]
     is_inner: bool = False
 
     @nn.compact
-    def __call__(self, dim: int):
+    def __call__(self, dim: int) -> tuple[Array, Array, Array]:
         if self.is_inner:
             return layers.Cells(*self.sizes, name="layer1")(dim)
         return _WordCells(self.sizes, True, name="lstm")(dim)
@@ -397,7 +405,7 @@ class Representation(nn.Module):
         for name, reader in inputs.items():
             if reader is not None and getattr(sentence, name) is None:
                 raise ValueError(f"This model needs the field `{name}` of a Sentence.")
-        parts: list[Any] = []
+        parts: list[Array] = []
         values: Any = sentence
         if self.words is not None:
             parts.append(self.words(words))

@@ -224,23 +224,32 @@ class TwoStream(_Attentive):
     form: Annotated[str, OneOf(FORMS)] = "code"
 
     @nn.compact
-    def __call__(self, words: Features, labels: Any, mask: Mask, *, train: bool):
+    def __call__(
+        self,
+        words: Features,
+        labels: Float[Array, " T E"] | None,
+        mask: Mask,
+        *,
+        train: bool,
+    ):
         """Returns [Hx; Hl], H = 2 d, zero under padding; Hx alone without labels."""
         dim = self.num_heads * self.head_dim
         h = _dense(words.shape[1], dim, "input")(words)
         for number in range(1, self.num_layers):
             h = self.layer(f"layer{number}", self.form)(h, mask, train=train)
         last = self.layer(f"layer{self.num_layers}", self.form)
-        if not self.labels:
+        if not self.labels or labels is None:
             return last(h, mask, train=train)
         y = _dense(labels.shape[1], dim, "label_input")(labels)
         if self.form == "code":
             by_words = last(h, mask, train=train)
             by_labels = self.attention("label_attention")(h, y, mask, train=train)
         else:
-            options: Any = {"train": train, "position": _position(self)}
-            by_words = last(h, mask, **options)
-            by_labels = self.layer("label_layer", "paper")(h, mask, keys=y, **options)
+            position = _position(self)
+            by_words = last(h, mask, train=train, position=position)
+            by_labels = self.layer("label_layer", "paper")(
+                h, mask, keys=y, train=train, position=position
+            )
         return jnp.concatenate([by_words, by_labels], axis=1)
 
 

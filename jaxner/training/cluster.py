@@ -11,11 +11,12 @@ import functools
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, PyTree
 
 from jaxner import devices
 from jaxner.errors import InputError
@@ -63,24 +64,24 @@ class Placement:
         """The sharding of arrays that are whole on every device."""
         return self.mesh and NamedSharding(self.mesh, PartitionSpec())
 
-    def batches(self, arrays: Any) -> Any:
+    def batches(self, arrays: PyTree) -> PyTree:
         """Returns placed arrays of batches, `[K, B, …]`, split by both axes."""
         if self.mesh is None:
             return arrays
         return devices.put(arrays, NamedSharding(self.mesh, PartitionSpec(SEED, DATA)))
 
-    def split(self, array: Any) -> Any:
+    def split(self, array: Array) -> Array:
         """Returns an array of a batch, `[B, …]`, to be split over the devices."""
         if self.mesh is None:
             return array
         sharding = NamedSharding(self.mesh, PartitionSpec(DATA))
         return jax.lax.with_sharding_constraint(array, sharding)
 
-    def weights(self, arrays: Any) -> Any:
+    def weights(self, arrays: PyTree) -> PyTree:
         """Returns placed arrays of restarts, `[K, …]`."""
         return devices.put(arrays, self.of_weights)
 
-    def everywhere(self, arrays: Any) -> Any:
+    def everywhere(self, arrays: PyTree) -> PyTree:
         """Returns arrays placed whole on every device."""
         return devices.put(arrays, self.whole)
 
@@ -88,7 +89,7 @@ class Placement:
         """Returns a tagger that computes on all devices."""
         return dataclasses.replace(tagger, weights=self.everywhere(tagger.weights))
 
-    def state(self, state: Any) -> Any:
+    def state(self, state: PyTree) -> PyTree:
         """Returns the placed `step.State`; all devices hold values for the host."""
         return state._replace(
             step=self.everywhere(state.step),
@@ -97,7 +98,7 @@ class Placement:
             sums=self.everywhere(state.sums),
         )
 
-    def restart(self, arrays: Any, number: int) -> Any:
+    def restart(self, arrays: PyTree, number: int) -> PyTree:
         """Returns the arrays of one restart, whole on every device."""
         return _restart(self.whole)(arrays, number)
 
@@ -107,22 +108,24 @@ ALONE = Placement()
 
 
 @functools.cache
-def _restart(sharding: NamedSharding | None) -> Any:
-    def chosen(arrays, number):
+def _restart(
+    sharding: NamedSharding | None,
+) -> Callable[[PyTree, int], PyTree]:
+    def take(arrays, number):
         return jax.tree.map(lambda array: array[number], arrays)
 
-    return jax.jit(chosen, out_shardings=sharding)
+    return jax.jit(take, out_shardings=sharding)
 
 
 def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
     """Returns the placement of a run with restarts in one program."""
-    chosen = chosen_devices(num_devices)
-    if len(chosen) == 1:
+    devices = chosen_devices(num_devices)
+    if len(devices) == 1:
         return ALONE
-    rows = math.gcd(num_seeds, len(chosen))
-    shape = rows, len(chosen) // rows
+    rows = math.gcd(num_seeds, len(devices))
+    shape = rows, len(devices) // rows
     axes = (AxisType.Auto,) * 2
-    return Placement(jax.make_mesh(shape, (SEED, DATA), axes, devices=chosen))
+    return Placement(jax.make_mesh(shape, (SEED, DATA), axes, devices=devices))
 
 
 def chosen_devices(count: int | None) -> Sequence[Any]:

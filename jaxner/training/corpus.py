@@ -175,7 +175,7 @@ class Data(NamedTuple):
     labels: list[np.ndarray]
     train: Split
     dev: Split
-    record: dict[str, Any]
+    record: environment.Record
 
 
 def load_data(

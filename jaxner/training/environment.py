@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 
@@ -27,21 +27,32 @@ _ROOT = Path(__file__).parents[2]
 _CODE = ("jaxner", "configs", "pyproject.toml")
 
 
+class Record(TypedDict):
+    """What a run ran on: the commits of all that trained it, and hashes of its data."""
+
+    commits: list[str]
+    python: str
+    platform: str
+    versions: dict[str, str]
+    devices: list[str]
+    data: dict[str, dict[str, str]]
+
+
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     """Raises ValueError, with all differences, if a folder has another config's run."""
     file = folder.path / "config.json"
     if not file.exists():
         return
-    saved = folder.read_json("config.json")
-    old, new = _values(saved), _values(json.loads(json.dumps(config)))
+    values = _values(json.loads(json.dumps(config)))
+    saved_values = _values(folder.read_json("config.json"))
     is_fixed = optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     different = [
-        f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
-        for name in sorted(old.keys() | new.keys())
-        if name not in may_change and old.get(name) != new.get(name)
+        f"  {name}: {saved_values.get(name)!r} there, {values.get(name)!r} now\n"
+        for name in sorted(saved_values.keys() | values.keys())
+        if name not in may_change and saved_values.get(name) != values.get(name)
     ]
-    if is_fixed and old["num_epochs"] != new["num_epochs"]:
+    if is_fixed and saved_values["num_epochs"] != values["num_epochs"]:
         different.append("With optimizer.warmup, rates depend on num_epochs. ")
     if different:
         raise ValueError(
@@ -59,30 +70,26 @@ def _values(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_same_data(
-    folder: Workdir, record: dict[str, Any], vocabulary: Vocabulary
-) -> None:
+def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> None:
     """Raises ValueError if a resumed run's data, or how they are read, have changed."""
     file = folder.path / "environment.json"
     if not file.exists():
         return
-    saved, new = folder.read_json(file.name), record["data"]
-    changed = [
-        f"{name} ({new[name]['path']})"
-        for name, old in saved["data"].items()
-        if name in new and old["sha256"] != new[name]["sha256"]
+    saved_data, data = folder.read_json(file.name)["data"], record["data"]
+    changes = [
+        f"{name} ({data[name]['path']})"
+        for name, file in saved_data.items()
+        if name in data and file["sha256"] != data[name]["sha256"]
     ]
-    if changed or folder.vocabulary() != vocabulary:
-        difference = ", ".join(changed) or "how this version of jaxner reads the data"
+    if changes or folder.vocabulary() != vocabulary:
+        difference = ", ".join(changes) or "how this version of jaxner reads the data"
         raise ValueError(
             f"Cannot resume the run in {folder.path}: since its start, this has "
             f"changed: {difference}. Choose another --workdir, or remove this folder."
         )
 
 
-def describe(
-    splits: Iterable[Split], files: Mapping[str, Path | None]
-) -> dict[str, Any]:
+def describe(splits: Iterable[Split], files: Mapping[str, Path | None]) -> Record:
     """Returns commit, versions, devices and the hashes of splits and other files."""
     data = {s.split: {"path": str(s.path), "sha256": s.sha256} for s in splits}
     for name, path in files.items():
@@ -100,12 +107,12 @@ def describe(
     }
 
 
-def continued(folder: Workdir, record: dict[str, Any]) -> dict[str, Any]:
+def continued(folder: Workdir, record: Record) -> Record:
     """Returns a record with the commits that trained a run before it resumed."""
     if not (folder.path / "environment.json").exists():
         return record
-    before = folder.read_json("environment.json")["commits"]
-    return {**record, "commits": [*dict.fromkeys([*before, *record["commits"]])]}
+    commits = folder.read_json("environment.json")["commits"] + record["commits"]
+    return {**record, "commits": [*dict.fromkeys(commits)]}
 
 
 def commit() -> str:
@@ -120,5 +127,5 @@ def commit() -> str:
 
 
 def _git(*arguments: str) -> str:
-    options: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True}
-    return subprocess.check_output(["git", *arguments], cwd=_ROOT, **options).strip()
+    command, null = ["git", *arguments], subprocess.DEVNULL
+    return subprocess.check_output(command, cwd=_ROOT, stderr=null, text=True).strip()

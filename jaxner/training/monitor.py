@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,6 +21,9 @@ from rich.progress import (
 )
 
 from jaxner import devices, errors
+
+Metrics = dict[str, int | float | None]
+"""What `metrics.jsonl` has of an epoch; None is undefined."""
 
 _DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
 _SECONDS, _STEPS = 0.5, 128  # between two looks at a run: about so many, at most
@@ -34,27 +38,6 @@ def waiting(console: Console, task: str) -> Iterator[None]:
     else:
         console.print(f"{task} …")
         yield
-
-
-class Pace:
-    """The steps after which a run is looked at, in all processes the same.
-
-    To read a loss, or to ask the others whether to stop, waits for the device, so it
-    happens about twice a second, by the slowest process's clock.
-    """
-
-    def __init__(self):
-        self._last, self._next, self._since = 0, 1, time.perf_counter()
-
-    def reached(self, step: int) -> bool:
-        """Returns whether to look after a step, from 1; call it after each."""
-        if step < self._next:
-            return False
-        now = time.perf_counter()
-        (seconds,) = devices.largest([(now - self._since) / (step - self._last)])
-        self._last, self._since = step, now
-        self._next = step + int(np.clip(_SECONDS / max(seconds, 1e-6), 1, _STEPS))
-        return True
 
 
 class Monitor:
@@ -88,9 +71,10 @@ class Monitor:
         total = steps_per_epoch * num_epochs
         self._task = self._bar.add_task("", total=total, speed="")
         self.first_loss: float | None = None
-        self._compiled: set[Any] = set()
+        self._compiled: set[Hashable] = set()
         self._compiled_in = 0.0  # seconds
         self._has_legend = False
+        self._looked, self._unseen, self._pace = time.perf_counter(), 0, 1
         self._writer: Any = None
         if tensorboard is not None:
             library = errors.optional("tensorboardX", "--config.tensorboard")
@@ -122,7 +106,7 @@ class Monitor:
         self._bar.update(self._task, description=self._name)
 
     @contextlib.contextmanager
-    def compiling(self, program: Any) -> Iterator[None]:
+    def compiling(self, program: Hashable) -> Iterator[None]:
         """Shows that a program compiles, when it is called for the first time."""
         if program in self._compiled:
             yield
@@ -138,19 +122,32 @@ class Monitor:
                 f"Compiled {count} programs in {self._compiled_in:.1f} s"
             )
 
-    def advance(self, tokens: int, total_loss: Any, done: int, is_due: bool) -> None:
+    def advance(
+        self, tokens: int, total_loss: Sequence[float] | Array, done: int
+    ) -> bool:
         """Moves the bar by a step with some tokens; `done` are those of the epoch.
 
+        Returns whether it was time to look at the run: to read a loss, or to ask the
+        others whether to stop, waits for the device, so it happens about twice a
+        second, by the slowest process's clock, and at the end of an epoch. All
+        processes look after the same steps, and so find the same error; the others
+        would wait for one alone.
+
         The sum of losses over the epoch so far, for each restart, may still be
-        computing: it is read where `is_due`, and at the end. All processes do so after
-        the same steps, and so find the same error; the others would wait for one alone.
+        computing.
 
         Raises:
             FloatingPointError: The loss is not finite, or a thousand times the first.
         """
-        self._tokens += tokens
-        if not is_due and done < self._steps:
-            return
+        self._tokens, self._unseen = self._tokens + tokens, self._unseen + 1
+        is_due = self._unseen >= self._pace
+        if is_due:
+            clock = time.perf_counter()
+            (seconds,) = devices.largest([(clock - self._looked) / self._unseen])
+            self._pace = int(np.clip(_SECONDS / max(seconds, 1e-6), 1, _STEPS))
+            self._looked, self._unseen = clock, 0
+        elif done < self._steps:
+            return False
         losses = np.asarray(total_loss) / done
         if self.first_loss is None:
             self.first_loss = float(np.max(losses))
@@ -169,11 +166,16 @@ class Monitor:
             completed=self._before + done,
             speed=f"{speed}  loss {np.mean(losses):.3f}",
         )
+        return is_due
 
-    def report(self, metrics: dict[str, Any], scores: str, is_best: bool) -> None:
-        """Prints the line of an epoch and writes its scalars."""
+    def report(self, rows: Sequence[Metrics], scores: str, is_best: bool) -> None:
+        """Prints the line of an epoch, and writes its scalars.
+
+        `rows` are the metrics of each run; there are scalars only of a run alone.
+        """
+        metrics, loss = rows[0], np.mean(np.array([row["loss"] for row in rows], float))
         self._console.print(
-            f"epoch {metrics['epoch']:3}  loss {metrics['loss']:6.4g}  "
+            f"epoch {metrics['epoch']:3}  loss {loss:6.4g}  "
             f"{metrics['seconds']:4.0f} s  dev {scores}{'  *' if is_best else ''}"
         )
         if is_best and not self._has_legend:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner import fields, inference, models
 from jaxner.arguments import check_mapping
@@ -109,14 +109,14 @@ def forgetting(
     potentials: AnyPotentials,
     kept: Float[Array, "T L"],
     mask: Bool[Array, " T"],
-    new: tuple[int, ...],
+    others: tuple[int, ...],
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of marginals to those of an old tagger, in nats.
 
-    Labels that are `new` count as label 0 (O), as the old tagger would say.
+    The `others` count as label 0 (O), as the old tagger would say.
     """
     chances = inference.marginals(potentials, mask)
-    folded = chances.at[:, 0].add(chances[:, jnp.array(new, int)].sum(axis=1))
+    folded = chances.at[:, 0].add(chances[:, jnp.array(others, int)].sum(axis=1))
     terms = jnp.sum(kept * inference.logs(folded), axis=1)
     return -jnp.sum(jnp.where(mask, terms, 0.0))
 
@@ -165,8 +165,8 @@ def orthogonality(
     for kernel in kernels:
         rows = kernel.reshape(kernel.shape[0], -1)
         products = jnp.dot(rows, rows.T, precision=jax.lax.Precision.HIGHEST)
-        same = jnp.eye(len(rows))
-        wrong = products * (1 - same) if form == "pairs" else products - same
+        identity = jnp.eye(len(rows))
+        wrong = products * (1 - identity) if form == "pairs" else products - identity
         total += jnp.sum(wrong**2)
     return total
 
@@ -233,7 +233,7 @@ def batch_loss(
 
 
 def weight_loss(
-    model: models.Model, params: Weights, objective: Objective
+    model: models.Model, params: PyTree[Array], objective: Objective
 ) -> Float[Array, ""]:
     """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
@@ -262,11 +262,13 @@ def sentence_loss(
     labels = models.beside(batch.words, labels)
     keys, key_axes = _keys(batch, rows, key)
 
-    def over_stages(term: Callable[..., Array], *stages: Any) -> Array:
-        picked = list(zip(*stages, strict=True))
-        picked = picked[-1:] if objective.stages == "last" else picked
-        total = jnp.sum(jnp.stack([term(*stage) for stage in picked]))
-        return total / (len(picked) if objective.stages == "mean" else 1)
+    def over_stages(
+        term: Callable[..., Array], *stages: Sequence[AnyPotentials]
+    ) -> Array:
+        groups = list(zip(*stages, strict=True))
+        groups = groups[-1:] if objective.stages == "last" else groups
+        total = jnp.sum(jnp.stack([term(*stage) for stage in groups]))
+        return total / (len(groups) if objective.stages == "mean" else 1)
 
     def terms(weights: Weights, sentence: Sentence, labels: Labels, keys: Keys):
         """Returns the likelihood and the dropout gap of a sentence."""
@@ -278,8 +280,8 @@ def sentence_loss(
             lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
         )
         if kept is not None:
-            old = forgetting(stages[-1], kept, mask, objective.new_labels)
-            loss += objective.retain * old
+            distance = forgetting(stages[-1], kept, mask, objective.new_labels)
+            loss += objective.retain * distance
         if not objective.dropout_penalty or not is_noisy:
             return loss, jnp.zeros(())
         # Both passes see the same words.
@@ -299,15 +301,14 @@ def sentence_loss(
     return loss
 
 
-def _keys(batch: Sentence, rows: Array, key: Array | None) -> tuple[Keys, Any]:
+def _keys(batch: Sentence, rows: Array, key: Array | None) -> tuple[Keys, Keys | None]:
     """Returns the keys of each sentence, and their axes: other keys are the batch's."""
     if key is None:
         return Keys(), None
-    shared, drawn = jax.random.split(key)
-    keys = jax.vmap(lambda row: Keys.of(jax.random.fold_in(drawn, row)))(rows)
+    shared, base = jax.random.split(key)
+    keys = jax.vmap(lambda row: Keys.of(jax.random.fold_in(base, row)))(rows)
     keys = models.beside(batch.words, keys)._replace(shared=shared)
     if batch.chars.ndim == 2:  # each block draws its own masks
         chars = jax.random.fold_in(jax.random.fold_in(shared, 1), rows[0])
         keys = keys._replace(chars=chars)
-    key_axes: Any = Keys()._replace(dropout=0, words=0)
-    return keys, key_axes
+    return keys, Keys._make((0, 0, None, None))

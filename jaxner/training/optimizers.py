@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import PyTree
 
 from jaxner import fields
 from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
@@ -242,11 +243,11 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
     for option in options:
         if option not in arguments:
-            known = {*arguments} & {field.name for field in dataclasses.fields(Options)}
+            names = {*arguments} & {field.name for field in dataclasses.fields(Options)}
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
                 f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-                f"{', '.join(sorted(known))}"
+                f"{', '.join(sorted(names))}"
             )
     steps = [optax.add_decayed_weights(decay)] if decay else []
     steps += [OPTIMIZERS[name](rates, **options), *slower]
@@ -286,7 +287,7 @@ def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
     return [optax.stateless(update)]
 
 
-def norm(tree: Any) -> jax.Array:
+def norm(tree: PyTree) -> jax.Array:
     """Returns the Euclidean norm of a tree; one sum on an accelerator, not one each."""
 
     def whole(leaves):
@@ -312,23 +313,23 @@ def clip_to(limit: float) -> optax.GradientTransformation:
     return optax.stateless(update)
 
 
-def part_of_each(params: Any, paths: Sequence[str]) -> Any:
+def part_of_each(params: PyTree, paths: Sequence[str]) -> PyTree[str]:
     """Returns the part of every parameter: the longest path to it, or `REST`.
 
     A path may begin anywhere in the tree, and end at one array: "bert" also matches a
     refinement's own, "head/transitions" what a CRF knows of label pairs.
     """
-    used = set()
+    matches = set()
 
     def part(path, leaf):
         del leaf
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         above = [p for p in paths if f"/{p}/" in f"/{name}/"]
-        used.update(above)
+        matches.update(above)
         return max(above, key=len, default=REST)
 
     labels = jax.tree_util.tree_map_with_path(part, params)
-    if missing := [path for path in paths if path not in used]:
+    if missing := [path for path in paths if path not in matches]:
         raise ValueError(
             f"optimizer.parts has {missing[0]!r}, but the model has no parameters "
             f"below this path; its top level has {', '.join(sorted(params))}"
@@ -336,7 +337,7 @@ def part_of_each(params: Any, paths: Sequence[str]) -> Any:
     return labels
 
 
-def part_norms(grads: Any, paths: Sequence[str]) -> dict[str, jax.Array]:
+def part_norms(grads: PyTree, paths: Sequence[str]) -> dict[str, jax.Array]:
     """Returns the gradient's norm for each part and `REST`, before clipping."""
     labels = jax.tree.leaves(part_of_each(grads, paths))
     pairs = list(zip(jax.tree.leaves(grads), labels, strict=True))

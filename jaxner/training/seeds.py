@@ -9,26 +9,37 @@ from __future__ import annotations
 import copy
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from ml_collections import ConfigDict
 
 from jaxner.evaluation import report
 from jaxner.training import cluster
 from jaxner.wording import counted
 
+if TYPE_CHECKING:
+
+    class Config(ConfigDict):
+        """The config of a run, whose options `schema` describes."""
+
+        def __getattr__(self, attribute: str) -> Any: ...
+
+else:
+    Config = ConfigDict
+
 LEVEL = 0.95
 """Confidence of the interval of a mean."""
 
 
-def is_together(config: Any) -> bool:
+def is_together(config: Config) -> bool:
     """Returns whether to train restarts in one program; see `schema.RESTARTS`."""
     if config.restarts == "auto":
         return cluster.chosen_devices(config.num_devices)[0].platform != "cpu"
     return config.restarts == "together"
 
 
-def configs_of(config: Any) -> list[Any]:
+def configs_of(config: Config) -> list[Config]:
     """Returns the config of each seed's run."""
     configs = [copy.deepcopy(config) for _ in range(config.num_seeds)]
     for number, each in enumerate(configs):
@@ -72,9 +83,9 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _interval(values: list[float]) -> list[float]:
-    drawn = np.random.default_rng(0).choice(values, (10_000, len(values)))
+    samples = np.random.default_rng(0).choice(values, (10_000, len(values)))
     tail = (1 - LEVEL) / 2
-    return np.quantile(drawn.mean(axis=1), (tail, 1 - tail)).tolist()
+    return np.quantile(samples.mean(axis=1), (tail, 1 - tail)).tolist()
 
 
 def table_of(summary: Mapping[str, Any]) -> report.Table:

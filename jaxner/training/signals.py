@@ -79,11 +79,11 @@ def stop_requests(
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = {number: signal.getsignal(number) for number in _WATCHED}
+    handlers = {number: signal.getsignal(number) for number in _WATCHED}
 
     def ask(number, frame):
         del frame
-        signal.signal(number, before[number])
+        signal.signal(number, handlers[number])
         request.arrived = number
         if request._interrupts and jax.process_count() == 1:
             raise Stopped
@@ -91,9 +91,9 @@ def stop_requests(
     with contextlib.ExitStack() as stack:
         # A program or notebook that calls this has a handler for Ctrl-C, which stays in
         # charge. A shell lets what runs in the background ignore Ctrl-C.
-        if before[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN):
+        if handlers[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN):
             stack.enter_context(_second_ends_the_process(log))
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             stack.callback(signal.signal, number, handler)
             if handler is not signal.SIG_IGN:
                 signal.signal(number, ask)
@@ -110,21 +110,21 @@ def _second_ends_the_process(log: Callable[[str], object]) -> Iterator[None]:
     """
 
     def wait() -> None:
-        seen = 0
-        while number := ours.recv(1):
-            seen += number[0] in _WATCHED
-            if seen == 2:
+        count = 0
+        while number := reader.recv(1):
+            count += number[0] in _WATCHED
+            if count == 2:
                 os._exit(128 + number[0])
-            if seen == 1:
+            if count == 1:
                 log("Saving after this step, or compilation; Ctrl-C again ends at once")
-        ours.close()
+        reader.close()
 
-    ours, pythons = socket.socketpair()
-    pythons.setblocking(False)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
     threading.Thread(target=wait, daemon=True).start()
-    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+    descriptor = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.set_wakeup_fd(before)
-        pythons.close()
+        signal.set_wakeup_fd(descriptor)
+        writer.close()

@@ -1,26 +1,35 @@
-"""A run from top to bottom: data, model, state, restarts, steps, scores."""
+"""A run from top to bottom: data, model, state, steps, scores.
+
+Restarts in one program are runs that share all but their seeds; a run alone is the only
+one of its program.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from jaxner import models, tagger, tagging
 from jaxner.checkpoints import Checkpoints, save_frozen
+from jaxner.data.corpora import Split
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.evaluation import card, predictions, report
-from jaxner.evaluation.scoring import Task
+from jaxner.evaluation.scoring import Scores, Task
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
+from jaxner.tagging import PaddedSplit
 from jaxner.terminal import LineConsole
 from jaxner.training import (
     cluster,
@@ -35,13 +44,15 @@ from jaxner.training import (
     transfer,
 )
 from jaxner.training import corpus as corpora
+from jaxner.training.seeds import Config
+from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
 
 
 def main_run(
-    config: Any, workdir: str | Path, name: str | None = None
+    config: Config, workdir: str | Path, name: str | None = None
 ) -> dict[str, Any]:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
@@ -63,460 +74,512 @@ def main_run(
     folder = Workdir(workdir, writes=cluster.is_writer())
     # Before any comparison or write, since two runs may start at the same moment.
     with folder.locked():
-        if config.num_seeds == 1:
-            (result,) = train([config], [folder], folder, name)
+        environment.check_same_config(folder, config.to_dict())
+        if config.num_seeds == 1 or seeds.is_together(config):
+            results = train(config, folder, name)
         else:
-            result = _restarts(config, folder, name)
+            folder.write_json("config.json", config.to_dict())
+            results = []
+            for member in seeds.configs_of(config):
+                number = f"{len(results) + 1} of {config.num_seeds}"
+                console.print(f"Seed {member.seed}, {number}")
+                results.append(main_run(member, folder.seed(member.seed).path, name))
+        result = results[0]
+        if config.num_seeds > 1:
+            result = seeds.summarise(dict(enumerate(results, config.seed)))
+            folder.write_json("result.json", result)
+            console.print(seeds.table_of(result))
     console.print(f"Everything is in {folder.path}")
     return result
 
 
-def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
-    """Trains all restarts of a config, together in one program or one after another."""
-    environment.check_same_config(top, config.to_dict())
-    configs = seeds.configs_of(config)
-    folders = [top.seed(member.seed) for member in configs]
-    if seeds.is_together(config):
-        if config.tensorboard:
-            raise InputError(
-                "--config.tensorboard shows one run: set --config.restarts=in_turn"
-            )
-        results = train(configs, folders, top, name)
-    else:
-        top.write_json("config.json", config.to_dict())
-        results = []
-        for number, member in enumerate(configs):
-            console.print(f"Seed {member.seed}, {number + 1} of {len(configs)}")
-            results.append(main_run(member, folders[number].path, name))
-    numbers = [member.seed for member in configs]
-    summary = seeds.summarise(dict(zip(numbers, results, strict=True)))
-    top.write_json("result.json", summary)
-    console.print(seeds.table_of(summary))
-    return summary
+def train(config: Config, top: Workdir, name: str | None) -> list[dict[str, Any]]:
+    """Trains all runs of a config in one program; returns the results of each.
 
-
-def train(
-    configs: Sequence[Any], folders: Sequence[Workdir], top: Workdir, name: str | None
-) -> list[dict[str, Any]]:
-    """Trains a run, or restarts in one program; returns the best checkpoints' results.
-
-    A restart that has stopped still takes part in the steps until the last one stops,
-    but is no longer scored or written. `top` is the folder with the checkpoint to
-    resume from: the run's own, or that above the restarts'.
+    A run that has stopped still takes part in the steps until the last one stops, but
+    is no longer scored or written. `top` has the checkpoint to resume from.
     """
-    config, is_single = configs[0], len(configs) == 1
-
-    # --- Data: nothing is written before all checks.
-    for member, folder in zip(configs, folders, strict=True):
-        environment.check_same_config(folder, member.to_dict())
-    words = config.model.representation.words
-    with monitor.waiting(console, "Reading the data"):
-        old, before = None, None
-        if config.init_from:
-            is_begun = top.is_begun()  # then the vocabulary has what the old one has
-            if config.objective.retain or not is_begun:
-                old = tagging.load(config.init_from)
-            before = top.vocabulary() if old is None else old.vocabulary
-        data = corpora.load_data(
-            config.data.to_dict(),
-            word_dim=words and words.dim,
-            log=console.print,
-            old=before,
-        )
-    environment.check_same_data(top, data.record, data.vocabulary)
-    names = corpora.splits_to_score(config.data.to_dict(), console.print)
-    rule = config.evaluation.rule
-    task = Task(config.data.scheme, rule=rule, known_words=data.train.words())
-    if not task.has_tags and not data.dev.types():
-        console.print(
-            "dev has no entities, so its F1 cannot choose an epoch: the last is kept"
-        )
-
-    # --- Model, batches, optimizer and state
-    with monitor.waiting(console, "Building the model"):
-        place = cluster.placement(config.num_devices, len(configs))
-        model = tagger.build(data.vocabulary, **config.model.to_dict())
-        source = None if top.is_begun() else old
-        # Drawn vectors add to the deviation by which vectors are divided.
-        is_shared = is_single or not config.data.standardise_vectors
-        drawn: list[Any] = []
-        for member in configs:
-            weights = initial_weights(member, data, model, source)
-            if is_shared and drawn:
-                weights["frozen"] = drawn[0]["frozen"]
-            drawn.append(weights)
-        objective = objectives.Objective.of(config.objective.to_dict())
-        kept = None
-        if before is not None:
-            ids = np.concatenate(data.labels)
-            objective = transfer.with_types(objective, data.vocabulary, before, ids)
-        if old is not None and objective.retain:
-            kept = transfer.kept(old, data.train, data.vocabulary)
-        if is_shared:  # on the devices once
-            frozen = place.everywhere(drawn[0]["frozen"])
-        else:
-            frozen = place.weights(_stacked([weights["frozen"] for weights in drawn]))
-
-        def frozen_of(number):
-            return frozen if is_shared else place.restart(frozen, number)
-
-        num_blocks = cluster.blocks_of(config)
-        corpus = corpora.Corpus(
-            data.sentences,
-            data.labels,
-            model,
-            batch_size=config.batch_size,
-            num_blocks=num_blocks,
-            num_shapes=config.data.num_shapes,
-            pool=config.pool,
-            vectors_on_device=config.data.vectors_on_device,
-            kept=kept,
-            place=place,
-        )
-        steps = corpus.batches.num_batches
-        optimizer = config.optimizer.to_dict()
-        recipe = step.Recipe(
-            model,
-            optimizers.build(optimizer, steps, config.num_epochs),
-            objective,
-            objectives.Sizes(config.batch_size, corpus.batches.mean_tokens),
-            tuple(optimizer.get("parts") or ()),
-            place,
-        )
-        hidden = [data.vocabulary.label_names[i] for i in objective.hidden_labels]
-        constrained = config.evaluation.constrained
-        labels_of = functools.partial(_labels, constrained=constrained, hidden=hidden)
-        state = _begin([weights["params"] for weights in drawn], recipe)
-        keys = [jax.random.fold_in(jax.random.key(c.seed), 1) for c in configs]
-    size = sum(leaf.size for leaf in jax.tree.leaves(drawn[0]["params"]))
-    del drawn, weights
-    name = name or f"{config.model.encoder.name} on {config.data.name}"
-    numbers = ", ".join(str(member.seed) for member in configs)
-    console.print(
-        f"{name}, seed {numbers}, "
-        f"{optimizer['name']} with learning rate {optimizer['learning_rate']:g}, in "
-        f"{top.path}\n{size:,} trained weights on {jax.devices()[0].device_kind}\n"
-        f"{counted(steps, 'batch', 'batches')} of {config.batch_size} an epoch, "
-        f"{counted(len(corpus.batches.shapes), 'shape')} to compile"
-    )
-    about = tagger.belongs_to(data.vocabulary, config.model.to_dict())
-    scalars = folders[0].path / "tensorboard" if config.tensorboard else None
-
-    with (
-        signals.stop_requests(console.print) as stop,
-        contextlib.ExitStack() as opened,
-        Checkpoints(top.part("latest"), about=about) as latest,
-        monitor.Monitor(
-            console,
-            steps,
-            config.num_epochs,
-            num_programs=len(corpus.batches.shapes) + (num_blocks > 1),
-            tensorboard=scalars if cluster.is_writer() else None,
-        ) as show,
-    ):
-        parts = [folder.part("best") for folder in folders]
-        best = [opened.enter_context(Checkpoints(x, about=about)) for x in parts]
-        series = [*best, latest]
-
-        # --- Resume, or begin
-        if latest.step is not None:
-            state, progress = _resumed(config, top, state, latest, best)
-        else:
-            _check_not_lost(folders[0], best[0])
-            fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
-            progress = [dict(fresh) for _ in configs]
-        _write_records(configs, folders, top, data, frozen_of, about)
-        for folder, run in zip(folders, progress, strict=True):
-            folder.forget_after(run["epoch"])
-        total = begun = latest.step or 0
-        state = place.state(state)
-        take_step = step.Step(
-            recipe,
-            num_blocks,
-            frozen,
-            corpus.arrays,
-            place.weights(jnp.stack(keys)),
-            is_shared,
-            show.compiling,
-        )
-        tokens, dev = [example.tokens for example in data.dev.examples], None
-        first = [m["loss"] for folder in folders for m in folder.metrics()[:1]]
-        show.first_loss = max(first, default=None)
-
-        # --- Steps
-        pace = monitor.Pace()
-        epoch = max(run["epoch"] for run in progress)
-        while epoch < config.num_epochs:
-            waits = [run["epoch"] - run["best_epoch"] for run in progress]
-            active = [i for i, n in enumerate(waits) if not 0 < config.patience <= n]
+    program = Program(config, top, name)
+    with signals.stop_requests(console.print) as stop, program.opened():
+        program.resume()
+        for epoch in range(program.epoch, config.num_epochs):
+            active = [run for run in program.runs if not run.is_stalled()]
             if not active:
-                console.print(_stopped(progress, task))
+                console.print(_stalled(program.runs, program.task))
                 break
-            start, done = time.perf_counter(), total - epoch * steps
-            show.begin(epoch, done)
-            plans = corpus.epoch([member.seed for member in configs], epoch, done)
-            for plan, blocks, count in plans:
-                state = take_step(state, plan, blocks)
-                total += 1
-                is_due = pace.reached(total - begun)
-                done = total - epoch * steps
-                show.advance(count, state.sums["loss"], done, is_due)
+            start = time.perf_counter()
+            for is_due in program.steps(epoch):
                 if stop.reached(is_due):
                     break
-            seconds = time.perf_counter() - start
-
-            # --- Scores
-            scores, taggers = [], []
-            if total == (epoch + 1) * steps:
-                # Resumed, it is done again.
-                with stop.interrupting(), show.doing("Scoring dev"):
-                    for i in active:
-                        weights = {"params": place.restart(state.params, i)}
-                        weights["frozen"] = frozen_of(i)
-                        cold = jnp.float32(1)  # as loaded: they share programs
-                        taggers.append(Tagger(weights, model, data.vocabulary, cold))
-                    if dev is None:
-                        dev = tagging.pad_split(taggers[0], data.dev)
-                    sides = [labels_of(params, dev) for params in taggers]
-                    scores = [task.score(tokens, *side) for side in sides]
-            for checkpoints in series:  # one epoch's saves at a time, see `_resumed`
-                checkpoints.finish()
-            if scores:
-                epoch += 1
-                sums = jax.tree.map(np.asarray, state.sums)
-                zeros = jax.tree.map(jnp.zeros_like, sums)
-                state = state._replace(sums=place.everywhere(zeros))
-                main = []
-                for i, figures, params in zip(active, scores, taggers, strict=True):
-                    metrics: dict[str, Any] = {"epoch": epoch, "step": total}
-                    metrics |= {k: float(v[i]) / steps for k, v in sums.items()}
-                    metrics["seconds"] = round(seconds, 2)
-                    metrics |= {f"dev_{k}": v for k, v in figures.figures().items()}
-                    score = metrics[f"dev_{task.main_figure}"] or 0.0  # None: no spans
-                    before = progress[i]["best_score"]
-                    is_better = score > before
-                    # While dev F1 is 0, no epoch is better than a later one.
-                    is_kept = is_better or before <= 0
-                    progress[i] = {**progress[i], "epoch": epoch}
-                    main.append(score)
-                    folders[i].log(metrics)
-                    if is_kept:
-                        progress[i] |= {"best_score": score, "best_epoch": epoch}
-                        best[i].save(total, params.weights["params"], metrics)
-                    if is_single:
-                        is_best = is_better and score > 0
-                        show.report(metrics, report.short_line(figures), is_best)
-                if not is_single:
-                    console.print(
-                        f"epoch {epoch:3}  {seconds:6.1f} s  dev {np.mean(main):.2f} "
-                        f"({min(main):.2f} to {max(main):.2f}) of "
-                        f"{counted(len(active), 'seed')}"
-                    )
-            if total != latest.step:
-                whole = progress[0] if is_single else {"seeds": progress}
-                latest.save(total, _stored(state, place, is_single), whole)
+            seconds, scored = time.perf_counter() - start, []
+            if program.total == (epoch + 1) * program.num_steps:
+                with stop.interrupting():  # a resumed run scores again
+                    scored = program.score(active)
+            program.save(scored, seconds)
             if stop.reached():
                 break
     if stop.reached():
         console.print("Stopped; the same command resumes from here.")
         raise SystemExit(stop.exit_status)
 
-    # --- The only place that opens the test split
-    del state, take_step, corpus
-    return [
-        final_scores(member, folder, names, task, place, labels_of)
-        for member, folder in zip(configs, folders, strict=True)
-    ]
+    del program.state, program.take_step
+    # The only place that opens the test split.
+    return [program.final_scores(run) for run in program.runs]
+
+
+class Progress(NamedTuple):
+    """How far a run is; `best_epoch` has the best score of dev, in percent."""
+
+    epoch: int = 0
+    best_score: float = -1.0
+    best_epoch: int = 0
+
+
+@dataclasses.dataclass
+class Run:
+    """The run of one seed.
+
+    Attributes:
+        number: Its index on the axis of restarts.
+        best: The series of its best checkpoint.
+    """
+
+    number: int
+    config: Config
+    folder: Workdir
+    progress: Progress = dataclasses.field(default_factory=Progress)
+    best: Checkpoints = dataclasses.field(init=False)
+
+    def is_stalled(self) -> bool:
+        """Returns whether dev has not improved for `patience` epochs."""
+        epochs = self.progress.epoch - self.progress.best_epoch
+        return 0 < self.config.patience <= epochs
+
+    def end_epoch(
+        self, step: int, metrics: monitor.Metrics, score: float, params: PyTree
+    ) -> bool:
+        """Logs an epoch, and saves its weights if dev is better; returns whether."""
+        epoch, best = self.progress.epoch + 1, self.progress.best_score
+        self.progress = self.progress._replace(epoch=epoch)
+        self.folder.log(metrics)
+        # While dev F1 is 0, no epoch is better than a later one.
+        if score > best or best <= 0:
+            self.progress = Progress(epoch, score, epoch)
+            self.best.save(step, params, metrics)
+        return score > max(best, 0)
+
+    def restore_best(self, step: int, params: PyTree) -> None:
+        """Saves the latest weights as the best ones if these are missing."""
+        epoch, best_epoch = self.progress.epoch, self.progress.best_epoch
+        if self.best.step is not None:
+            self.best.seal()
+        elif best_epoch < epoch:
+            console.print(
+                f"The best checkpoint (epoch {best_epoch}) is missing: the latest one "
+                f"(epoch {epoch}) replaces it until a later epoch is better"
+            )
+            self.progress = Progress(epoch, best_epoch=epoch)
+        number = 0 if self.best.step is None else self.best.progress()["epoch"]
+        if number < self.progress.best_epoch:
+            self.best.save(step, params, {"epoch": self.progress.best_epoch})
+
+    def check_not_lost(self) -> None:
+        """Checks that a run without a latest checkpoint did not have one."""
+        if self.best.step is not None and (n := self.best.progress()["epoch"]) > 1:
+            raise DamagedFileError(
+                self.folder.path / "checkpoints" / "latest",
+                f"has no checkpoint, although the run had reached epoch {n}; the best "
+                "one can still be loaded",
+            )
+
+
+class Program:
+    """The runs of one program and what they share; nothing is written before `opened`.
+
+    Attributes:
+        runs: A run for each seed.
+        state: The state after the last step.
+        total: Number of steps so far.
+        num_steps: Number of steps in an epoch.
+        tables: The frozen weights on the host, of each run unless all are equal.
+        frozen: Those on the devices: of one run if no sentence reads them (it then
+            `is_shared`), else `[K, …]`.
+    """
+
+    def __init__(self, config: Config, top: Workdir, name: str | None):
+        if config.tensorboard and config.num_seeds > 1:
+            raise InputError(
+                "--config.tensorboard shows one run: set --config.restarts=in_turn"
+            )
+        self.config, self.top, self.total = config, top, 0
+        self.runs = [
+            Run(i, each, top if config.num_seeds == 1 else top.seed(each.seed))
+            for i, each in enumerate(seeds.configs_of(config))
+        ]
+        for run in self.runs:
+            environment.check_same_config(run.folder, run.config.to_dict())
+        options, words = config.data.to_dict(), config.model.representation.words
+        with monitor.waiting(console, "Reading the data"):
+            source, vocabulary = self._source()
+            self.data = corpora.load_data(
+                options, word_dim=words and words.dim, log=console.print, old=vocabulary
+            )
+        environment.check_same_data(top, self.data.record, self.data.vocabulary)
+        self.splits = corpora.splits_to_score(options, console.print)
+        rule, known_words = config.evaluation.rule, self.data.train.words()
+        self.task = Task(config.data.scheme, rule=rule, known_words=known_words)
+        if not self.task.has_tags and not self.data.dev.types():
+            console.print(
+                "dev has no entities, so its F1 cannot choose an epoch: the last is "
+                "kept"
+            )
+        with monitor.waiting(console, "Building the model"):
+            self._build(source, vocabulary)
+        console.print(self._headline(name))
+
+    def _source(self) -> tuple[Tagger | None, Vocabulary | None]:
+        """Returns the tagger of `init_from`, while it is needed, and its vocabulary."""
+        config = self.config
+        if not config.init_from:
+            return None, None
+        if self.top.is_begun() and not config.objective.retain:
+            return None, self.top.vocabulary()  # which has what the source's has
+        source = tagging.load(config.init_from)
+        return source, source.vocabulary
+
+    def _build(self, source: Tagger | None, vocabulary: Vocabulary | None) -> None:
+        """Makes model, corpus, optimizer and the state before the first step."""
+        config, data = self.config, self.data
+        self.place = cluster.placement(config.num_devices, len(self.runs))
+        self.model = tagger.build(data.vocabulary, **config.model.to_dict())
+        objective, kept = objectives.Objective.of(config.objective.to_dict()), None
+        if vocabulary is not None:
+            ids = np.concatenate(data.labels)
+            objective = transfer.with_types(objective, data.vocabulary, vocabulary, ids)
+        if source is not None and objective.retain:
+            kept = transfer.kept(source, data.train, data.vocabulary)
+        self.num_blocks = cluster.blocks_of(config)
+        self.corpus = corpora.Corpus(
+            data.sentences,
+            data.labels,
+            self.model,
+            batch_size=config.batch_size,
+            num_blocks=self.num_blocks,
+            num_shapes=config.data.num_shapes,
+            pool=config.pool,
+            vectors_on_device=config.data.vectors_on_device,
+            kept=kept,
+            place=self.place,
+        )
+        self.num_steps = self.corpus.batches.num_batches
+        optimizer = config.optimizer.to_dict()
+        self.recipe = step.Recipe(
+            self.model,
+            optimizers.build(optimizer, self.num_steps, config.num_epochs),
+            objective,
+            objectives.Sizes(config.batch_size, self.corpus.batches.mean_tokens),
+            tuple(optimizer.get("parts") or ()),
+            self.place,
+        )
+        self.state = _begin(self._draw(source), self.recipe)
+        self.about = tagger.belongs_to(data.vocabulary, config.model.to_dict())
+
+    def _draw(self, source: Tagger | None) -> list[PyTree]:
+        """Returns the trained weights of each run, and places the frozen ones."""
+        start, params, tables = None if self.top.is_begun() else source, [], []
+        for run in self.runs:
+            weights = initial_weights(run.config, self.data, self.model, start)
+            params.append(weights["params"])
+            # Drawn vectors add to the deviation by which vectors are divided.
+            if not tables or self.config.data.standardise_vectors:
+                tables.append(jax.device_get(weights["frozen"]))
+        size = self.data.vocabulary.num_trained
+        is_read = any(np.any(each.words >= size) for each in self.data.sentences)
+        self.tables, self.is_shared = tables, len(tables) == 1 or not is_read
+        if self.is_shared:
+            self.frozen = self.place.everywhere(tables[0])
+        else:
+            self.frozen = self.place.weights(_stacked(tables))
+        return params
+
+    def _headline(self, name: str | None) -> str:
+        config, batches = self.config, self.corpus.batches
+        sizes = [leaf.size for leaf in jax.tree.leaves(self.state.params)]
+        return (
+            f"{name or f'{config.model.encoder.name} on {config.data.name}'}, seed "
+            f"{', '.join(str(run.config.seed) for run in self.runs)}, "
+            f"{config.optimizer.name} with learning rate "
+            f"{config.optimizer.learning_rate:g}, in {self.top.path}\n"
+            f"{sum(sizes) // len(self.runs):,} trained weights on "
+            f"{jax.devices()[0].device_kind}\n"
+            f"{counted(self.num_steps, 'batch', 'batches')} of {config.batch_size} an "
+            f"epoch, {counted(len(batches.shapes), 'shape')} to compile"
+        )
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Opens checkpoints and the progress bar, and readies the steps."""
+        has_scalars = self.config.tensorboard and cluster.is_writer()
+        self.show = monitor.Monitor(
+            console,
+            self.num_steps,
+            self.config.num_epochs,
+            num_programs=len(self.corpus.batches.shapes) + (self.num_blocks > 1),
+            tensorboard=self.top.path / "tensorboard" if has_scalars else None,
+        )
+        keys = [jax.random.key(run.config.seed) for run in self.runs]
+        self.take_step = step.Step(
+            self.recipe,
+            self.num_blocks,
+            self.frozen,
+            self.corpus.arrays,
+            self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
+            self.is_shared,
+            self.show.compiling,
+        )
+        self.latest = Checkpoints(self.top.part("latest"), about=self.about)
+        for run in self.runs:
+            run.best = Checkpoints(run.folder.part("best"), about=self.about)
+        self.series = [*(run.best for run in self.runs), self.latest]
+        with contextlib.ExitStack() as stack:
+            for context in (*self.series, self.show):
+                stack.enter_context(context)
+            yield
+
+    def resume(self) -> None:
+        """Restores the latest checkpoint, if there is one, and writes the records.
+
+        Each epoch saves both kinds of checkpoints, and finishes before the next saves
+        begin. So if a kill interrupted only the best one's save, the latest has the
+        same weights.
+        """
+        if self.latest.step is None:
+            self.runs[0].check_not_lost()
+            self.state = self.place.state(self.state)
+        else:
+            self.total = self.latest.step
+            self._restore()
+        self._write_records()
+        self.dev = tagging.pad_split(self.tagger(self.runs[0]), self.data.dev)
+        losses = [m["loss"] for run in self.runs for m in run.folder.metrics()[:1]]
+        self.show.first_loss = max(losses, default=None)
+
+    def _restore(self) -> None:
+        """Takes state and progress from the latest checkpoint."""
+        for series in self.series:
+            if series.step is not None:
+                series.check()
+        content, like = self.latest.progress(), jax.eval_shape(_stored, self.state)
+        # Earlier versions saved a run alone, without the axis of restarts.
+        is_alone = "seeds" not in content
+        if is_alone:
+            like = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), like)
+        tree = self.latest.restore(like)
+        if is_alone:
+            tree = jax.tree.map(lambda leaf: leaf[None], tree)
+        progress = [Progress(**each) for each in content.get("seeds", [content])]
+        epoch, limit = max(each.epoch for each in progress), self.config.num_epochs
+        if epoch > limit:
+            raise InputError(
+                f"{self.top.path} has trained {epoch} epochs, more than "
+                f"--config.num_epochs={limit}: choose another --workdir, or give "
+                f"{epoch} or more"
+            )
+        console.print(f"Resumed at step {self.total:,}")
+        sums = {name: tree.pop(name) for name in self.state.sums}
+        self.state = self.place.state(step.State(**tree, sums=sums))
+        for run, run.progress in zip(self.runs, progress, strict=True):
+            run.restore_best(self.total, self.tagger(run).weights["params"])
+
+    def _write_records(self) -> None:
+        """Writes what the runs are made of, and forgets epochs that they repeat."""
+        record = environment.continued(self.top, self.data.record)
+        configs = {run.folder: run.config for run in self.runs}
+        for folder, config in {self.top: self.config, **configs}.items():
+            folder.write_json("config.json", config.to_dict())
+            folder.write_json("environment.json", record)
+            folder.write_text("vocabulary.json", self.data.vocabulary.to_json())
+        for run in self.runs:
+            frozen = self.tagger(run).weights["frozen"]
+            save_frozen(run.folder.part("frozen"), frozen, self.about)
+            run.folder.forget_after(run.progress.epoch)
+
+    def tagger(self, run: Run) -> Tagger:
+        """Returns the tagger of a run after the last step."""
+        params, frozen = self.place.restart(self.state.params, run.number), self.frozen
+        if len(self.tables) > 1:
+            frozen = self.place.everywhere(self.tables[run.number])
+        # A temperature as that of a loaded tagger: they share programs.
+        weights, temperature = {"params": params, "frozen": frozen}, jnp.float32(1)
+        return Tagger(weights, self.model, self.data.vocabulary, temperature)
+
+    @property
+    def epoch(self) -> int:
+        """The number of epochs so far."""
+        return max(run.progress.epoch for run in self.runs)
+
+    def steps(self, epoch: int) -> Iterator[bool]:
+        """Takes the rest of the steps of an epoch; yields where the loss was read."""
+        done = self.total - epoch * self.num_steps
+        self.show.begin(epoch, done)
+        numbers = [run.config.seed for run in self.runs]
+        for plan, blocks, tokens in self.corpus.epoch(numbers, epoch, done):
+            self.state = self.take_step(self.state, plan, blocks)
+            done, self.total = done + 1, self.total + 1
+            yield self.show.advance(tokens, self.state.sums["loss"], done)
+
+    def score(self, runs: Sequence[Run]) -> list[tuple[Run, PyTree, Scores]]:
+        """Returns runs, their trained weights, and their scores of dev."""
+        tokens, scored = [example.tokens for example in self.data.dev.examples], []
+        with self.show.doing("Scoring dev"):
+            for run in runs:
+                tagger = self.tagger(run)
+                scores = self.task.score(tokens, *self.labels(tagger, self.dev))
+                scored.append((run, tagger.weights["params"], scores))
+        return scored
+
+    def labels(
+        self, tagger: Tagger, split: Split | PaddedSplit
+    ) -> tuple[list[Sequence[str]], list[list[str]]]:
+        """Returns gold and predicted labels, without those that the data lack."""
+        constrained, names = self.config.evaluation.constrained, tagger.labels
+        gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
+        hidden = [names[i] for i in self.recipe.objective.hidden_labels]
+        return gold, transfer.without(predicted, hidden)
+
+    def save(
+        self, scored: Sequence[tuple[Run, PyTree, Scores]], seconds: float
+    ) -> None:
+        """Saves the state and, at the end of an epoch, weights that are the best.
+
+        `scored` is what `score` returned, empty within an epoch of so many seconds.
+        """
+        for checkpoints in self.series:  # one epoch's saves at a time, see `resume`
+            checkpoints.finish()
+        if scored:
+            sums, rows, marks = jax.tree.map(np.asarray, self.state.sums), [], []
+            for run, params, scores in scored:
+                metrics: monitor.Metrics = {"epoch": run.progress.epoch + 1}
+                metrics["step"] = self.total
+                means = {
+                    k: float(v[run.number]) / self.num_steps for k, v in sums.items()
+                }
+                metrics |= {**means, "seconds": round(seconds, 2)}
+                metrics |= {f"dev_{k}": v for k, v in scores.figures().items()}
+                score = metrics[f"dev_{self.task.main_figure}"] or 0.0  # None: no spans
+                rows.append(metrics)
+                marks.append(run.end_epoch(self.total, metrics, score, params))
+            self.show.report(
+                rows, _line([x for *_, x in scored], self.task), all(marks)
+            )
+            zeros = jax.tree.map(jnp.zeros_like, sums)
+            self.state = self.state._replace(sums=self.place.everywhere(zeros))
+        if self.total != self.latest.step:
+            progress = [run.progress._asdict() for run in self.runs]
+            self.latest.save(self.total, _stored(self.state), {"seeds": progress})
+
+    def final_scores(self, run: Run) -> dict[str, Any]:
+        """Scores splits with a run's best checkpoint; writes and returns `result.json`.
+
+        Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow
+        the run's rule; if it is not conlleval's, `by_conlleval` is F1 by that.
+        `chosen_by` is the figure that chose the epoch; without one above 0, it is the
+        last.
+        """
+        task, folder, metrics = self.task, run.folder, run.folder.metrics()
+        tagger = self.place.tagger(tagging.load(folder.path))
+        is_chosen = any(epoch[f"dev_{task.main_figure}"] for epoch in metrics)
+        result: dict[str, Any] = {
+            "best_epoch": run.best.progress()["epoch"],
+            "chosen_by": f"dev {task.main_figure}" if is_chosen else "last epoch",
+            "seconds": round(sum(epoch["seconds"] for epoch in metrics), 1),
+        }
+        for name in self.splits:
+            split = corpora.load_split(self.config.data.to_dict(), name)
+            console.print(split.summary())
+            corpora.log_unknown_types(split, tagger.vocabulary, console.print)
+            with monitor.waiting(console, f"Scoring {name}"):
+                labels = self.labels(tagger, split)
+            tokens = [example.tokens for example in split.examples]
+            scores = task.score(tokens, *labels)
+            result[name] = scores.to_dict()
+            result[name] |= {"sha256": split.sha256, "notes": split.notes}
+            if task.rule != "conlleval" and not task.has_tags:
+                # So that figures of systems with different rules are comparable.
+                by_conlleval = task.score(tokens, *labels, rule="conlleval")
+                result[name]["by_conlleval"] = by_conlleval.to_dict()["f1"]
+            console.print(report.per_type_table(scores, f"{split.name} {name}"))
+            folder.write_json("result.json", result)
+            # Unchanged labels, so that other rules can score them later.
+            if folder.writes:
+                predictions.write(folder.predictions(name), split, *labels)
+        if folder.writes:
+            folder.write_text("README.md", card.card(folder))
+        score = f"{result[self.splits[0]][task.main_figure] or 0.0:.2f}"
+        console.print(
+            f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {score}"
+            f"{'' if is_chosen else ', the last, since none is above 0'}. "
+            f"Next: jaxner evaluate --workdir {folder.path}"
+        )
+        return result
 
 
 def initial_weights(
-    config: Any, data: corpora.Data, model: models.Model, old: Tagger | None
-) -> Any:
+    config: Config, data: corpora.Data, model: models.Model, source: Tagger | None
+) -> Weights:
     """Returns the weights of a config before its first step.
 
-    `old` is the tagger of `init_from`, if its weights are to be taken.
+    `source` is the tagger of `init_from`, if its weights are to be taken.
     """
     weights = models.init(model, jax.random.key(config.seed))
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:
             weights = models.standardise_words(weights)
-    if config.data.pretrained and old is None:
+    if source is not None:
+        build = functools.partial(tagger.build, **config.model.to_dict())
+        return transfer.start(source, weights, data.vocabulary, build, console.print)
+    if config.data.pretrained:
         encoder = model.representation.bert.encoder  # pyright: ignore[reportAttributeAccessIssue]
         weights = pretrained.fill(weights, config.data.pretrained, encoder)
-    if old is not None:
-        build = functools.partial(tagger.build, **config.model.to_dict())
-        weights = transfer.start(old, weights, data.vocabulary, build, console.print)
     return weights
 
 
-def _stacked(trees: Sequence[Any]) -> Any:
+def _stacked(trees: Sequence[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 @functools.partial(jax.jit, static_argnames="recipe")
-def _begin(params: Sequence[Any], recipe: step.Recipe) -> step.State:
-    """Returns the state of all restarts before the first step."""
+def _begin(params: Sequence[PyTree], recipe: step.Recipe) -> step.State:
+    """Returns the state of all runs before the first step."""
     begin = functools.partial(step.init, tx=recipe.tx, parts=recipe.parts)
     return jax.vmap(begin)(_stacked(params))
 
 
-def _labels(
-    params: Tagger, split: Any, constrained: bool, hidden: Sequence[str]
-) -> tuple[Any, Any]:
-    """Returns gold and predicted labels, without those that the data do not mark."""
-    gold, predicted = tagging.label_split(params, split, constrained=constrained)
-    return gold, transfer.without(predicted, hidden)
-
-
-# --- Checkpoints ----------------------------------------------------------------------
-
-
-def _stored(state: step.State, place: cluster.Placement, is_single: bool) -> Any:
-    """Returns a copy of a state for a checkpoint; of a single run, without its axis."""
+@jax.jit
+def _stored(state: step.State) -> dict[str, PyTree]:
+    """Returns a copy of a state as it is saved."""
     tree = {**state._asdict(), **state.sums}
     del tree["sums"]
-    return place.restart(tree, 0) if is_single else _copied(tree)
-
-
-@jax.jit
-def _copied(tree: Any) -> Any:
     return jax.tree.map(jnp.copy, tree)
 
 
-def _from_stored(tree: Any, is_single: bool) -> step.State:
-    if is_single:
-        tree = jax.jit(lambda tree: jax.tree.map(lambda leaf: leaf[None], tree))(tree)
-    sums = {k: v for k, v in tree.items() if k not in step.State._fields}
-    return step.State(tree["step"], tree["params"], tree["opt_state"], sums)
+# --- Scores and the screen ------------------------------------------------------------
 
 
-def _resumed(
-    config: Any,
-    top: Workdir,
-    state: step.State,
-    latest: Any,
-    best: Sequence[Checkpoints],
-) -> tuple[step.State, list[dict[str, Any]]]:
-    """Returns state and progress of all restarts, to continue from.
-
-    Each epoch saves both checkpoints, and finishes before the next saves begin. So if a
-    kill interrupted only the best one's save, the latest has the same weights.
-    """
-    is_single = len(best) == 1
-    for series in (latest, *best):
-        if series.step is not None:
-            series.check()
-    like = jax.eval_shape(lambda state: _stored(state, cluster.ALONE, is_single), state)
-    tree, saved = latest.restore(like)
-    progress = [saved] if is_single else saved["seeds"]
-    epoch = max(run["epoch"] for run in progress)
-    if epoch > config.num_epochs:
-        raise InputError(
-            f"{top.path} has trained {epoch} epochs, more than --config.num_epochs="
-            f"{config.num_epochs}: choose another --workdir, or give {epoch} or more"
-        )
-    state = _from_stored(tree, is_single)
-    console.print(f"Resumed at step {latest.step:,}")
-    for i, (run, series) in enumerate(zip(progress, best, strict=True)):
-        epoch = run["epoch"]
-        if series.step is not None:
-            series.seal()
-        elif run["best_epoch"] < epoch:
-            console.print(
-                f"The best checkpoint (epoch {run['best_epoch']}) is missing: the "
-                f"latest one (epoch {epoch}) replaces it until a later epoch is better"
-            )
-            progress[i] = run = {**run, "best_score": -1.0, "best_epoch": epoch}
-        there = 0 if series.step is None else series.progress()["epoch"]
-        if there < run["best_epoch"]:
-            params = cluster.ALONE.restart(state.params, i)
-            series.save(latest.step, params, {"epoch": run["best_epoch"]})
-    return state, progress
+def _line(scores: Sequence[Scores], task: Task) -> str:
+    """Returns the scores of an epoch in half a line."""
+    if len(scores) == 1:
+        return report.short_line(scores[0])
+    values = [each.figures()[task.main_figure] or 0.0 for each in scores]
+    bounds = f"{min(values):.2f} to {max(values):.2f}"
+    return f"{np.mean(values):.2f} ({bounds}) of {counted(len(values), 'seed')}"
 
 
-def _check_not_lost(folder: Workdir, best: Any) -> None:
-    """Checks that a run without a latest checkpoint did not have one."""
-    if best.step is not None and (epoch := best.progress()["epoch"]) > 1:
-        raise DamagedFileError(
-            folder.path / "checkpoints" / "latest",
-            f"has no checkpoint, although the run had reached epoch {epoch}; the best "
-            "one can still be loaded",
-        )
-
-
-def _write_records(configs, folders, top, data, frozen_of, about) -> None:
-    """Writes what a run is made of, after all checks."""
-    record = environment.continued(top, data.record)
-    written = {f.path: (f, c.to_dict()) for f, c in zip(folders, configs, strict=True)}
-    whole = {**configs[0].to_dict(), "num_seeds": len(configs)}
-    for folder, config in {top.path: (top, whole), **written}.values():
-        folder.write_json("config.json", config)
-        folder.write_json("environment.json", record)
-        folder.write_text("vocabulary.json", data.vocabulary.to_json())
-    for number, folder in enumerate(folders):
-        save_frozen(folder.part("frozen"), frozen_of(number), about)
-
-
-# --- The screen -----------------------------------------------------------------------
-
-
-def _stopped(progress: Sequence[dict[str, Any]], task: Task) -> str:
-    best = max(progress, key=lambda run: run["best_epoch"])
-    epochs = counted(best["epoch"] - best["best_epoch"], "epoch")
+def _stalled(runs: Sequence[Run], task: Task) -> str:
+    best = max((run.progress for run in runs), key=lambda each: each.best_epoch)
+    epochs = counted(best.epoch - best.best_epoch, "epoch")
     return (
         f"Stopped: dev {'accuracy' if task.has_tags else 'F1'} has not improved for "
-        f"{epochs} (best: {best['best_score']:.2f}, epoch {best['best_epoch']})"
+        f"{epochs} (best: {best.best_score:.2f}, epoch {best.best_epoch})"
     )
-
-
-def final_scores(
-    config: Any,
-    folder: Workdir,
-    names: Sequence[str],
-    task: Task,
-    place: cluster.Placement,
-    labels_of: Callable[[Tagger, Any], tuple[Any, Any]],
-) -> dict[str, Any]:
-    """Scores splits with a run's best checkpoint; writes and returns `result.json`.
-
-    Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow the
-    run's rule; if it is not conlleval's, `by_conlleval` is F1 by that. `chosen_by` is
-    the figure that chose the epoch; without one above 0, it is the last.
-    """
-    params = place.tagger(tagging.load(folder.path))
-    with Checkpoints(folder.part("best"), read_only=True) as best:
-        result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
-    metrics = folder.metrics()
-    figure = f"dev_{task.main_figure}"
-    is_chosen = any(epoch[figure] for epoch in metrics)  # None: no spans
-    result["chosen_by"] = figure.replace("_", " ") if is_chosen else "last epoch"
-    result["seconds"] = round(sum(m["seconds"] for m in metrics), 1)
-    for name in names:
-        split = corpora.load_split(config.data.to_dict(), name)
-        console.print(split.summary())
-        corpora.log_unknown_types(split, params.vocabulary, console.print)
-        with monitor.waiting(console, f"Scoring {name}"):
-            labels = labels_of(params, split)
-        tokens = [example.tokens for example in split.examples]
-        scores = task.score(tokens, *labels)
-        about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
-        if task.rule != "conlleval" and not task.has_tags:
-            # So that figures of systems with different rules are comparable.
-            by_conlleval = task.score(tokens, *labels, rule="conlleval")
-            about["by_conlleval"] = by_conlleval.to_dict()["f1"]
-        console.print(report.per_type_table(scores, f"{split.name} {name}"))
-        result[name] = {**scores.to_dict(), **about}
-        folder.write_json("result.json", result)
-        # Unchanged labels, so that other rules can score them later.
-        if folder.writes:
-            predictions.write(folder.predictions(name), split, *labels)
-    if folder.writes:
-        folder.write_text("README.md", card.card(folder))
-    main = f"dev {task.main_figure} {result[names[0]][task.main_figure] or 0.0:.2f}"
-    reason = "" if is_chosen else ", the last, since none is above 0"
-    console.print(
-        f"Best: epoch {result['best_epoch']}, {main}{reason}. "
-        f"Next: jaxner evaluate --workdir {folder.path}"
-    )
-    return result

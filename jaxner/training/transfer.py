@@ -10,12 +10,12 @@ Shape letters: `T` tokens, `L` labels of the new tagger.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxner import models
 from jaxner.answers import probabilities
@@ -36,7 +36,7 @@ _WORDS = "/words/trained", "/words/vectors"
 def extend(
     vocabulary: Vocabulary,
     vectors: WordVectors | None,
-    old: Vocabulary,
+    source: Vocabulary,
     log: Log,
 ) -> tuple[Vocabulary, WordVectors | None]:
     """Returns a vocabulary, and its vectors, with what it lacks of an old one.
@@ -47,27 +47,27 @@ def extend(
     Raises:
         InputError: The old one has another scheme, other rules, or another encoder.
     """
-    if vocabulary.pieces is None and old.pieces is not None:
+    if vocabulary.pieces is None and source.pieces is not None:
         vocabulary = dataclasses.replace(
-            vocabulary, pieces=old.pieces, encoder_sizes=old.encoder_sizes
+            vocabulary, pieces=source.pieces, encoder_sizes=source.encoder_sizes
         )
-    if vocabulary.pieces != old.pieces:
+    if vocabulary.pieces != source.pieces:
         raise InputError(
             "The run in --config.init_from has another pretrained encoder: leave "
             "--config.data.pretrained out"
         )
-    sides = old, vocabulary
+    sides = source, vocabulary
     facts = {name: [getattr(x, name) for x in sides] for name in OF_THE_VOCABULARY}
     sizes = [dict(x.encoder_sizes or ()) for x in sides]
     for name in sizes[0] | sizes[1]:
         facts[f"pretrained: {name}"] = [x.get(name) for x in sizes]
-    for name, (before, now) in facts.items():
-        if now != before:
-            run = f"the run in --config.init_from has {before!r}"
-            raise InputError(f"--config.data.{name} is {now!r}, {run}: take the same")
-    missing = _without(old.words, vocabulary.words)
+    for name, (option, value) in facts.items():
+        if value != option:
+            run = f"the run in --config.init_from has {option!r}"
+            raise InputError(f"--config.data.{name} is {value!r}, {run}: take the same")
+    missing = _without(source.words, vocabulary.words)
     words, chars, types = (
-        _without(getattr(vocabulary, kind), getattr(old, kind))
+        _without(getattr(vocabulary, kind), getattr(source, kind))
         for kind in ("words", "chars", "types")
     )
     log(
@@ -77,85 +77,85 @@ def extend(
     if vectors is not None:
         rows = np.zeros((len(missing), vectors.frozen.shape[1]), np.float32)
         vectors = vectors._replace(frozen=np.concatenate([vectors.frozen, rows]))
-    changes: Any = {
-        "words": (*vocabulary.words, *missing),
-        "chars": (*old.chars, *chars),
-    }
-    return dataclasses.replace(vocabulary, **changes), vectors
+    words, chars = (*vocabulary.words, *missing), (*source.chars, *chars)
+    return dataclasses.replace(vocabulary, words=words, chars=chars), vectors
 
 
 def start(
-    old: Tagger,
+    source: Tagger,
     weights: Weights,
     vocabulary: Vocabulary,
-    build: Callable[[Vocabulary], Any],
+    build: Callable[[Vocabulary], models.Model],
     log: Log,
 ) -> Weights:
     """Returns drawn weights with those of an old tagger in their places.
 
-    `build` makes the model of a vocabulary. The optimizer starts fresh; in the code of
+    `build` makes the model of a vocabulary. The optimizer starts draws; in the code of
     Strubell et al. (2017) it continues.
 
     Raises:
         InputError: No weights of the old tagger fit.
     """
-    sources, drawn = named(old.weights), []
+    arrays, draws = named(source.weights), []
     kinds = _kinds(build, vocabulary)
     places = {
-        "chars": _places(vocabulary.chars, old.vocabulary.chars),
-        "labels": _places(vocabulary.label_names, old.vocabulary.label_names),
+        "chars": _index(vocabulary.chars, source.vocabulary.chars),
+        "labels": _index(vocabulary.label_names, source.vocabulary.label_names),
     }
-    words = _places(vocabulary.words, old.vocabulary.words)
+    words = _index(vocabulary.words, source.vocabulary.words)
     count = vocabulary.num_trained
 
-    def take(name: str, leaf: Any) -> Any:
-        source, kind = sources.get(name), kinds.get(name, {})
+    def take(name: str, leaf: Array) -> Array | np.ndarray:
+        array, kind = arrays.get(name), kinds.get(name, {})
         rows = {axis: places[k] for axis, k in kind.items()}
         if name.endswith(_WORDS):
             # A word may have moved between the trained and the frozen ones.
             place, _, table = name.partition("/")[2].rpartition("/")
             tables = (f"params/{place}/trained", f"frozen/{place}/vectors")
-            both = [sources[table] for table in tables if table in sources]
-            source = np.concatenate(both) if both else None
+            parts = [arrays[table] for table in tables if table in arrays]
+            array = np.concatenate(parts) if parts else None
             rows = {0: words[:count] if table == "trained" else words[count:]}
-        if source is None or not _fits(leaf.shape, source.shape, rows):
-            drawn.append(name)
+        if array is None or not _fits(leaf.shape, array.shape, rows):
+            draws.append(name)
             return leaf
         if not rows:
-            return source
+            return array
         indices = [np.arange(size) for size in leaf.shape]
         for axis, index in rows.items():
             indices[axis] = index
-        there = np.ix_(*(np.flatnonzero(row >= 0) for row in indices))
-        filled = np.array(leaf)
-        filled[there] = np.asarray(source)[np.ix_(*(row[row >= 0] for row in indices))]
-        return jnp.asarray(filled)
+        cells = np.ix_(*(np.flatnonzero(row >= 0) for row in indices))
+        table = np.array(leaf)
+        table[cells] = np.asarray(array)[np.ix_(*(row[row >= 0] for row in indices))]
+        return jnp.asarray(table)
 
-    merged = map_named(take, weights)
-    drawn = [name for name in drawn if name.startswith("params/")]
-    if len(drawn) == len(jax.tree.leaves(weights["params"])):
+    result = map_named(take, weights)
+    draws = [name for name in draws if name.startswith("params/")]
+    if len(draws) == len(jax.tree.leaves(weights["params"])):
         raise InputError("No weights of the run in --config.init_from fit this model")
-    log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")
-    return merged
+    log(f"Started from trained weights; freshly drawn: {', '.join(draws) or 'none'}")
+    return result
 
 
-def _without(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    old = {*known}
-    return [name for name in names if name not in old]
+def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    excluded = {*others}
+    return [name for name in names if name not in excluded]
 
 
-def _places(new: Sequence[str], old: Sequence[str]) -> np.ndarray:
-    """Returns where each new name is among the old ones, or -1."""
-    index = {name: i for i, name in enumerate(old)}
-    return np.array([index.get(name, -1) for name in new], int)
+def _index(names: Sequence[str], among: Sequence[str]) -> np.ndarray:
+    """Returns where each name is among others, or -1."""
+    index = {name: i for i, name in enumerate(among)}
+    return np.array([index.get(name, -1) for name in names], int)
 
 
-def _fits(new: tuple[int, ...], old: tuple[int, ...], rows: Any) -> bool:
-    axes = range(len(new))
-    return len(old) == len(new) and all(a in rows or new[a] == old[a] for a in axes)
+def _fits(
+    shape: tuple[int, ...], source: tuple[int, ...], rows: Mapping[int, np.ndarray]
+) -> bool:
+    axes = range(len(shape))
+    is_same_rank = len(source) == len(shape)
+    return is_same_rank and all(a in rows or shape[a] == source[a] for a in axes)
 
 
-def _kinds(build: Callable[[Vocabulary], Any], vocabulary: Vocabulary):
+def _kinds(build: Callable[[Vocabulary], models.Model], vocabulary: Vocabulary):
     """Returns which axes of which weights have a row for each label or character.
 
     They are those that grow with one more.
@@ -184,7 +184,7 @@ def _kinds(build: Callable[[Vocabulary], Any], vocabulary: Vocabulary):
 
 
 def with_types(
-    objective: Objective, vocabulary: Vocabulary, old: Vocabulary, ids: np.ndarray
+    objective: Objective, vocabulary: Vocabulary, source: Vocabulary, ids: np.ndarray
 ) -> Objective:
     """Returns an objective that knows which types are new, and which the data lack.
 
@@ -199,26 +199,26 @@ def with_types(
     names = vocabulary.label_names
     labelled = schemes.types_of(names[i] for i in np.unique(ids))
 
-    def others(known: Sequence[str]) -> tuple[int, ...]:
+    def others(types: Sequence[str]) -> tuple[int, ...]:
         kinds = [schemes.parse(name)[1] for name in names]
-        return tuple(i for i, kind in enumerate(kinds) if kind and kind not in known)
+        return tuple(i for i, kind in enumerate(kinds) if kind and kind not in types)
 
     hidden = others(labelled) if objective.partial else ()
     return dataclasses.replace(
-        objective, hidden_labels=hidden, new_labels=others(old.types)
+        objective, hidden_labels=hidden, new_labels=others(source.types)
     )
 
 
-def kept(old: Tagger, split: Split, vocabulary: Vocabulary) -> list[np.ndarray]:
+def kept(source: Tagger, split: Split, vocabulary: Vocabulary) -> list[np.ndarray]:
     """Returns the old tagger's probabilities of the new tagger's labels, [T, L] each.
 
     Labels that it does not know have none.
     """
-    places = _places(old.vocabulary.label_names, vocabulary.label_names)
+    columns = _index(source.vocabulary.label_names, vocabulary.label_names)
     rows = []
-    for chances in probabilities.marginals(old, split):
+    for chances in probabilities.marginals(source, split):
         row = np.zeros((len(chances), len(vocabulary.label_names)), np.float32)
-        row[:, places] = chances
+        row[:, columns] = chances
         rows.append(row)
     return rows
 

@@ -25,7 +25,7 @@ def test_compiling_and_scoring_are_shown(terminal):
         for program in (40, 80, 40, None):
             with show.compiling(program):
                 time.sleep(0.3)
-        show.advance(100, [8.0], 4, is_due=False)
+        show.advance(100, [8.0], 4)
         for _ in range(2):
             with show.doing("Scoring dev"):
                 time.sleep(0.3)
@@ -42,10 +42,10 @@ def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, res
         if resumed:  # the first is that of an earlier process
             show.first_loss = 2.0
         show.begin(int(resumed), 0)
-        show.advance(1, [1000.0 if resumed else 2.0], 1, is_due=True)
+        show.advance(1, [1000.0 if resumed else 2.0], 1)
         total = [(1000.0 if resumed else 2.0) + 2 * loss]
         with pytest.raises(FloatingPointError, match="another --workdir"):
-            show.advance(1, total, 2, is_due=False)
+            show.advance(1, total, 2)
 
 
 def test_a_run_is_looked_at_twice_a_second(monkeypatch):
@@ -55,12 +55,14 @@ def test_a_run_is_looked_at_twice_a_second(monkeypatch):
     monkeypatch.setattr(
         monitor.devices, "largest", lambda values: [max(*values, *slowest)]
     )
-    pace, looks = monitor.Pace(), []
-    for step in range(1, 450):
-        now[0] += 2**-3 if step <= 21 else 2**-12
-        slowest[0] = 0.25 if step > 300 else 0.0
-        if pace.reached(step):
-            looks.append(step)
+    looks = []
+    with monitor.Monitor(console(False), steps_per_epoch=450, num_epochs=1) as show:
+        show.begin(0, 0)
+        for step in range(1, 450):
+            now[0] += 2**-3 if step <= 21 else 2**-12
+            slowest[0] = 0.25 if step > 300 else 0.0
+            if show.advance(1, [1.0], step):
+                looks.append(step)
     assert looks[:7] == [1, 5, 9, 13, 17, 21, 25]
     assert looks[7:9] == [25 + 128, 25 + 2 * 128]
     assert {b - a for a, b in itertools.pairwise(looks[10:])} == {2}

@@ -97,14 +97,19 @@ def test_restarts_with_frozen_weights_of_their_own_resume(
     assert abs(tables[0] - tables[1]).max() > 1e-4
 
 
-@pytest.mark.parametrize("standardise", [False, True])
-def test_restarts_hold_frozen_tables_once(standardise, corpus, tmp_path, monkeypatch):
-    """Or, if each divides them by a deviation of its own, one for each restart."""
-    config = config_of(corpus, num_seeds=3, restarts="together", num_epochs=1)
-    words = [f"w{i}" for i in range(997)]
+@pytest.mark.parametrize(
+    ("standardise", "train_words"), [(False, True), (True, True), (True, False)]
+)
+def test_restarts_hold_frozen_tables_once(
+    standardise, train_words, corpus, tmp_path, monkeypatch
+):
+    """Or one each, if these differ and the training text has words in them."""
+    config = config_of(corpus, num_seeds=3, restarts="together", num_epochs=2)
+    words = ["the", *(f"w{i}" for i in range(997 - (not train_words)))]
     config.data.vectors = runs.write_vectors(tmp_path, words)
     config.data.min_vector_match = 0.0
     config.data.standardise_vectors = standardise
+    config.data.train_words = train_words
     counts, build, advance = [], train.initial_weights, train.monitor.Monitor.advance
 
     def count(call, *arguments, **options):
@@ -119,9 +124,8 @@ def test_restarts_hold_frozen_tables_once(standardise, corpus, tmp_path, monkeyp
         train.monitor.Monitor, "advance", lambda *args: count(advance, *args)
     )
     train.main_run(config, tmp_path / "run")
-    building, training = counts[:3], counts[3:]
-    assert building == ([1, 2, 3] if standardise else [1, 2, 2])
-    assert {*training} == ({3} if standardise else {1})
+    assert max(counts[:3]) <= 2  # while they are drawn
+    assert {*counts[3:]} == {1 if train_words else 3}
 
 
 # --- The taggers of restarts ----------------------------------------------------------
