@@ -1,8 +1,9 @@
 """Batches: random draws from a corpus, padded to few shapes.
 
-A batch is sorted by length and cut into blocks of equally many rows. Every block is
-padded to one of few shapes, so that few programs are compiled; the gradients of the
-blocks are added. `pad` and `join` alone know what stands where no token is.
+A batch is sorted by length and cut into blocks, many short sentences or few long ones.
+Every block is padded to one of few shapes, so that few programs are compiled; the
+gradients of the blocks are added. `pad` and `join` alone know what stands where no
+token is.
 
 Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters; `S` layers
 of `D` dimensions; `W` windows of `P` pieces, `Q` pieces of the longest token (NumPy).
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 UNITS = ("sentence", "document")
 
-_SAMPLE = 2_000  # batches for the choice of shapes
+_SAMPLE = 2_000  # batches for the choice of shapes' words
+_SENTENCES = 4_096  # sentences for the choice of their tokens and rows
+_BLOCK = 32  # positions that cost a CPU as much as one more block: 15 to 70
+_AREA = 256  # positions of a block to begin with
 _WORTHWHILE = 1.05  # minimum ratio of costs without and with one more shape
 _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
 _SHORT = 0.99  # the share of tokens that are no long words
@@ -339,7 +343,9 @@ def without_far_vectors(
     return batch
 
 
-# The choice of shapes, by sizes: tokens, distinct words, and long words, [N, 3].
+# Blocks and their shapes: what costs a CPU the least time. A model takes the time of
+# its positions, padding included, however they are arranged, and each block that of
+# some positions more, since it adds all gradients to a sum.
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
@@ -362,32 +368,100 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
     return chosen[::-1]
 
 
-def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
-    """Returns at most `count` ascending shapes of blocks, as few as keep padding low.
+def choose(
+    lengths: Int[np.ndarray, "N B"],
+    counts: Int[np.ndarray, " N"],
+    number: int,
+    rows: int | None = None,
+    parts: int = 1,
+) -> list[tuple[int, int]]:
+    """Returns tokens and rows of at most some shapes, as few as keep the cost low.
 
-    The last is `largest`, which holds every block. Another shape must save a twentieth
-    of the token positions. A shape holds the words and long words of nearly all blocks
-    of its length; the other blocks use a longer shape.
+    The first `counts` lengths of each batch ascend. `rows` None chooses them, multiples
+    of `parts`, as well. Another shape must save a twentieth of the cost.
     """
-    best, least = [largest], np.inf
-    for number in range(1, count + 1):
-        tokens = bounds(np.append(sizes[:, 0], largest.tokens), number)
-        shapes = [largest]
-        for below, bound in reversed([*itertools.pairwise([0, *tokens[:-1]])]):
-            inside = sizes[(sizes[:, 0] > below) & (sizes[:, 0] <= bound)]
-            _, words, long = inside.max(axis=0).tolist()
-            long = min(long, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
-            shapes.insert(0, largest._replace(tokens=bound, words=words, long=long))
-        cost = np.array([s.tokens for s in shapes])[fit(sizes, shapes)].sum()
+    longest = lengths[:, :: -rows if rows else -1].ravel()  # of blocks, or sentences
+    best, least = [], np.inf
+    for count in range(1, number + 1):
+        tokens = np.array(bounds(longest, count))
+        held = np.full_like(tokens, rows or 0)
+        if rows is None:
+            held, cost = _rows_of(tokens, lengths, counts, parts)
+        else:
+            cost = cut(lengths, counts, tokens, held)[1]
         if cost * _WORTHWHILE < least:
-            best, least = shapes, cost
+            best, least = [*zip(tokens.tolist(), held.tolist(), strict=True)], cost
     return best
 
 
-def fit(sizes: np.ndarray, shapes: Sequence[Shape]) -> Int[np.ndarray, " N"]:
-    """Returns the index of the first shape that holds each block of sizes `[N, 3]`."""
-    rooms = np.array([(s.tokens, s.words, s.long) for s in shapes])
-    return np.argmax(np.all(sizes[:, None] <= rooms, axis=2), axis=1)
+def _rows_of(
+    tokens: np.ndarray, lengths: np.ndarray, counts: np.ndarray, parts: int
+) -> tuple[np.ndarray, float]:
+    """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
+    most = -(-lengths.shape[1] // parts) * parts
+
+    def cost_of(rows: np.ndarray) -> float:
+        return cut(lengths, counts, tokens, rows)[1]
+
+    def rounded(rows: np.ndarray) -> np.ndarray:
+        return np.clip(-(-rows // parts) * parts, parts, most).astype(int)
+
+    rows = rounded(_AREA / tokens)
+    least, last = cost_of(rows), np.inf
+    while least < last:
+        last = least
+        for i in range(len(rows)):
+            for size in (
+                rows[i] - parts,
+                rows[i] + parts,
+                rows[i] / 1.5,
+                rows[i] * 1.5,
+            ):
+                other = rows.copy()
+                other[i] = rounded(np.array(size))
+                if (cost := cost_of(other)) < least:
+                    rows, least = other, cost
+    return rows, least
+
+
+def cut(
+    lengths: Int[np.ndarray, "N B"],
+    counts: Int[np.ndarray, " N"],
+    tokens: Int[np.ndarray, " K"],
+    rows: Int[np.ndarray, " K"],
+) -> tuple[Int[np.ndarray, "3 J"], float]:
+    """Returns batches cut into blocks at the least cost, and the cost of a batch.
+
+    A block costs the positions of its shape, and as many as `_BLOCK` for itself. The
+    first `counts` lengths of each batch ascend. Of each block, the result has the
+    batch, and its first and last place there.
+    """
+    (steps, size), each = lengths.shape, np.arange(len(lengths))
+    costs = (tokens * rows + _BLOCK)[:, None]
+    least, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
+    for end in range(1, size + 1):
+        fits = lengths[:, end - 1] <= tokens[:, None]
+        total = np.where(fits, least[np.maximum(end - rows, 0)] + costs, np.inf)
+        choice[end], least[end] = total.argmin(axis=0), total.min(axis=0)
+    blocks, ends = [], counts
+    while ends.any():
+        starts = np.maximum(ends - rows[choice[ends, each]], 0)
+        blocks.append(np.stack([each, starts, ends])[:, ends > 0])
+        ends = starts
+    joined = np.concatenate(blocks, axis=1)
+    order = np.lexsort((joined[1], joined[0]))
+    return joined[:, order], float(least[counts, each].mean())
+
+
+def fit(sizes: Int[np.ndarray, "N 4"], shapes: Sequence[Shape]) -> np.ndarray:
+    """Returns the index of the cheapest shape that holds each block, -1 for none.
+
+    Sizes are rows, tokens, distinct words, and long words.
+    """
+    rooms = np.array([(s.rows, s.tokens, s.words, s.long) for s in shapes])
+    holds = np.all(sizes[:, None] <= rooms, axis=2)
+    costs = np.where(holds, rooms[:, 0] * rooms[:, 1], np.iinfo(int).max)
+    return np.where(holds.any(axis=1), costs.argmin(axis=1), -1)
 
 
 def ranges(counts: Iterable[int] | np.ndarray) -> Int[np.ndarray, "2 N"]:
@@ -407,7 +481,8 @@ class Batches:
         sentences: Encoded sentences without padding.
         labels: Label ids of each sentence.
         batch_size: Sentences in a batch; the last one of an epoch may have fewer.
-        num_blocks: Blocks in a batch.
+        num_blocks: Blocks of equally many sentences in a batch; None for those that
+            take a CPU the least time.
         num_shapes: Maximum number of padded sizes of blocks.
         pool: Batches whose sentences are sorted by length together before they are cut,
             so that they have little padding; the batches of an epoch are shuffled.
@@ -429,7 +504,7 @@ class Batches:
         labels: Sequence[np.ndarray],
         *,
         batch_size: int,
-        num_blocks: int = 1,
+        num_blocks: int | None = 1,
         num_shapes: int = 5,
         pool: int = 1,
         chars: str = "token",
@@ -443,7 +518,8 @@ class Batches:
         self.words, index = merge(sentences)
         self.sentences = [s._replace(chars=s.chars[:1, :1]) for s in sentences]
         self.labels, self.chars, self.parts, self.pool = labels, chars, parts, pool
-        self.batch_size, self.rows = batch_size, -(-batch_size // num_blocks)
+        self.batch_size, count = batch_size, len(sentences)
+        self._rows = num_blocks and self._multiple(-(-batch_size // num_blocks))
         self._word = np.concatenate(index)
         self._by_word = np.argsort(self._word, kind="stable")
         widths = np.array([length(word) for word in self.words])
@@ -457,6 +533,8 @@ class Batches:
         tokens = np.array([*map(len, labels)])
         self._tokens = ranges(tokens)
         self._lengths = np.array([p.windows.size for p in cut] or tokens)
+        # Arrays of a plan have the same length in all epochs.
+        self._most = min(count, self.num_batches * (num_blocks or count))
         self.bounds, self.shapes = self._choose(num_shapes), []
         for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
             inside = np.flatnonzero(self._lengths <= bound.tokens)
@@ -557,6 +635,11 @@ class Batches:
         drawn = drawn.reshape(-1, size)
         return drawn[rng.permutation(len(drawn))] if self.pool > 1 else drawn
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every batch is one block."""
+        return self._rows is not None and self._rows >= self.batch_size
+
     def plan(
         self, seeds: Sequence[int], epoch: int
     ) -> tuple[Plan, Int[np.ndarray, " J"]]:
@@ -564,45 +647,67 @@ class Batches:
 
         Restarts of several seeds have blocks of the same shapes.
         """
-        plan, sizes = self._plan(seeds, epoch)
-        return plan, fit(sizes, self.bounds)
+        plan, _, numbers = self._plan(seeds, epoch, self.bounds)
+        return plan, numbers
 
     def tokens_of(self, plan: Plan) -> Int[np.ndarray, " S"]:
         """Returns the tokens in each step of a plan, of all restarts."""
         counts = np.append(self._tokens[1], 0)[plan.rows].sum(axis=0)
         return counts.reshape(-1, self.batch_size).sum(axis=1)
 
-    def _plan(self, seeds: Sequence[int], epoch: int) -> tuple[Plan, np.ndarray]:
-        """Returns the batches of an epoch, and the sizes of their blocks, [J, 3]."""
+    def _plan(
+        self, seeds: Sequence[int], epoch: int, shapes: Sequence[Shape]
+    ) -> tuple[Plan, Int[np.ndarray, "J 4"], Int[np.ndarray, " J"]]:
+        """Returns the batches of an epoch, sizes of blocks, and numbers of shapes."""
+        rows, places, lengths, counts = self._sort(seeds, epoch)
+        members = [
+            row[row < len(self.sentences)] for row in rows.reshape(len(rows), -1)
+        ]
+        tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
+        (step, start, end), _ = cut(lengths, counts.max(axis=0), tokens, heights)
+        while True:
+            sizes = np.clip(counts[:, step] - start, 0, end - start)
+            parts = zip(*map(self._characters, members, sizes), strict=True)
+            index, words, spans, long, long_spans = map(np.stack, parts)
+            longest = np.maximum(lengths[step, end - 1], 1)
+            held = [spans[:, 1].max(axis=0), long_spans[:, 1].max(axis=0)]
+            needs = np.stack([end - start, longest, *held], axis=1)
+            numbers = fit(needs, shapes)
+            over = np.flatnonzero(numbers < 0)
+            if not over.size:
+                break
+            # Blocks with more words than any shape are halved.
+            middle = (start[over] + end[over]) // 2
+            step = np.insert(step, over, step[over])
+            start, end = (
+                np.insert(start, over + 1, middle),
+                np.insert(end, over, middle),
+            )
+        firsts = np.searchsorted(step, np.arange(len(lengths)))
+        starts = step * self.batch_size + start
+        blocks = np.stack([np.broadcast_to(starts, sizes.shape), sizes], axis=1)
+        rows, places = (x.reshape(len(rows), -1) for x in (rows, places))
+        firsts = np.broadcast_to(firsts, (len(rows), len(firsts)))
+        blocks, spans, long_spans = (
+            _widened(ranges, self._most) for ranges in (blocks, spans, long_spans)
+        )
+        words = _widened(words, self.num_tokens + self._most)
+        fields = rows, places, firsts, blocks, index, words, spans, long, long_spans
+        return Plan(*(x.astype(np.int32) for x in fields)), needs, numbers
+
+    def _sort(self, seeds: Sequence[int], epoch: int) -> tuple[np.ndarray, ...]:
+        """Returns the sentences of batches by length, and their places, [K, S, B].
+
+        Also returns the lengths to which all restarts must be padded, [S, B], and the
+        sentences in each batch, [K, S].
+        """
         drawn = np.stack([self.draw(seed, epoch) for seed in seeds])
         lengths = np.append(self._lengths, np.iinfo(np.int32).max)[drawn]
         places = np.argsort(lengths, axis=2, kind="stable")
         rows = np.take_along_axis(drawn, places, axis=2)
-        none = len(self.sentences)
-        steps, blocks = self._cut(np.count_nonzero(rows < none, axis=2))
-        rows, places = (x.reshape(len(seeds), -1) for x in (rows, places))
-        last = np.take_along_axis(rows, blocks.sum(axis=1) - 1, axis=1)
-        longest = np.where(blocks[:, 1] > 0, np.append(self._lengths, 0)[last], 0)
-        members = (row[row < none] for row in rows)
-        parts = [*map(self._characters, members, blocks[:, 1])]
-        index, words, held, long, long_held = map(np.stack, zip(*parts, strict=True))
-        rows, places, steps = (x.astype(np.int32) for x in (rows, places, steps))
-        plan = Plan(rows, places, steps, blocks, index, words, held, long, long_held)
-        sizes = np.stack([longest, held[:, 1], long_held[:, 1]], axis=2)
-        return plan, np.maximum(sizes.max(axis=0), (1, 0, 0))
-
-    def _cut(
-        self, counts: Int[np.ndarray, "K S"]
-    ) -> tuple[Int[np.ndarray, "K S"], Int[np.ndarray, "K 2 J"]]:
-        """Returns `steps` and `blocks` of a plan, for batches of so many sentences."""
-        numbers = -(-counts.max(axis=0) // self.rows)
-        steps, _ = ranges(numbers)
-        within = (np.arange(numbers.sum()) - np.repeat(steps, numbers)) * self.rows
-        firsts = np.repeat(np.arange(len(numbers)) * self.batch_size, numbers) + within
-        sizes = np.clip(np.repeat(counts, numbers, axis=1) - within, 0, self.rows)
-        blocks = np.stack([np.broadcast_to(firsts, sizes.shape), sizes], axis=1)
-        blocks = blocks.astype(np.int32)
-        return np.broadcast_to(steps, (len(counts), len(steps))), blocks
+        lengths = np.append(self._lengths, 0)[rows].max(axis=0)
+        counts = np.count_nonzero(rows < len(self.sentences), axis=2)
+        return rows, places, np.maximum.accumulate(lengths, axis=1), counts
 
     def _characters(
         self, members: Int[np.ndarray, " N"], sizes: Int[np.ndarray, " J"]
@@ -647,20 +752,38 @@ class Batches:
         each = np.arange(len(self.labels))
         _, _, words, _, long = self._characters(each, np.ones_like(each))
         alone = np.stack([words[1], long[1]], axis=1)
-        words, long = np.sort(alone, axis=0)[-self.rows :].sum(axis=0).tolist()
-        if self.chars != "token":
-            words = min(words, len(self.words))
-        epochs = -(-min(_SAMPLE, 4 * self.num_batches) // self.num_batches)
-        sample = np.concatenate([self._plan([0], i)[1] for i in range(epochs)])
-        tokens = max(int(self._lengths.max()), 1)
-        largest = Shape(tokens, words, self._width, long, self._widest)
-        rows = self._multiple(self.rows)
-        return [
-            s._replace(
-                words=self._multiple(s.words), long=self._multiple(s.long), rows=rows
-            )
-            for s in choose(sample, largest, count)
+        epochs = range(-(-min(_SAMPLE, 4 * self.num_batches) // self.num_batches))
+        drawn = [self._sort([0], epoch) for epoch in epochs]
+        some = slice(-(-_SENTENCES // self.batch_size))
+        lengths = np.concatenate([lengths for _, _, lengths, _ in drawn])[some]
+        counts = np.concatenate([counts[0] for *_, counts in drawn])[some]
+        forms = choose(lengths, counts, count, self._rows, self.parts)
+        rows = forms[-1][1]
+        forms[-1] = max(int(self._lengths.max()), 1), rows
+        most = 1 + self.num_tokens + len(each)
+        shapes = [
+            Shape(t, most, self._width, most, self._widest, rows=r) for t, r in forms
         ]
+        plans = [self._plan([0], epoch, shapes)[1:] for epoch in epochs]
+        needs, numbers = map(np.concatenate, zip(*plans, strict=True))
+        # The last shape holds as many sentences as it has rows, whatever their words.
+        words, long = np.sort(alone, axis=0)[-rows:].sum(axis=0).tolist()
+        words = words if self.chars == "token" else min(words, len(self.words))
+        rooms = {len(shapes) - 1: (words, long)}
+        for number in {*numbers.tolist()} - {*rooms}:
+            _, _, words, long = needs[numbers == number].T
+            usual = int(_MORE * np.quantile(long, _USUAL))
+            rooms[number] = int(words.max()), min(int(long.max()), usual)
+        return [
+            shapes[i]._replace(words=self._multiple(words), long=self._multiple(long))
+            for i, (words, long) in sorted(rooms.items())
+        ]
+
+
+def _widened(array: np.ndarray, width: int) -> np.ndarray:
+    """Returns an array whose last axis ends in zeros, up to a width."""
+    missing = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
+    return np.pad(array, missing)
 
 
 def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:

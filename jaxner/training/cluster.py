@@ -152,14 +152,14 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
     return devices[:count]
 
 
-def blocks_of(config: Any) -> int:
-    """Returns the number of blocks in a batch of a run.
+def blocks_of(config: Any) -> int | None:
+    """Returns the number of blocks in a batch of a run; None for what is fastest.
 
     A CPU is faster with blocks of sentences of similar length, an accelerator with few
     large calls: launching a small step takes longer than computing it.
     """
     is_cpu = chosen_devices(config.num_devices)[0].platform == "cpu"
-    return config.num_blocks or (2 if is_cpu else 1)
+    return config.num_blocks or (None if is_cpu else 1)
 
 
 def make_deterministic() -> None:

@@ -3,25 +3,31 @@
 A step adds the gradients of its batch's blocks, one block after another, and then
 updates the parameters once; of a batch of one block, both are one program. Restarts
 (`K`, at least one) are a leading axis of the state, of the keys and of every block.
+
+Programs compile in threads, the first that are needed first, while others run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent import futures
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from jaxner import models
 from jaxner.data.batching import Plan, Shape
 from jaxner.training import objectives, optimizers
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.training.corpus import Arrays, take
+
+Params = PyTree[Array]
 
 
 class State(NamedTuple):
@@ -34,8 +40,8 @@ class State(NamedTuple):
     """
 
     step: Int[Array, ""]
-    params: Any
-    opt_state: Any
+    params: Params
+    opt_state: optax.OptState
     sums: dict[str, Array]
 
 
@@ -51,7 +57,7 @@ class Recipe(NamedTuple):
 
 
 def init(
-    params: Any, tx: optax.GradientTransformation, parts: tuple[str, ...] = ()
+    params: Params, tx: optax.GradientTransformation, parts: tuple[str, ...] = ()
 ) -> State:
     """Returns the state before the first step, without the axis of restarts."""
     names = [*parts, optimizers.REST] if parts else []
@@ -60,67 +66,83 @@ def init(
     return State(jnp.zeros((), jnp.int32), params, tx.init(params), sums)
 
 
-def loss_and_gradient(
-    recipe: Recipe, shape: Shape, params: Any, step: Array, *operands: Any
-):
-    """Returns a block's loss and gradient, without the terms of the weights alone.
+class Sums(NamedTuple):
+    """Sums over the blocks of a batch so far, and the number of these blocks."""
 
-    `operands` are the vectors of the block's tokens, if they do not lie on the device;
-    the plan of the epoch, the key of the run, its frozen weights, the arrays of its
-    corpus, and the number of the block in its batch.
+    number: Int[Array, ""]
+    loss: Float[Array, ""]
+    grads: Params
+
+
+def zeros(params: Params) -> Sums:
+    """Returns the sums over no block."""
+    grads = jax.tree.map(jnp.zeros_like, params)
+    return Sums(jnp.zeros((), jnp.int32), jnp.zeros(()), grads)
+
+
+def add(
+    recipe: Recipe,
+    shape: Shape,
+    sums: Sums,
+    params: Params,
+    step: Int[Array, ""],
+    vectors: Float[Array, "B T L D"] | None,
+    plan: Plan,
+    key: Array,
+    frozen: Params,
+    arrays: Arrays,
+) -> Sums:
+    """Returns sums with the next block of a step, but without terms of weights alone.
+
+    `vectors` are those of the block's tokens, if they do not lie on the device; `key`
+    is the run's.
     """
-    vectors, plan, key, frozen, arrays, number = operands
-    block = plan.steps[step % len(plan.steps)] + number
+    block = plan.steps[step % len(plan.steps)] + sums.number
     batch, labels, places = take(arrays, plan, block, shape, vectors, recipe.place)
-    key = jax.random.fold_in(key, step)
-    options = places, key, recipe.objective, recipe.sizes
-
-    def loss_of(params):
-        weights = {"params": params, "frozen": frozen}
-        return objectives.sentence_loss(recipe.model, weights, batch, labels, *options)
-
-    return jax.value_and_grad(loss_of)(params)
-
-
-def whole(recipe: Recipe, shape: Shape, state: State, *operands: Any) -> State:
-    """Returns the state after a step on a batch of one block."""
-    added = loss_and_gradient(recipe, shape, state.params, state.step, *operands)
-    return update(recipe, state, *added)
+    weights, key = {"params": params, "frozen": frozen}, jax.random.fold_in(key, step)
+    options = batch, labels, places, key, recipe.objective, recipe.sizes
+    # XLA drops the gradient of what is frozen.
+    loss = jax.value_and_grad(objectives.sentence_loss, argnums=1, allow_int=True)
+    value, grads = loss(recipe.model, weights, *options)
+    # XLA adds rows of a table in place, without a table of zeros.
+    grads = jax.tree.map(jnp.add, sums.grads, grads["params"])
+    return Sums(sums.number + 1, sums.loss + value, grads)
 
 
-def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
+def update(recipe: Recipe, state: State, sums: Sums) -> State:
     """Returns the state after an update with the sums over all blocks of a batch."""
     of_weights = jax.value_and_grad(objectives.weight_loss, argnums=1)
     penalty, by_weights = of_weights(recipe.model, state.params, recipe.objective)
-    grads = jax.tree.map(jnp.add, grads, by_weights)
-    new = {"loss": loss + penalty}
+    grads = jax.tree.map(jnp.add, sums.grads, by_weights)
+    new = {"loss": sums.loss + penalty}
     if recipe.parts:
         norms = optimizers.part_norms(grads, recipe.parts)
         new |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     updates, opt_state = recipe.tx.update(grads, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
-    sums = jax.tree.map(jnp.add, state.sums, new)
-    return State(state.step + 1, params, opt_state, sums)
+    metrics = jax.tree.map(jnp.add, state.sums, new)
+    return State(state.step + 1, params, opt_state, metrics)
 
 
 class Step:
-    """Takes the steps of a run, or of several restarts at once.
+    """Takes the steps of a run, or of several restarts at once; a context.
 
-    `num_blocks` is the largest number of blocks in a batch. `frozen` has an axis of
-    restarts unless `is_shared`, as with one; `keys` are `[K]`. `compiling` returns a
-    context for the call of a program, by the shape of its block, None for an update
-    alone.
+    `shapes` are those of all blocks, and each batch is one block if it `is_whole`.
+    `frozen` has an axis of restarts unless `is_shared`, as with one; `keys` are `[K]`.
+    `compiling` returns a context for the call of a program, by the shape of its block,
+    None for an update alone.
     """
 
     def __init__(
         self,
         recipe: Recipe,
-        num_blocks: int,
-        frozen: Any,
+        shapes: Iterable[Shape],
+        is_whole: bool,
+        frozen: Params,
         arrays: Arrays,
         keys: Array,
         is_shared: bool = True,
-        compiling: Callable[[Any], Any] = contextlib.nullcontext,
+        compiling: Callable[[Shape | None], Any] = contextlib.nullcontext,
     ):
         self._programs = _programs(recipe, is_shared)
         # CPU devices share their threads: several programs at once may wait for each
@@ -128,14 +150,23 @@ class Step:
         mesh = recipe.place.mesh
         is_simulated = mesh is not None and mesh.devices.flat[0].platform == "cpu"
         self._wait = jax.block_until_ready if is_simulated else lambda arrays: arrays
+        self._shapes, self._is_whole = shapes, is_whole
         self._keys, self._rest = keys, (frozen, arrays)
-        numbers = [jnp.int32(number) for number in range(num_blocks)]
-        self._numbers = recipe.place.everywhere(numbers)
-        self._sums: Any = None  # zeros between steps, whose memory is used again
+        self._sums: Sums | None = (
+            None  # zeros between steps, whose memory is used again
+        )
         self._compiling = compiling
+        self._threads = futures.ThreadPoolExecutor(os.cpu_count())
+        self._compiled: dict[Shape | None, futures.Future[Any]] = {}
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
 
     def __call__(
-        self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Any]]
+        self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Array | None]]
     ) -> State:
         """Returns the state after a step; donates `state`.
 
@@ -143,62 +174,85 @@ class Step:
         plan is that of the state.
         """
         whole, begin, add, end = self._programs
-        rest = plan, self._keys, *self._rest
-        if len(self._numbers) == 1:
-            ((shape, vectors),) = blocks
-            with self._compiling(shape):
-                operands = state, vectors, *rest, self._numbers[0]
-                return self._wait(whole(shape, *operands))
-        if self._sums is None:
+        if self._sums is None and not self._is_whole:
             self._sums = begin(state.params)
-        for (shape, vectors), number in zip(blocks, self._numbers, strict=False):
-            operands = self._sums, state.params, state.step, vectors, *rest, number
+        if not self._compiled:
+            self._compile(state, plan, blocks)
+        for shape, vectors in blocks:
+            rest = vectors, plan, self._keys, *self._rest
             with self._compiling(shape):
-                self._sums = self._wait(add(shape, *operands))  # donates the sums
+                self._compiled[shape].result()
+                if self._is_whole:
+                    return self._wait(whole(shape, state, *rest))
+                operands = self._sums, state.params, state.step  # donates the sums
+                self._sums = self._wait(add(shape, *operands, *rest))
         with self._compiling(None):
+            self._compiled[None].result()
             state, self._sums = self._wait(end(state, self._sums))
         return state
+
+    def _compile(
+        self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Array | None]]
+    ) -> None:
+        """Begins to compile all programs, those of the next step first.
+
+        `jit` finds later what these threads have compiled.
+        """
+        whole, _, add, end = self._programs
+        sums, rest = self._sums, (plan, self._keys, *self._rest)
+        vectors = dict(blocks)
+        if not any(x is not None for x in vectors.values()):  # of known sizes
+            vectors |= dict.fromkeys(set(self._shapes) - set(vectors))
+
+        def begin(shape, program, *operands):
+            task = self._threads.submit(lambda: program.lower(*operands).compile())
+            self._compiled[shape] = task
+
+        for shape, values in vectors.items():
+            if self._is_whole:
+                begin(shape, whole, shape, state, values, *rest)
+            else:
+                operands = sums, state.params, state.step, values, *rest
+                begin(shape, add, shape, *operands)
+            if shape == blocks[-1][0] and not self._is_whole:
+                begin(None, end, state, sums)
 
 
 @functools.cache  # runs with equal recipes share compiled programs
 def _programs(recipe: Recipe, is_shared: bool):
-    """Returns a step of one block; empty sums, the sums with a block, an update."""
+    """Returns a step of one block; sums of none, sums with a block, an update."""
     place = recipe.place
 
-    def begin(params):
-        return jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
-
-    def add(recipe, shape, sums, *operands):
-        new = loss_and_gradient(recipe, shape, *operands)
-        # XLA adds rows of a table in place, without a table of zeros.
-        return jax.tree.map(jnp.add, sums, new)
+    def whole(recipe, shape, state, *rest):
+        sums = zeros(state.params), state.params, state.step
+        return update(recipe, state, add(recipe, shape, *sums, *rest))
 
     def end(state, sums):
-        return update(recipe, state, *sums), jax.tree.map(jnp.zeros_like, sums)
+        return update(recipe, state, sums), zeros(state.params)
 
     def mapped(function, shape, *operands):
         function = functools.partial(function, recipe, shape)
-        *stacked, frozen, arrays, number = operands
+        *stacked, frozen, arrays = operands
         if len(stacked[-1]) > 1:
-            axes = *(0 for _ in stacked), None if is_shared else 0, None, None
+            axes = *(0 for _ in stacked), None if is_shared else 0, None
             return jax.vmap(function, axes, **place.restarts)(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
         single = jax.tree.map(lambda leaf: leaf[0], stacked)
-        return jax.tree.map(
-            lambda leaf: leaf[None], function(*single, frozen, arrays, number)
-        )
+        out = function(*single, frozen, arrays)
+        return jax.tree.map(lambda leaf: leaf[None], out)
 
     def program(function, out):
         options: Any = {"static_argnums": 0, "donate_argnums": 1, "out_shardings": out}
         return jax.jit(functools.partial(mapped, function), **options)
 
-    sums: Any = place.of_weights
+    weights: Any = place.of_weights
     same: Any = place.whole
-    state = place.mesh and State(same, sums, sums, same)
-    ends: Any = state and (state, sums)
+    sums = place.mesh and Sums(same, weights, weights)
+    state = place.mesh and State(same, weights, weights, same)
+    ends: Any = place.mesh and (state, sums)
     return (
         program(whole, state),
-        jax.jit(jax.vmap(begin), out_shardings=sums),
+        jax.jit(jax.vmap(zeros), out_shardings=sums),
         program(add, sums),
         jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=ends),
     )

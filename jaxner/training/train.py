@@ -258,13 +258,12 @@ class Program:
             objective = transfer.with_types(objective, data.vocabulary, vocabulary, ids)
         if source is not None and objective.retain:
             kept = transfer.kept(source, data.train, data.vocabulary)
-        self.num_blocks = cluster.blocks_of(config)
         self.corpus = corpora.Corpus(
             data.sentences,
             data.labels,
             self.model,
             batch_size=config.batch_size,
-            num_blocks=self.num_blocks,
+            num_blocks=cluster.blocks_of(config),
             num_shapes=config.data.num_shapes,
             pool=config.pool,
             vectors_on_device=config.data.vectors_on_device,
@@ -320,17 +319,19 @@ class Program:
     def opened(self) -> Iterator[None]:
         """Opens checkpoints and the progress bar, and readies the steps."""
         has_scalars = self.config.tensorboard and cluster.is_writer()
+        batches = self.corpus.batches
         self.show = monitor.Monitor(
             console,
             self.num_steps,
             self.config.num_epochs,
-            num_programs=len(self.corpus.batches.shapes) + (self.num_blocks > 1),
+            num_programs=len(batches.shapes) + (not batches.is_whole),
             tensorboard=self.top.path / "tensorboard" if has_scalars else None,
         )
         keys = [jax.random.key(run.config.seed) for run in self.runs]
         self.take_step = step.Step(
             self.recipe,
-            self.num_blocks,
+            batches.shapes,
+            batches.is_whole,
             self.frozen,
             self.corpus.arrays,
             self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
@@ -342,7 +343,7 @@ class Program:
             run.best = Checkpoints(run.folder.part("best"), about=self.about)
         self.series = [*(run.best for run in self.runs), self.latest]
         with contextlib.ExitStack() as stack:
-            for context in (*self.series, self.show):
+            for context in (*self.series, self.show, self.take_step):
                 stack.enter_context(context)
             yield
 

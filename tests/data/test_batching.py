@@ -104,14 +104,73 @@ def test_bounds_are_the_best_of_all_choices(lengths, count):
     assert padded_size(lengths, chosen) == best
 
 
-def test_a_shape_must_save_and_many_long_words_lengthen_few():
-    sizes = np.array([[n, 5, 5] for n in (99, 100) * 50])
-    assert batching.choose(sizes, Shape(100, 5, 8, 5), 5) == [Shape(100, 5, 8, 5)]
-    sizes = np.array([[n, 9, 10] for n in (10, 20, 40, 80)] * 100)
-    sizes[0, 2] = 60
-    chosen = batching.choose(sizes, Shape(80, 9, 8, 60), 4)
-    assert [shape.tokens for shape in chosen] == [10, 20, 40, 80]
-    assert [shape.long for shape in chosen] == [15, 10, 10, 60]
+def least_cost(lengths, shapes):
+    """Of all cuts of one batch; a block's own cost is that of 32 positions."""
+    if not lengths:
+        return 0
+    return min(
+        tokens * rows + 32 + least_cost(lengths[:-rows], shapes)
+        for tokens, rows in shapes
+        if tokens >= lengths[-1]
+    )
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 30), max_size=5, min_size=1), min_size=1),
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 6)), max_size=3),
+)
+@settings(max_examples=60)
+def test_a_cut_is_the_cheapest_of_all(batches, shapes):
+    batches, shapes = [sorted(batch) for batch in batches], [*shapes, (40, 2)]
+    lengths = np.zeros((len(batches), 5), int)
+    for row, batch in zip(lengths, batches, strict=True):
+        row[: len(batch)] = batch
+    counts = np.array([*map(len, batches)])
+    (step, start, end), cost = batching.cut(lengths, counts, *np.array(shapes).T)
+    expected = [least_cost(batch, shapes) for batch in batches]
+    assert cost == np.mean(expected)
+    places = [(i, x) for i, n in enumerate(counts) for x in range(n)]
+    cut = zip(step, start, end, strict=True)
+    assert [(i, x) for i, a, b in cut for x in range(a, b)] == places
+
+
+def test_a_shape_must_save():
+    lengths, counts = np.array([[99, 100]] * 50), np.array([2] * 50)
+    for rows in (1, 2, None):
+        assert batching.choose(lengths, counts, 5, rows) == [(100, rows or 2)]
+    lengths = np.repeat([[10, 20, 40, 80]], 50, axis=0)
+    assert batching.choose(lengths, counts * 2, 4, 1) == [(20, 1), (40, 1), (80, 1)]
+
+
+def test_many_short_sentences_stand_beside_few_long_ones():
+    """Each shape takes its own class of sentences, with hardly any padding."""
+    batches = make([8] * 96 + [120] * 4, batch_size=25, num_blocks=None)
+    short, long = [(s.tokens, s.rows) for s in batches.shapes]
+    assert short[0] == 8
+    assert short[1] >= 8
+    assert long == (120, 1)
+    _, numbers = batches.plan([0], 0)
+    positions = sum(batches.shapes[i].tokens * batches.shapes[i].rows for i in numbers)
+    assert positions <= 1.2 * batches.num_tokens
+
+
+def test_blocks_with_many_long_words_are_halved():
+    """In the draws they are far apart; in one order, together."""
+    text = [sentence(4, 97 * i + (1 if i % 40 else -1)) for i in range(1, 401)]
+    text += [sentence(60, 1)] * 20
+    cut = Batches(text, [s.words for s in text], batch_size=21, num_blocks=None)
+    short, long = cut.shapes
+    assert (short.tokens, long.tokens) == (4, 60)
+    together = np.argsort(np.arange(1, 421) % 40 > 0).reshape(20, 21)
+    counts = []
+    for draw in (cut.draw, lambda *_: together):
+        cut.draw = draw
+        plan, numbers = cut.plan([0], 0)
+        rooms = np.array([cut.shapes[i].long for i in numbers])
+        held = plan.long_ranges[0, 1][: len(numbers)]
+        assert (held <= rooms).all()
+        counts.append(np.count_nonzero(numbers == 0))
+    assert 0 < counts[0] < counts[1]
 
 
 # --- Batches -------------------------------------------------------------------------
@@ -139,7 +198,7 @@ def contents(batches, number=0):
 
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=60),
-    *(st.integers(1, 7), st.integers(1, 4), st.integers(1, 6)),
+    *(st.integers(1, 7), st.integers(1, 4) | st.none(), st.integers(1, 6)),
     *(st.sampled_from(["distinct", "token"]), st.integers(0, 3), st.integers(1, 4)),
     st.sampled_from([1, 8]),
 )
@@ -155,11 +214,13 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
     assert sorted(contents(batches, number)) == sorted(expected)
     assert 1 <= len(batches.shapes) <= count
     assert not any(shape.tokens % multiple for shape in batches.shapes)
-    plan, _ = batches.plan([1], 0)
+    plan, numbers = batches.plan([1], 0)
     steps = plan.steps[0].tolist()
     assert len(steps) == batches.num_batches
-    bounds = [*steps, plan.blocks.shape[2]]
-    assert max(end - start for start, end in itertools.pairwise(bounds)) <= num_blocks
+    bounds = [*steps, len(numbers)]
+    most = max(end - start for start, end in itertools.pairwise(bounds))
+    assert most <= (num_blocks or batch_size)
+    assert most == 1 or not batches.is_whole
 
 
 def test_a_pool_has_batches_of_similar_lengths_in_any_order():
@@ -176,8 +237,7 @@ def test_restarts_have_blocks_of_the_same_shapes():
     """Each all sentences, wherever the last, smaller batch of each comes."""
     batches = make([*range(1, 12)], batch_size=3, num_blocks=2, pool=2)
     plan, numbers = batches.plan([0, 1, 2], 0)
-    assert plan.blocks.shape == (3, 2, len(numbers))
-    for rows, blocks in zip(plan.rows, plan.blocks, strict=True):
+    for rows, blocks in zip(plan.rows, plan.blocks[..., : len(numbers)], strict=True):
         members = [rows[start : start + count] for start, count in blocks.T]
         assert sorted(np.concatenate(members)) == [*range(11)]
         for block, number in zip(members, numbers, strict=True):
