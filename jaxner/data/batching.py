@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 UNITS = ("sentence", "document")
 
 _SAMPLE = 2_000  # batches for the choice of shapes' words
-_SENTENCES = 4_096  # sentences for the choice of their tokens and rows
+_SENTENCES = 1_024  # sentences for the choice of their tokens and rows
 _BLOCK = 32  # positions that cost a CPU as much as one more block: 15 to 70
-_AREA = 256  # positions of a block to begin with
-_WORTHWHILE = 1.05  # minimum ratio of costs without and with one more shape
+_AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
+_WORTHWHILE = 1.02  # minimum ratio of costs without and with one more shape
 _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
 _SHORT = 0.99  # the share of tokens that are no long words
 
@@ -378,7 +378,7 @@ def choose(
     """Returns tokens and rows of at most some shapes, as few as keep the cost low.
 
     The first `counts` lengths of each batch ascend. `rows` None chooses them, multiples
-    of `parts`, as well. Another shape must save a twentieth of the cost.
+    of `parts`, as well. Another shape must save a fiftieth of the cost.
     """
     longest = lengths[:, :: -rows if rows else -1].ravel()  # of blocks, or sentences
     best, least = [], np.inf
@@ -406,7 +406,7 @@ def _rows_of(
     def rounded(rows: np.ndarray) -> np.ndarray:
         return np.clip(-(-rows // parts) * parts, parts, most).astype(int)
 
-    rows = rounded(_AREA / tokens)
+    rows = min((rounded(area / tokens) for area in _AREAS), key=cost_of)
     least, last = cost_of(rows), np.inf
     while least < last:
         last = least

@@ -156,7 +156,7 @@ class Step:
             None  # zeros between steps, whose memory is used again
         )
         self._compiling = compiling
-        self._threads = futures.ThreadPoolExecutor(os.cpu_count())
+        self._threads = futures.ThreadPoolExecutor(_num_threads())
         self._compiled: dict[Shape | None, futures.Future[Any]] = {}
 
     def __enter__(self) -> Step:
@@ -216,6 +216,16 @@ class Step:
                 begin(shape, add, shape, *operands)
             if shape == blocks[-1][0] and not self._is_whole:
                 begin(None, end, state, sums)
+
+
+def _num_threads() -> int:
+    """Returns how many programs compile at once: one in each of several processes.
+
+    They would wait for each other for ever if they compiled in different orders.
+    """
+    if jax.process_count() > 1:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 
 
 @functools.cache  # runs with equal recipes share compiled programs
