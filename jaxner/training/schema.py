@@ -131,8 +131,9 @@ class Run:
         patience: Epochs without a better dev score before training stops, counted from
             the first above 0; 0: never.
         batch_size: Sentences (or documents) in a step.
-        num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
-            only one needs memory; None for 2 on a CPU and 1 on an accelerator.
+        num_blocks: Blocks of equally many sentences in a batch, whose gradients add up,
+            so that only one needs memory; None for one block on an accelerator, and on
+            a CPU for blocks of several sizes, which take the least time.
         pool: Batches whose sentences are sorted by length together before they are cut,
             against padding; 1 for batches that are plain random draws.
         deterministic: Whether a GPU adds in a fixed order, at some cost.
