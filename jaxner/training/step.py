@@ -152,9 +152,7 @@ class Step:
         self._wait = jax.block_until_ready if is_simulated else lambda arrays: arrays
         self._shapes, self._is_whole = shapes, is_whole
         self._keys, self._rest = keys, (frozen, arrays)
-        self._sums: Sums | None = (
-            None  # zeros between steps, whose memory is used again
-        )
+        self._sums: Sums | None = None  # zeros between steps: the memory stays
         self._compiling = compiling
         self._threads = futures.ThreadPoolExecutor(_num_threads())
         self._compiled: dict[Shape | None, futures.Future[Any]] = {}
@@ -177,45 +175,50 @@ class Step:
         if self._sums is None and not self._is_whole:
             self._sums = begin(state.params)
         if not self._compiled:
-            self._compile(state, plan, blocks)
+            self._foresee(state, plan, blocks)
         for shape, vectors in blocks:
             rest = vectors, plan, self._keys, *self._rest
-            with self._compiling(shape):
-                self._compiled[shape].result()
-                if self._is_whole:
-                    return self._wait(whole(shape, state, *rest))
-                operands = self._sums, state.params, state.step  # donates the sums
-                self._sums = self._wait(add(shape, *operands, *rest))
-        with self._compiling(None):
-            self._compiled[None].result()
-            state, self._sums = self._wait(end(state, self._sums))
+            if self._is_whole:
+                return self._run(shape, whole, shape, state, *rest)
+            operands = self._sums, state.params, state.step  # donates the sums
+            self._sums = self._run(shape, add, shape, *operands, *rest)
+        state, self._sums = self._run(None, end, state, self._sums)
         return state
 
-    def _compile(
+    def _run(self, name: Shape | None, program: Any, *operands: Any) -> Any:
+        """Returns what a program returns, once it has compiled."""
+        with self._compiling(name):
+            if name not in self._compiled:
+                self._begin(name, program, *operands)
+            self._compiled[name].result()
+            return self._wait(program(*operands))
+
+    def _begin(self, name: Shape | None, program: Any, *operands: Any) -> None:
+        """Compiles a program in a thread; `jit` finds later what this has made."""
+        task = self._threads.submit(lambda: program.lower(*operands).compile())
+        self._compiled[name] = task
+
+    def _foresee(
         self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Array | None]]
     ) -> None:
         """Begins to compile all programs, those of the next step first.
 
-        `jit` finds later what these threads have compiled.
+        But for shapes whose vectors are not there yet.
         """
         whole, _, add, end = self._programs
         sums, rest = self._sums, (plan, self._keys, *self._rest)
         vectors = dict(blocks)
-        if not any(x is not None for x in vectors.values()):  # of known sizes
-            vectors |= dict.fromkeys(set(self._shapes) - set(vectors))
-
-        def begin(shape, program, *operands):
-            task = self._threads.submit(lambda: program.lower(*operands).compile())
-            self._compiled[shape] = task
-
+        if None in vectors.values():
+            later = [shape for shape in self._shapes if shape not in vectors]
+            vectors |= dict.fromkeys(later)
+        begun = state.params, state.step
         for shape, values in vectors.items():
             if self._is_whole:
-                begin(shape, whole, shape, state, values, *rest)
+                self._begin(shape, whole, shape, state, values, *rest)
             else:
-                operands = sums, state.params, state.step, values, *rest
-                begin(shape, add, shape, *operands)
+                self._begin(shape, add, shape, sums, *begun, values, *rest)
             if shape == blocks[-1][0] and not self._is_whole:
-                begin(None, end, state, sums)
+                self._begin(None, end, state, sums)
 
 
 def _num_threads() -> int:

@@ -96,6 +96,24 @@ def vector_run(short, vectors, tmp_path_factory):
     return folder
 
 
+def test_streamed_vectors_train_as_those_on_the_device(tmp_path):
+    """A later step has blocks of a shape that the first lacks: it compiles then."""
+    text = tiny.write_corpus(tmp_path, sentences=24)
+    config = vector_config(text, tmp_path)
+    config.update(batch_size=2, num_epochs=2)
+    config.data.num_shapes = 4
+    for split in ("train", "dev", "test"):
+        tokens, rng = sentences(text, split), np.random.default_rng(0)
+        arrays = [rng.normal(size=(2, len(row), 5)) for row in tokens]
+        token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, tokens)
+    losses = []
+    for config.data.vectors_on_device in (False, True):
+        folder = tmp_path / str(config.data.vectors_on_device)
+        train.main_run(config, folder)
+        losses.append([epoch["loss"] for epoch in Workdir(folder).metrics()])
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
 def test_files_are_scored_and_old_types_are_kept_by_vectors(
     vector_run, vectors, short, evaluated, monkeypatch
 ):
