@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, PyTree
 
 R = TypeVar("R")
@@ -54,7 +54,7 @@ def beside(like: Array, arrays: PyTree) -> PyTree:
     return jax.tree.map(placed, arrays)
 
 
-def _explicit_mesh(operands: PyTree) -> Mesh | None:
+def _explicit_mesh(operands: PyTree) -> AbstractMesh | Mesh | None:
     """Returns the mesh of the first array on one with an Explicit axis, or None."""
     for leaf in jax.tree.leaves(operands):
         sharding = getattr(jax.typeof(leaf), "sharding", None)
