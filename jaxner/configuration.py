@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 from jaxner.models.options import CHOICES, gives_scores, section_of
 from jaxner.training import optimizers, schema
 from jaxner.training.schema import DATASETS, TAGGED
@@ -244,7 +244,7 @@ def override(config: Any, name: str, text: str) -> None:
     if section and option in section.fields:
         is_other = option == "name" and text != section.values[option]
         if is_other and part in ("encoder", "chars"):  # it has other options
-            choice = f"choose it by --config FILE:{part}={text}"
+            choice = f"choose it after the colon, as in grn:{part}={text}"
             raise InputError(f"{section.flag(option)}: {choice}")
         section.values[option] = fields.parse(text, section.fields[option].hint)
         _complete(config)  # another optimizer has other options
@@ -253,11 +253,11 @@ def override(config: Any, name: str, text: str) -> None:
         if text != "None" or is_needed:
             message = f"{section.flag(option)} is a section of options: set one of them"
             if option in CHOICES:
-                message += f"; for another part, --config FILE:{option}={text}"
+                message += f"; for another part, grn:{option}={text}"
             raise InputError(message)
         section.values[option] = None
     else:
-        raise InputError(f"Unknown option --config.{name}{meant(config, name, text)}")
+        raise UsageError(f"Unknown option --config.{name}{meant(config, name, text)}")
 
 
 def meant(config: Any, name: str, text: str = "") -> str:

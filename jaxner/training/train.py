@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,12 +42,12 @@ console = LineConsole()
 
 
 def main_run(
-    config: Any, workdir: str | Path, name: str | None = None
+    config: Any, workdir: str | Path, name: str | None = None, quiet: bool = False
 ) -> dict[str, Any]:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
     With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
-    `workdir`. `name` is the config's, for the screen.
+    `workdir`. `name` is the config's, for the screen, which shows nothing if `quiet`.
 
     Returns:
         The content of `result.json`; for restarts, what `seeds.summarise` returned.
@@ -59,7 +60,7 @@ def main_run(
     """
     corpora.fit_width(config)
     schema.check(config.to_dict())
-    console.quiet = not cluster.is_writer()
+    console.quiet = quiet or not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())
     # Before any comparison or write, since two runs may start at the same moment.
     with folder.locked():
@@ -414,7 +415,7 @@ def _resumed(
     if epoch > config.num_epochs:
         raise InputError(
             f"{top.path} has trained {epoch} epochs, more than --config.num_epochs="
-            f"{config.num_epochs}: choose another --workdir, or give {epoch} or more"
+            f"{config.num_epochs}: choose another folder (-o), or give {epoch} or more"
         )
     state = _from_stored(tree, is_single)
     console.print(f"Resumed at step {latest.step:,}")
@@ -517,6 +518,6 @@ def final_scores(
     reason = "" if is_chosen else ", the last, since none is above 0"
     console.print(
         f"Best: epoch {result['best_epoch']}, {main}{reason}. "
-        f"Next: jaxner evaluate --workdir {folder.path}"
+        f"Next: jaxner evaluate {shlex.quote(str(folder.path))}"
     )
     return result
