@@ -180,14 +180,21 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
     del values["verbosity"]
     is_json = values.pop("json", False)
     written = [values[name] for name in parser.outputs if values.get(name)]
-    outputs.check(file, *["-"] * is_json, *written)
-    streams = [*written, *["-"] * is_json, *filter(None, [file])]
+    streams = [
+        path for path in (*written, file) if path and outputs.descriptor(path) == 1
+    ]
+    if is_json and streams:
+        raise UsageError("--json prints on standard output: name a file by --output")
+    outputs.check(file, *written)
+    is_quiet = values["quiet"]
+    if "quiet" not in inspect.signature(function).parameters:
+        del values["quiet"]
     with contextlib.ExitStack() as stack:
         stack.enter_context(_warnings_in_lines())
-        if values.pop("quiet", False):
+        if is_quiet:
             nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
             stack.enter_context(contextlib.redirect_stderr(nothing))
-        if any(outputs.descriptor(path) == 1 for path in streams):
+        if is_json or streams:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         content = function(*positional, **values)
     if content is not None and (is_json or file):

@@ -13,7 +13,7 @@ import importlib.util
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +23,8 @@ from ml_collections import ConfigDict
 from jaxner import fields, outputs
 from jaxner.errors import InputError, UsageError
 from jaxner.models.options import CHOICES, gives_scores, section_of
+from jaxner.runs import Workdir
+from jaxner.tagger import OF_THE_VOCABULARY
 from jaxner.training import optimizers, schema
 from jaxner.training.schema import DATASETS, TAGGED
 
@@ -221,6 +223,23 @@ def _not_run(error: Exception, file: Path) -> InputError:
 
 
 # --- The command line -----------------------------------------------------------------
+
+
+def override_all(config: Any, options: Mapping[str, str]) -> None:
+    """Sets options of a config, in place, from texts; see `override`.
+
+    With `init_from`, words are looked up, and labels named, as by the run there, unless
+    another option says otherwise.
+    """
+    for name in sorted(options, key=lambda name: name != "init_from"):
+        override(config, name, options[name])
+        if name == "init_from" and config.init_from:
+            run = Workdir(config.init_from)
+            if (run.path / "vocabulary.json").exists():
+                vocabulary = run.vocabulary()
+                config.data.update(
+                    {x: getattr(vocabulary, x) for x in OF_THE_VOCABULARY}
+                )
 
 
 def override(config: Any, name: str, text: str) -> None:

@@ -322,7 +322,6 @@ def test_only_the_same_work_goes_on(tmp_path):
     [
         "check {file} -o {file}",
         "check {file} -o {folder}/x --json={folder}/./x",
-        "check {file} -o - --json",
         "score {json} -o {folder}/a.html",
         "compare {file} {file} --json={file}",
         "convert {file} -o {file}",
@@ -334,7 +333,6 @@ def test_only_the_same_work_goes_on(tmp_path):
         "tag {run} {file} -o {file} --overwrite",
         "tag {run} {json} -o {folder}/x --rejects={folder}/./x",
         "tag {run} {json} -o - --rejects=/dev/stdout",
-        "tag {run} {json} --json",
         "report {run} --split={json} -o {folder}/a.html",
         "evaluate {run} -o {dev}",
         "evaluate {run} --json={dev}",

@@ -14,8 +14,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__ as program
-from jaxner import outputs, stream, tagging
-from jaxner.commands import tagging as commands
+from jaxner import outputs, stream, tagging, terminal
 from jaxner.data import corpora, formats
 from jaxner.data.formats import RAW
 from jaxner.data.sources import Source
@@ -389,8 +388,7 @@ def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
 def test_gold_labels_are_scored_while_tagging(form, finished, corpus, tmp_path, run):
     """The figures are those of the labels that are written, and of `evaluate`."""
     source, output = tmp_path / f"in.{form[:5]}", tmp_path / "out.conll"
-    scheme = f"--scheme={'BIOES' if form == 'conll' else 'IOB1'}"
-    run("convert", corpus / "dev.conll", f"--to={form}", scheme, "-o", source)
+    run("convert", corpus / "dev.conll", f"--to={form}", "--scheme=IOB1", "-o", source)
     line = "tag", finished, source, "--gold", "--json", "-q", "-o"
     status, shown = run(*line, output)
     result = json.loads(shown)
@@ -410,7 +408,7 @@ def test_gold_labels_are_scored_while_tagging(form, finished, corpus, tmp_path, 
 def test_gold_labels_need_the_whole_file(finished, corpus, tmp_path, run, monkeypatch):
     line = "tag", finished, corpus / "dev.conll", "--gold", "-o", tmp_path / "a.conll"
     with monkeypatch.context() as patch:
-        patch.setattr(commands._Progress, "__call__", lambda *_: 1 / 0)  # as a kill
+        patch.setattr(terminal.ProgressLine, "__call__", lambda *_: 1 / 0)  # as a kill
         with pytest.raises(ZeroDivisionError):
             run(*line)
     assert "use --overwrite" in run(*line)[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,36 +47,13 @@ class Scoring:
     def read(self, path: Path) -> Prediction:
         """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
-        from jaxner.evaluation.report import Prediction
 
+        scheme = schemes.TAGS if self.tags else self.scheme
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
-        gold, predicted, tokens, lines = predictions.read_labels(path, **reading)
-        if self.tags:
-            return Prediction(tokens, gold, predicted, schemes.TAGS)
-        names = {label for row in (*gold, *predicted) for label in row}
-        notes = schemes.choices(names)
-        if is_io := schemes.is_io(names):
-            gold = [schemes.from_io(row) for row in gold]
-            predicted = [schemes.from_io(row) for row in predicted]
-            names = set(schemes.from_io(names))
-        wrong = schemes.flaws(names)
-        rows = zip(*map(chain.from_iterable, (lines, gold, predicted)), strict=True)
-        for line, *labels in rows if wrong else ():
-            for label in filter(wrong.get, labels):
-                message = (
-                    f"{wrong[label]}. The last two columns are the gold label and the "
-                    "predicted label. If labels are tags, add --tags."
-                )
-                raise InputError(message, path, line)
-        scheme, *others = schemes.fitting(gold)
-        if self.scheme:
-            scheme = self.scheme
-        elif others and not is_io:
-            both = f"{', '.join(others)} alike; {scheme} is taken (--scheme)"
-            notes.append(f"gold labels fit {scheme} and {both}")
+        prediction, notes = predictions.load(path, scheme, self.rule, **reading)
         for text in notes:
             note(f"{path}: {text}")
-        return Prediction(tokens, gold, predicted, scheme, self.rule)
+        return prediction
 
 
 def score(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -77,6 +75,7 @@ def tag(
 
     from jaxner import stream, tagging
     from jaxner.data import schemes
+    from jaxner.terminal import ProgressLine
     from jaxner.training import corpus
 
     index, count = (
@@ -110,7 +109,7 @@ def tag(
         **{"constrained": constrained, "min_probability": least},
         **{"formats": [source, to], "shard": [index, count], **options},
     }
-    show = _Progress()
+    show = ProgressLine()
     show.line(f"Tags {file}, {source} to {to}")
     sources.check_file(file)
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
@@ -193,25 +192,6 @@ def read_shard(text: str) -> tuple[int, int]:
     if index.isdecimal() and count.isdecimal() and int(index) < int(count):
         return int(index), int(count)
     raise UsageError(f"Expected --shard I/N with I below N, such as 0/4, got {text!r}")
-
-
-class _Progress:
-    """Prints progress to standard error; on a terminal, each line replaces the last."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self._is_terminal = sys.stderr.isatty()
-
-    def __call__(self, done: Any) -> None:
-        """Prints progress if it is time: each second on a terminal, else each 30."""
-        if time.perf_counter() - self._last >= (1 if self._is_terminal else 30):
-            self.line(done.summary())
-
-    def line(self, text: str, is_last: bool = False) -> None:
-        self._last = time.perf_counter()
-        start = "\r\x1b[2K" if self._is_terminal else ""
-        end = "" if self._is_terminal and not is_last else "\n"
-        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
 
 
 def show(

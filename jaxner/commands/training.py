@@ -65,11 +65,11 @@ def train(
 
     values = configuration.load(config)
     for name, text in overrides.items():
-        option = name.removeprefix("config.")
-        if option == name:
+        if not name.startswith("config."):
             meant = configuration.meant(values, name, text)
             raise UsageError(f"Unknown option --{name}{meant}")
-        configuration.override(values, option, text)
+    options = {name.removeprefix("config."): x for name, x in overrides.items()}
+    configuration.override_all(values, options)
     if values.deterministic:
         cluster.make_deterministic()
     processes.join()
