@@ -180,10 +180,8 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
     del values["verbosity"]
     is_json = values.pop("json", False)
     written = [values[name] for name in parser.outputs if values.get(name)]
-    streams = [
-        path for path in (*written, file) if path and outputs.descriptor(path) == 1
-    ]
-    if is_json and streams:
+    is_taken = any(path and outputs.descriptor(path) == 1 for path in (*written, file))
+    if is_json and is_taken:
         raise UsageError("--json prints on standard output: name a file by --output")
     outputs.check(file, *written)
     is_quiet = values["quiet"]
@@ -194,7 +192,7 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
         if is_quiet:
             nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
             stack.enter_context(contextlib.redirect_stderr(nothing))
-        if is_json or streams:
+        if is_json or is_taken:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         content = function(*positional, **values)
     if content is not None and (is_json or file):

@@ -71,6 +71,7 @@ class ProgressLine:
             self.line(done.summary())
 
     def line(self, text: str, is_last: bool = False) -> None:
+        """Prints a line; the last one stays on a terminal."""
         self._last = time.perf_counter()
         start = "\r\x1b[2K" if self._is_terminal else ""
         end = "" if self._is_terminal and not is_last else "\n"

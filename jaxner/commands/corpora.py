@@ -105,7 +105,7 @@ def check(
         split: Check this split of the run; default: dev, if there are no files.
         limit: Maximum lines to show.
         vectors: Count the words in this file of word vectors.
-        output: Write a page of the findings, .html.
+        output: Write an HTML page of the findings to this file.
         strict: Treat warnings as errors.
         format: Format of the files; default: by the name.
         reading: How to read the files.

@@ -116,17 +116,17 @@ def evaluate(
         jaxner evaluate runs/grn --split test --json > scores.json
         jaxner evaluate runs/grn --split my/test.conll -o predicted.conll
 
-    Spans are counted by the rule that chose the run's best epoch, unless --rule
-    names another: `conlleval`, `strict`, `idcnn` or `ncrfpp`. For tags, such as
-    parts of speech, the figure is accuracy.
+    The rule that chose the run's best epoch reads spans, unless --rule names
+    another: `conlleval`, `strict`, `idcnn` or `ncrfpp`. For tags, such as parts
+    of speech, the command prints accuracy.
 
-    `--decoding` chooses labels otherwise: `constrained`, `independent` (each
+    `--decoding` chooses labels in other ways: `constrained`, `independent` (each
     token's best label by its own scores), `max_marginal` (each token's most
     probable label), `sampled` (drawn by probability) or `n_best` (of the n best
-    labellings the one nearest to gold, which no choice among them can beat).
+    labellings the one nearest to gold: an upper bound).
 
     `--model` changes options of the model that need no training, such as the
-    parts of an attention encoder to keep; the others become zero:
+    parts of an attention encoder to keep (the others become zero):
 
         jaxner evaluate runs/att --model encoder.then.keep=context2
 
@@ -198,7 +198,7 @@ def report(
 
     Args:
         *runs: Folders of the runs.
-        output: Page to write, .html.
+        output: HTML file to write.
         decoding: How to choose labels; see jaxner evaluate.
         scored: What to score.
         reading: How to read it; default: as in training.

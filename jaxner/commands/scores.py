@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Output, SplitName, note
+from jaxner.commands import Output, note
 from jaxner.data import schemes
 from jaxner.errors import InputError, UsageError
 from jaxner.evaluation.scoring import RULES
@@ -70,7 +70,7 @@ def score(
     Args:
         file: File whose last two columns are gold and predicted label; -: standard
             input.
-        output: Write a page about the errors, .html, and its content as .json.
+        output: Write a page about the errors to this .html, and its content to .json.
         scoring: How to read and count predictions.
     """
     from jaxner.evaluation import page, stats
@@ -103,9 +103,9 @@ def show_scores(run: dict[str, Any], title: str) -> None:
 
 
 def compare(
-    *first: Path,
+    *runs: Path,
     against: tuple[Path, ...] = (),
-    split: SplitName = "dev",
+    split: Literal["dev", "test"] = "dev",
     all: bool = False,
     scoring: Scoring,
 ) -> dict[str, Any]:
@@ -121,8 +121,9 @@ def compare(
     runs, and the tests also resample and move runs.
 
     Args:
-        *first: Folders of runs, or files of predictions; without --against, two.
-        against: The same of the other system.
+        *runs: Folders of two runs, or two files of predictions; with --against, any
+            number, of the first system.
+        against: Runs or files of the second system.
         split: Split of the runs.
         all: Show every figure, not only the main ones.
         scoring: How to read and count predictions.
@@ -130,19 +131,19 @@ def compare(
     from jaxner.evaluation import report, stats
     from jaxner.terminal import LineConsole
 
-    sides = [[*first], [*against]] if against else [[path] for path in first]
-    if len(sides) != 2 or not first:
+    sides = [[*runs], [*against]] if against else [[path] for path in runs]
+    if len(sides) != 2 or not runs:
         message = "expected two runs or files, or several, --against and several"
-        raise UsageError(f"{message}, got {len(first)}")
+        raise UsageError(f"{message}, got {len(runs)}")
     for side in sides:
         if len({path.resolve() for path in side}) < len(side):
             text = " ".join(map(str, side))
             raise InputError(f"One run counts once, but {text} repeats one")
-    runs = [
+    labels = [
         [scoring.read(predictions_of(path, split)) for path in side] for side in sides
     ]
     rounds = scoring.rounds or stats.TEST_ROUNDS
-    compared = report.compare(*runs, rounds=rounds, seed=scoring.seed)
+    compared = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     shown = {
         name: difference
         for name, difference in compared["figures"].items()

@@ -213,7 +213,7 @@ def show(
     Args:
         run: Folder of the run.
         file: Raw text in UTF-8; default: standard input.
-        output: Write a page, .html, instead.
+        output: Write an HTML page to this file instead.
         min_probability: Leave out less probable entities; from 0 to 1, default: 0.
         one_sentence_a_line: Read each line of the text as one sentence.
         tokenizer: How to split the text, or each line, into tokens; default: words.
