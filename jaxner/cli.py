@@ -294,12 +294,13 @@ class Parser(argparse.ArgumentParser):
         for flag, value in options:
             if flag in self.actions:
                 given.append(flag if value is None else f"{flag}={value}")
-            elif close := self._close(flag):
+                continue
+            cutoff = 0.85 if self.takes_overrides else 0.6
+            if close := difflib.get_close_matches(flag, self.actions, 1, cutoff):
                 self.error(f"unknown option {flag}. Did you mean {close[0]}?")
-            elif not self.takes_overrides or not flag.startswith("--"):
+            if not self.takes_overrides or not flag.startswith("--"):
                 self.error(f"unknown option {flag}")
-            else:
-                overrides[flag[2:]] = "true" if value is None else value
+            overrides[flag[2:]] = "true" if value is None else value
         values = dict(vars(self.parse_args([*given, "--", *positionals])))
         sources = [
             path
@@ -350,10 +351,6 @@ class Parser(argparse.ArgumentParser):
                 while flag in self.several and rest and rest[0][:1] != "-":
                     options.append((flag, rest.pop(0)))
         return options, positionals + rest
-
-    def _close(self, flag: str) -> list[str]:
-        cutoff = 0.85 if self.takes_overrides else 0.6
-        return difflib.get_close_matches(flag, self.actions, 1, cutoff)
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
