@@ -1,4 +1,4 @@
-"""The report of a trained tagger: `jaxner evaluate --report`."""
+"""The report of a trained tagger: `jaxner report`."""
 
 import json
 import shutil
