@@ -33,7 +33,7 @@ class Processes:
 
 
 def train(
-    config: str,
+    config: str = "",
     /,
     *,
     output: Folder | None = None,
@@ -53,7 +53,7 @@ def train(
     model. `--config.x=…` sets a value. The same command resumes a stopped run.
 
     Args:
-        config: Name of a config that comes with jaxner, or a file of your own.
+        config: Name of a config that comes with jaxner, or a file of your own; needed.
         output: Folder of the run; default: runs/<config>.
         quiet: Print no progress.
         processes: The processes of a cluster.
@@ -63,7 +63,7 @@ def train(
     from jaxner.training import cluster
     from jaxner.training import train as training
 
-    values = configuration.load(config)
+    values = configuration.load(_needed(config))
     for name, text in overrides.items():
         if not name.startswith("config."):
             meant = configuration.meant(values, name, text)
@@ -80,15 +80,25 @@ def train(
     training.main_run(values, output, config, quiet)
 
 
-def options(config: str, /) -> None:
+def options(config: str = "", /) -> None:
     """Lists all options of a config: default, meaning and allowed values.
 
         jaxner options grn
         jaxner options uanet:conll2003,draft=grn
 
     Args:
-        config: Name of a config that comes with jaxner, or a file of your own.
+        config: Name of a config that comes with jaxner, or a file of your own; needed.
     """
     from jaxner import configuration
 
-    print(configuration.describe(config))
+    print(configuration.describe(_needed(config)))
+
+
+def _needed(config: str) -> str:
+    """Returns a config's name; UsageError, which says what there is, if it is empty."""
+    from jaxner import configuration
+
+    if not config:
+        known = ", ".join(configuration.names())
+        raise UsageError(f"expected a config, such as grn:sample; known: {known}")
+    return config

@@ -115,8 +115,9 @@ def test_evaluate_prints_the_report_of_seqeval(finished, run):
     ],
 )
 def test_what_has_no_use_or_is_not_there_is_refused(
-    command, options, message, files, run
+    command, options, message, files, run, monkeypatch
 ):
+    monkeypatch.chdir(files)
     names = {name: files / f"{name}.conll" for name in "ab"} | {"run": files / "run"}
     names["run"].mkdir()
     status, text = run(command, *(option.format(**names) for option in options))
