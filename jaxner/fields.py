@@ -192,9 +192,6 @@ class Kind(NamedTuple):
 
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
-        if self.is_several and self.type is Path:  # which may have any of these signs
-            is_one = os.path.exists(os.path.expanduser(text))
-            return tuple(map(self.each.read, [text] if is_one else text.split(",")))
         if self.is_several:
             parts = [x.strip(" '\"") for x in text.strip("()[] ").split(",")]
             return tuple(self.each.read(part) for part in parts if part)
