@@ -1,4 +1,4 @@
-"""Scores a trained tagger: `jaxner evaluate`, in a clone.
+"""Scores a run on its test split: `jaxner evaluate RUN --split test`, in a clone.
 
 python evaluate.py --workdir runs/grn
 """

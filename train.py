@@ -1,4 +1,4 @@
-r"""Trains a tagger: `jaxner train`, in a clone.
+r"""Trains a tagger: `jaxner train CONFIG`, in a clone.
 
 python train.py --config configs/grn.py
 python train.py --config configs/grn.py:conll2003 --config.num_epochs=50

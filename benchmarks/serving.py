@@ -144,7 +144,7 @@ def load(port: int, bodies: Sequence[bytes], clients: int, seconds: float):
 def command(options: Any, *more: str) -> list[str]:
     """Returns the command that serves the run."""
     most = f"--max-tokens={longest(options)}"
-    return ["jaxner", "serve", most, "--workdir", options.workdir, *more]
+    return ["jaxner", "serve", options.workdir, most, *more]
 
 
 def longest(options: Any) -> int:

@@ -27,7 +27,7 @@ For the paper's table of chunk recalls by parts of the attention model (OntoNote
 dev), see `python -m reproduce figures chunk-recall --workdir RUN`. `evaluate` scores a
 part alone, such as `hidden`, `context` (all heads) or `context1` … `context5`:
 
-    python evaluate.py --workdir RUN --split dev --model encoder.then.keep=hidden
+    jaxner evaluate RUN --model encoder.then.keep=hidden
 """
 
 import string

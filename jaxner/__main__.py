@@ -9,16 +9,16 @@ import sys
 
 
 def main(arguments: "list[str] | None" = None, command: str = "") -> None:
-    """Runs the command line; by default, with the arguments of the script.
+    """Runs the command line; by default, with the arguments of the process.
 
-    `command` is the command if it is not the first of the arguments.
+    `command` is that of a script, which is not among the arguments.
     """
     if arguments is None:
         arguments = sys.argv[1:]
         end_at_signals()
     from jaxner import cli
 
-    cli.run([command, *arguments] if command else arguments)
+    cli.run(arguments, command)
 
 
 def end_at_signals() -> None:

@@ -1,8 +1,9 @@
 """The parser of `jaxner COMMAND …`: options come from a function's signature.
 
 A parameter is an option, a positional-only one an argument; the help is the docstring.
-Names of options have hyphens, and underscores are accepted. The module imports nothing
-that takes long, and only the module of the command that runs.
+What a command prints on standard output is its result, or with `--json` what its
+function returns; notes go to standard error, which `--quiet` leaves out. The module
+imports nothing that takes long, and only the module of the command that runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import difflib
 import importlib
 import inspect
 import io
+import json
 import os
 import sys
 import types
@@ -24,25 +26,51 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxner import __version__, cache, fields, outputs
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 from jaxner.wording import printable
 
-COMMANDS = {
-    "train": ("training", "trains a tagger"),
-    "options": ("training", "lists all options of a config"),
-    "evaluate": ("evaluate", "scores a trained tagger"),
-    "tag": ("tagging", "tags a file of any size"),
-    "show": ("tagging", "shows text with its entities"),
-    "calibrate": ("calibration", "calibrates a run's probabilities"),
-    "export": ("export", "writes a tagger to one file, or as ONNX"),
-    "serve": ("serving", "serves a tagger, and a page to try it"),
-    "select": ("tagging", "chooses sentences worth annotating"),
-    "check": ("corpora", "checks labelled text"),
-    "convert": ("corpora", "rewrites labelled text in another format or scheme"),
-    "score": ("scores", "scores a file of predictions of any tagger"),
-    "compare": ("scores", "paired tests between two runs or files of predictions"),
+GROUPS = {
+    "Train": {
+        "train": ("training", "trains a tagger"),
+        "options": ("training", "lists all options of a config"),
+    },
+    "Use": {
+        "tag": ("tagging", "tags a file of any size"),
+        "show": ("tagging", "shows text with its entities"),
+        "serve": ("serving", "serves a tagger over HTTP, with a page to try it"),
+        "select": ("tagging", "chooses sentences worth annotating"),
+    },
+    "Evaluate": {
+        "evaluate": ("evaluate", "scores a run"),
+        "report": ("evaluate", "writes a page about one or several runs"),
+        "calibrate": ("calibration", "calibrates a run's probabilities"),
+        "score": ("scores", "scores a file of predictions of any tagger"),
+        "compare": ("scores", "tests whether two systems differ"),
+    },
+    "Data": {
+        "check": ("corpora", "checks labelled text"),
+        "convert": ("corpora", "rewrites labelled text in another format or scheme"),
+    },
+    "Deploy": {
+        "export": ("export", "writes a tagger to one file"),
+        "refresh": ("export", "renews the programs in such a file"),
+        "export-onnx": ("export", "writes a tagger as an ONNX model"),
+    },
+    "Shell": {"completion": ("completion", "completes commands and options on Tab")},
 }
-"""The module of each command, and its line in the overview."""
+"""The commands: the module of each, and its line in the overview."""
+COMMANDS = {name: x for group in GROUPS.values() for name, (x, _) in group.items()}
+
+STATUSES = {
+    0: "done",
+    1: "findings, or a failure: a file, a value or a run cannot be used",
+    2: "wrong use: an unknown command or option, or a missing one",
+    130: "stopped by Ctrl-C",
+    141: "nobody reads the output any more",
+    143: "stopped by SIGTERM",
+}
+"""What a process ends with, and why."""
+FAILED, WRONG_USE, CLOSED = 1, 2, 141
 
 _OVERVIEW = """usage: jaxner COMMAND …
 
@@ -50,22 +78,24 @@ Trains and uses taggers. `jaxner COMMAND --help` explains a command.
 
 {}
 
-  --version  the version"""
+Exit status:
+{}
+
+  --version  prints the version"""
 _HELP = ("-h", "-help", "--help")
 
 
-def run(arguments: Sequence[str]) -> None:
-    """Runs a command, given its name and its arguments.
+def run(arguments: Sequence[str], command: str = "") -> None:
+    """Runs a command line; `command` is that of a script, if it is one.
 
-    The status is 2 for a wrong option, 1 for an error that is the user's, and 141 if
-    nobody reads the output any more.
+    What does not end well raises SystemExit with one of `STATUSES`.
     """
-    name, *rest = arguments or ["--help"]
+    name, *rest = filter(None, (command, *(arguments or ["--help"] * (not command))))
     _open_streams()
     # An option and its value may be two words.
     with _errors(name, shows_traceback="--verbosity=1" in "=".join(rest)):
         try:
-            _run(name, rest)
+            _run(name, rest, is_script=bool(command))
         finally:
             _flush()
 
@@ -97,10 +127,9 @@ def _flush() -> None:
         raise
 
 
-def _run(name: str, rest: list[str]) -> None:
+def _run(name: str, rest: list[str], is_script: bool) -> None:
     if name in (*_HELP, "help"):
-        lines = (f"  {name:11}{about}" for name, (_, about) in COMMANDS.items())
-        print(_OVERVIEW.format("\n".join(lines)))
+        print(_overview())
         return
     if name == "--version":
         print(__version__)
@@ -108,34 +137,73 @@ def _run(name: str, rest: list[str]) -> None:
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f". Did you mean {close[0]}?" if close else ""
-        end(f"jaxner: no command {name!r}; known: {', '.join(COMMANDS)}{hint}", 2)
-    module = importlib.import_module(f"jaxner.commands.{COMMANDS[name][0]}")
-    function = getattr(module, name)
-    if set(_HELP) & set(rest):
-        print(parser_of(function).format_help())
-        configs = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
-        configs.add_argument("--config")
-        config = configs.parse_known_args(rest)[0].config
-        if name != "train" or not config:
-            return
-        name, function, rest = "options", module.options, [config]
-    call(function, rest)
+        known = ", ".join(COMMANDS)
+        end(f"jaxner: no command {name!r}; known: {known}{hint}", WRONG_USE)
+    from jaxner import spellings
+
+    parser = parser_of(function_of(name))
+    words = [word for word in rest if word not in _HELP]
+    line = spellings.modern(name, parser, words)
+    if words == rest:
+        line.say(is_script)
+        call(function_of(line.name), line.words, line.json)
+        return
+    print(parser.format_help())
+    if name == "train" and line.positionals:
+        function_of("options")(line.positionals[0])
 
 
-def call(function: Callable, arguments: Sequence[str]) -> Any:
-    """Calls a command's function with the values of a command line."""
+def _overview() -> str:
+    parts = []
+    for title, group in GROUPS.items():
+        lines = (f"  {name:12} {about}" for name, (_, about) in group.items())
+        parts.append("\n".join([f"{title}:", *lines]))
+    statuses = (f"  {status:3}  {about}" for status, about in STATUSES.items())
+    return _OVERVIEW.format("\n\n".join(parts), "\n".join(statuses))
+
+
+def function_of(name: str) -> Callable:
+    """Returns the function of a command."""
+    module = importlib.import_module(f"jaxner.commands.{COMMANDS[name]}")
+    return getattr(module, name.replace("-", "_"))
+
+
+def call(function: Callable, arguments: Sequence[str], file: Path | None = None) -> Any:
+    """Calls a command's function with the values of a command line.
+
+    What it returns is written as JSON to standard output by `--json`, else to `file`,
+    if one is given. If its "passed" is false, the process ends with a status.
+    """
     parser = parser_of(function)
     positional, values = parser.parse(arguments)
     cache.use(values.pop("cache"))
     del values["verbosity"]
+    is_json = values.pop("json", False)
     written = [values[name] for name in parser.outputs if values.get(name)]
-    is_taken = any(outputs.descriptor(path) == 1 for path in written)
-    told = contextlib.redirect_stdout(sys.stderr if is_taken else sys.stdout)
-    with _quiet(), told:
-        return function(*positional, **values)
+    is_taken = any(path and outputs.descriptor(path) == 1 for path in (*written, file))
+    if is_json and is_taken:
+        raise UsageError("--json prints on standard output: name a file by --output")
+    outputs.check(file, *written)
+    is_quiet = values["quiet"]
+    if "quiet" not in inspect.signature(function).parameters:
+        del values["quiet"]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_warnings_in_lines())
+        if is_quiet:
+            nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
+            stack.enter_context(contextlib.redirect_stderr(nothing))
+        if is_json or is_taken:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        content = function(*positional, **values)
+    if content is not None and (is_json or file):
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        outputs.write_text(file or "-", f"{text}\n")
+    if isinstance(content, dict) and not content.get("passed", True):
+        raise SystemExit(FAILED)
+    return content
 
 
-def end(text: str, status: int = 1) -> NoReturn:
+def end(text: str, status: int = FAILED) -> NoReturn:
     """Prints an error in red, and ends the process."""
     text = printable(text)
     is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
@@ -149,14 +217,15 @@ def _errors(name: str, shows_traceback: bool = False) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise SystemExit(141) from None
+        raise SystemExit(CLOSED) from None
     except Exception as error:
         if shows_traceback or not _is_users(error):
             raise
         text = str(error)
         if isinstance(error, OSError) and error.filename:  # not the number of the error
             text = f"{error.filename}: {error.strerror}"
-        end(f"jaxner {name}: {text}")
+        status = WRONG_USE if isinstance(error, UsageError) else FAILED
+        end(f"jaxner {name}: {text}", status)
 
 
 def _is_users(error: Exception) -> bool:
@@ -172,11 +241,12 @@ def _is_users(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _warnings_in_lines() -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all."""
+    stream = sys.stderr
 
     def show(message: Any, *about: Any, **more: Any) -> None:
-        print(f"Warning: {printable(str(message))}", file=sys.stderr)
+        print(f"Warning: {printable(str(message))}", file=stream)
 
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:
         warnings.showwarning = show
@@ -191,6 +261,7 @@ def _quiet() -> Iterator[None]:
 # --- From a signature to options ------------------------------------------------------
 
 _MANY = inspect.Parameter.VAR_POSITIONAL
+_MISSING = (inspect.Parameter.empty, dataclasses.MISSING)
 _SHORT = {"split_sentences": "sentences"}
 _COMMON = {
     "cache": "Folder for compiled programs, or off; default: the user's cache folder.",
@@ -205,19 +276,37 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options)
         self.positional: list[str] = []  # parameters
         self.outputs: set[str] = set()  # parameters that are files to write
+        self.several: set[str] = set()  # options that take all words up to the next
+        self.known: dict[str, Sequence[str]] = {}  # words of parameters
         # What is called with the options of a parameter that are set, and their names.
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
         self.takes_overrides = False  # options of a config may follow
 
-    def parse(self, arguments: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    @property
+    def actions(self) -> dict[str, argparse.Action]:
+        """The options, by each of their spellings."""
+        return self._option_string_actions
+
+    def parse(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the named values for a call of the function."""
-        options, overrides = self._split(arguments)
-        values = dict(vars(self.parse_args(options)))
+        options, positionals = self.split(words)
+        given, overrides = [], {}
+        for flag, value in options:
+            if flag in self.actions:
+                given.append(flag if value is None else f"{flag}={value}")
+                continue
+            cutoff = 0.85 if self.takes_overrides else 0.6
+            if close := difflib.get_close_matches(flag, self.actions, 1, cutoff):
+                self.error(f"unknown option {flag}. Did you mean {close[0]}?")
+            if not self.takes_overrides or not flag.startswith("--"):
+                self.error(f"unknown option {flag}")
+            overrides[flag[2:]] = "true" if value is None else value
+        values = dict(vars(self.parse_args([*given, "--", *positionals])))
         sources = [
             path
             for name, value in values.items()
             if name not in self.outputs
-            for path in (value if isinstance(value, (list, tuple)) else [value])
+            for path in (value if isinstance(value, list) else [value])
             if isinstance(path, Path)
         ]
         outputs.check(*(values[name] for name in self.outputs), sources=sources)
@@ -230,52 +319,62 @@ class Parser(argparse.ArgumentParser):
             positional += value if isinstance(value, list) else [value]
         return positional, {**values, **overrides}
 
-    def _split(self, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        """Returns arguments with one spelling, and overrides of a config by name."""
-        options, overrides = self._option_string_actions, {}
-        known, cutoff = [], 0.85 if self.takes_overrides else 0.6
-        rest = [*arguments]
-        while rest:
-            argument = rest.pop(0)
-            flag, equals, value = argument.partition("=")
-            name = "--" + flag[2:].replace("_", "-")
-            if not flag.startswith("--") or "--" in (flag, *known):
-                known.append(argument)
-            elif name in options:
-                known.append(name + equals + value)
-            elif close := difflib.get_close_matches(name, options, 1, cutoff):
-                self.error(f"unknown option {flag}. Did you mean {close[0]}?")
-            elif self.takes_overrides:
-                if not equals:
-                    is_alone = not rest or rest[0].startswith("--")
-                    value = "true" if is_alone else rest.pop(0)
-                overrides[flag[2:]] = value
+    def split(
+        self, words: Sequence[str]
+    ) -> tuple[list[tuple[str, str | None]], list[str]]:
+        """Returns the options of a line with their values, and its other words.
+
+        Options have their full names. One that is unknown has a value if a word follows
+        that is no option.
+        """
+        options: list[tuple[str, str | None]] = []
+        positionals: list[str] = []
+        rest = [*words]
+        while rest and (word := rest.pop(0)) != "--":
+            if word == "-" or not word.startswith("-"):
+                positionals.append(word)
+                continue
+            flag, equals, value = word.partition("=")
+            if not word.startswith("--"):
+                flag, value = word[:2], word[2:].removeprefix("=")
+            elif (name := flag.replace("_", "-")) in self.actions:
+                flag = name
+            action = self.actions.get(flag)
+            flag = action.option_strings[-1] if action else flag
+            takes = action.nargs != 0 if action else not rest[:1] or rest[0][:2] != "--"
+            if equals or (value and flag != word):
+                options.append((flag, value))
+            elif not takes or not rest or rest[0].partition("=")[0] in self.actions:
+                options.append((flag, None))
             else:
-                self.error(f"unknown option {flag}")
-        return known, overrides
+                options.append((flag, rest.pop(0)))
+                while flag in self.several and rest and rest[0][:1] != "-":
+                    options.append((flag, rest.pop(0)))
+        return options, positionals + rest
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
-        end(f"{self.prog}: {message.removeprefix('argument ')}", 2)
+        end(f"{self.prog}: {message.removeprefix('argument ')}", WRONG_USE)
 
 
 def parser_of(function: Callable) -> Parser:
     """Returns the parser of a command, a function.
 
     Its parameters are annotated by what `jaxner.fields` can check, a `Literal`, `bool`,
-    `Path`, `Folder`, `Output`; a tuple of these is typed between commas, a list by
-    repeating the option. A parameter `**overrides` receives `--config.x=…`. A dataclass
-    holds several options; a dictionary annotated by a dataclass and names, those of
-    these options that are set. The docstring explains each under `Args`, a dataclass's
-    under `Attributes`.
+    `Path`, `Folder`, `Output`; a list of these is typed by repeating the option, a
+    tuple as several words. A parameter `**overrides` receives `--config.x=…`. A
+    dataclass holds several options; a dictionary annotated by a dataclass and names,
+    those of these options that are set. The docstring explains each under `Args`, a
+    dataclass's under `Attributes`. What a function returns is for `--json`.
     """
     docstring = inspect.getdoc(function) or ""
     meanings = fields.meanings(docstring, "Args")
     parser = Parser(
-        prog=f"jaxner {function.__name__}",
+        prog=f"jaxner {function.__name__.replace('_', '-')}",
         description=docstring.partition("\nArgs:\n")[0].strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
     hints = typing.get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
@@ -288,55 +387,86 @@ def parser_of(function: Callable) -> Parser:
             parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
             explained = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
+            title = (kind.__doc__ or "").partition("\n")[0].partition(";")[0]
+            group = parser.add_argument_group(title.rstrip("."))
             for part in parts or defaults:
                 default = None if parts else defaults[part]
-                _add(parser, part, kinds[part], default, explained[part])
+                _add(parser, group, part, kinds[part], default, explained[part])
         else:
             default, are_many = parameter.default, parameter.kind is _MANY
             if are_many or parameter.kind is parameter.POSITIONAL_ONLY:
                 parser.positional.append(name)
-            _add(parser, name, hint, [] if are_many else default, meanings[name])
+            default = [] if are_many else default
+            _add(parser, parser, name, hint, default, meanings[name])
+    parser._positionals.title, parser._optionals.title = "Arguments", "Options"
+    common = parser.add_argument_group("Of every command")
+    if hints.get("return") not in (None, types.NoneType):
+        about = "Print a JSON document, and tables on standard error."
+        common.add_argument("--json", action="store_true", help=about)
+    if "quiet" not in hints:
+        about = "Print no notes and no progress."
+        common.add_argument("-q", "--quiet", action="store_true", help=about)
     for name, meaning in _COMMON.items():
-        parser.add_argument(f"--{name}", metavar="TEXT", help=meaning)
+        common.add_argument(f"--{name}", metavar="TEXT", help=meaning)
+    common.add_argument("-h", "--help", action="help", help="Print this text.")
+    parser.usage = _usage(parser)
     return parser
+
+
+def _usage(parser: Parser) -> str:
+    """Returns the line that shows what a command needs, and where it writes."""
+    parts = []
+    for action in parser._actions:
+        flag, metavar = "".join(action.option_strings[:1]), str(action.metavar)
+        text = f"{flag} {metavar}" if flag else metavar
+        if action.required or action.nargs == "*":
+            parts.append(f"{text}{'…' * (action.nargs == '*')}")
+        elif not flag or flag == "-o":
+            parts.append(f"[{text}]")
+    return " ".join([parser.prog, *parts, "[OPTION]…"])
 
 
 def _holds_options(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> None:
-    """Adds the option or argument of a parameter."""
+def _add(
+    parser: Parser, group: Any, name: str, hint: Any, default: Any, meaning: str
+) -> None:
+    """Adds the option or argument of a parameter to a group of the parser."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = typing.get_args(hint)[0]  # the one that can be typed
+        is_open, hint = hint == bool | None, typing.get_args(hint)[0]  # what is typed
+    else:
+        is_open = default is True
     flag = f"--{_SHORT.get(name, name).rstrip('_').replace('_', '-')}"
-    options: dict[str, Any] = {"help": meaning, "default": default}
+    options: dict[str, Any] = {"help": meaning}
     if hint is bool:
-        switch = argparse.BooleanOptionalAction
-        parser.add_argument(flag, dest=name, action=switch, help=meaning)
+        switch = argparse.BooleanOptionalAction if is_open else "store_true"
+        flags = ["-q", flag] if name == "quiet" else [flag]
+        group.add_argument(*flags, dest=name, action=switch, default=None, **options)
         parser.set_defaults(**{name: default})  # not in the help
         return
-    if typing.get_origin(hint) is list:
-        (hint,) = typing.get_args(hint)
-        options["action"] = "append"
+    if typing.get_origin(hint) in (list, tuple):
+        parser.several |= {flag} if typing.get_origin(hint) is tuple else set()
+        hint, options["action"] = typing.get_args(hint)[0], "append"
+        default = [*default] if default else None
     (kind,) = fields.kinds(hint)
     if kind.rule is fields.OUTPUT:
         parser.outputs.add(name)
     metavar = {int: "N", float: "X", Path: "FILE"}.get(kind.type, "TEXT")
-    if isinstance(kind.rule, fields.NoFile):
-        metavar = "FOLDER"
-    if type(kind.rule) is fields.OneOf:
+    if isinstance(kind.rule, fields.OneOf):
         metavar = "NAME"
+        parser.known[name] = [x for x in kind.rule.known if " " not in x]
         options["help"] += f" One of {kind}."
-    options["metavar"] = f"{metavar},…" if kind.is_several else metavar
-    options["type"] = fields.argument(hint)
-    is_needed = default in (inspect.Parameter.empty, dataclasses.MISSING)
+    is_needed = default in _MISSING
     if default and not is_needed and "default" not in meaning.lower():
-        values = default if isinstance(default, tuple) else (default,)
-        options["help"] += f" Default: {','.join(map(str, values))}."
+        options["help"] += f" Default: {default}."
+    options |= {"type": fields.argument(hint), "default": default}
     if name in parser.positional:
-        options["metavar"] = name.upper()
-        options["nargs"] = "*" if default == [] else None if is_needed else "?"
-        parser.add_argument(name, **options)
-    else:
-        parser.add_argument(flag, dest=name, required=is_needed, **options)
+        nargs = "*" if default == [] else None if is_needed else "?"
+        group.add_argument(name, metavar=name.upper(), nargs=nargs, **options)
+        return
+    flags = ["-o", flag] if name == "output" else [flag]
+    metavar = "OUTPUT" if name == "output" else metavar
+    options["metavar"] = metavar + "…" * (flag in parser.several)
+    group.add_argument(*flags, dest=name, required=is_needed, **options)

@@ -13,7 +13,7 @@ import importlib.util
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,10 +21,12 @@ from typing import Annotated, Any
 from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 from jaxner.fields import Part
 from jaxner.models import TABLES
 from jaxner.models.options import gives_scores, section_of
+from jaxner.runs import Workdir
+from jaxner.tagger import OF_THE_VOCABULARY
 from jaxner.training import optimizers, schema
 from jaxner.training.schema import DATASETS, TAGGED
 
@@ -225,6 +227,23 @@ def _not_run(error: Exception, file: Path) -> InputError:
 # --- The command line -----------------------------------------------------------------
 
 
+def override_all(config: Any, options: Mapping[str, str]) -> None:
+    """Sets options of a config, in place, from texts; see `override`.
+
+    With `init_from`, words are looked up, and labels named, as by the run there, unless
+    another option says otherwise.
+    """
+    for name in sorted(options, key=lambda name: name != "init_from"):
+        override(config, name, options[name])
+        if name == "init_from" and config.init_from:
+            run = Workdir(config.init_from)
+            if (run.path / "vocabulary.json").exists():
+                vocabulary = run.vocabulary()
+                config.data.update(
+                    {x: getattr(vocabulary, x) for x in OF_THE_VOCABULARY}
+                )
+
+
 def override(config: Any, name: str, text: str) -> None:
     """Sets one option of a config, in place, from the text that a user typed.
 
@@ -246,7 +265,7 @@ def override(config: Any, name: str, text: str) -> None:
     if section and option in section.fields:
         is_other = option == "name" and text != section.values[option]
         if is_other and part in ("encoder", "chars"):  # it has other options
-            choice = f"choose it by --config FILE:{part}={text}"
+            choice = f"choose it after the colon, as in grn:{part}={text}"
             raise InputError(f"{section.flag(option)}: {choice}")
         section.values[option] = fields.parse(text, section.fields[option].hint)
         _complete(config)  # another optimizer has other options
@@ -255,11 +274,11 @@ def override(config: Any, name: str, text: str) -> None:
         if text != "None" or is_needed:
             message = f"{section.flag(option)} is a section of options: set one of them"
             if option in TABLES:
-                message += f"; for another part, --config FILE:{option}={text}"
+                message += f"; for another part, grn:{option}={text}"
             raise InputError(message)
         section.values[option] = None
     else:
-        raise InputError(f"Unknown option --config.{name}{meant(config, name, text)}")
+        raise UsageError(f"Unknown option --config.{name}{meant(config, name, text)}")
 
 
 def meant(config: Any, name: str, text: str = "") -> str:

@@ -1,7 +1,8 @@
 """Errors about what a user gave: what was expected, what came, and where.
 
 Each is raised once, at the door: where a file is read, an option is parsed or a public
-function is called. Commands print the message in one line and end with status 1.
+function is called. Commands print the message in one line; `cli.STATUSES` says how they
+end.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ class InputError(ValueError):
     def __str__(self) -> str:
         place = place_of(self.path, self.line, self.unit)
         return f"{place}: {self.message}" if place else self.message
+
+
+class UsageError(InputError):
+    """A command line cannot be understood, whatever its files contain."""
 
 
 def place_of(path: Any, line: int | None, unit: str = "line") -> str:

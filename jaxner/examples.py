@@ -98,8 +98,7 @@ def train(
         if "validation" in splits:
             splits = {"dev": splits.pop("validation"), **splits}
         values.data.split_dev = None if "dev" in splits else _SHARE
-    for option, value in options.items():
-        configuration.override(values, option, str(value))
+    configuration.override_all(values, {k: str(v) for k, v in options.items()})
     if splits and (values.data.dir != "." or values.data.format):
         raise InputError("data.dir and data.format go with files, not with examples")
     corpus.fit_width(values)

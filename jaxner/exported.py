@@ -208,7 +208,7 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
             reason = " ".join(str(error).split())[:300]
         warnings.warn(
             f"{path}: cannot use the programs: {reason}. Building the model from "
-            f"weights and config; `jaxner export --refresh {path}` renews them.",
+            f"weights and config; `jaxner refresh {path}` renews them.",
             stacklevel=2,
         )
     from jaxner import exporting  # which needs the models' libraries

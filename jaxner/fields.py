@@ -185,9 +185,6 @@ class Kind(NamedTuple):
         """Returns the value of a text; the text itself if it is of another type."""
         if self.is_several:
             one = self._replace(is_several=False)
-            if self.type is Path:  # which may have any of these signs
-                is_one = os.path.exists(os.path.expanduser(text))
-                return tuple(map(one.read, [text] if is_one else text.split(",")))
             parts = (x.strip(" '\"") for x in text.strip("()[] ").split(","))
             return tuple(map(one.read, filter(None, parts)))
         try:

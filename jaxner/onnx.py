@@ -181,7 +181,7 @@ class _Graph:
     """
 
     def __init__(self):
-        onnx = optional("onnx", "jaxner export --onnx")
+        onnx = optional("onnx", "jaxner export-onnx")
         self.helper, self.to_tensor = onnx.helper, onnx.numpy_helper.from_array
         self.nodes: list[Any] = []
         self.lengths: list[Any] = []  # nodes of lengths, which stand before all others

@@ -191,14 +191,16 @@ def tag_file(
     shard: tuple[int, int] = (0, 1),
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
+    pairs: list[tuple[Example, Sequence[str]]] | None = None,
 ) -> Progress:
     """Tags all records of a file, in order, and returns the progress at the end.
 
     The output may contain the results of an interrupted run. `least` is what
     `checked_least` returned, `chunk` the minimum number of tokens to tag and write
-    together, and `log` receives the progress after each. `shard` is the index of this
-    process and the number n of processes; each takes every n-th record (for a tagger
-    that reads documents, every n-th of these). Nothing else is parsed.
+    together, and `log` receives the progress after each. `pairs` gets each sentence,
+    with its gold labels if `source` has labels, and the labels written. `shard` is the
+    index of this process and the number n of processes; each takes every n-th record
+    (for a tagger that reads documents, every n-th of these). Nothing else is parsed.
 
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
@@ -206,11 +208,12 @@ def tag_file(
     done, stops = Progress(**output.done), output.rejects is None
     parts = _parts(tagger, source, sink, done, shard, chunk, stops)
     for part in _ahead(parts):
-        labelled = _labelled(tagger, part, constrained, least)
-        texts = (
-            sink.text(record, sentences, [next(labelled) for _ in sentences])
-            for _, record, sentences in part.good
-        )
+        labelled, texts = _labelled(tagger, part, constrained, least), []
+        for _, record, sentences in part.good:
+            answers = [next(labelled) for _ in sentences]
+            texts.append(sink.text(record, sentences, answers))
+            if pairs is not None:
+                pairs += zip(sentences, (labels for labels, _ in answers), strict=True)
         text, bad = "".join(texts), "".join(part.bad)
         done.records, done.checksum = part.records, part.checksum
         done.bad += len(part.bad)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,3 +56,23 @@ class LineConsole(Console):
     def show_cursor(self, show: bool = True) -> bool:
         """Never hides the cursor: a command that a signal ends cannot show it again."""
         return show and super().show_cursor()
+
+
+class ProgressLine:
+    """Prints progress to standard error; on a terminal, each line replaces the last."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, done: Any) -> None:
+        """Prints progress if it is time: each second on a terminal, else each 30."""
+        if time.perf_counter() - self._last >= (1 if self._is_terminal else 30):
+            self.line(done.summary())
+
+    def line(self, text: str, is_last: bool = False) -> None:
+        """Prints a line; the last one stays on a terminal."""
+        self._last = time.perf_counter()
+        start = "\r\x1b[2K" if self._is_terminal else ""
+        end = "" if self._is_terminal and not is_last else "\n"
+        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ sweep                             F1 over Γ and M, in percent (UANet, Figure 4)
 chunk-recall                      parts of an attention encoder, each alone (Li et al.)
 heat-map                          relations (GRN, Figure 4) or attention of a sentence
 
-Prints the measured values of the run, then the published ones. `evaluate --report`
+Prints the measured values of the run, then the published ones. `jaxner report`
 draws lengths and heat maps; speed is in `python -m benchmarks.deviceless --orders`.
 """
 

@@ -190,12 +190,11 @@ refining = _stored("uanet")
 
 
 @pytest.fixture
-def evaluated():
-    """Does what `jaxner evaluate ...` does, in this process; returns the scores."""
+def answer():
+    """Does what `jaxner COMMAND ...` does, in this process; returns its content."""
     from jaxner import cli
-    from jaxner.commands import evaluate
 
-    return lambda *options: cli.call(evaluate.evaluate, [*map(str, options)])
+    return lambda name, *words: cli.call(cli.function_of(name), [*map(str, words)])
 
 
 @pytest.fixture

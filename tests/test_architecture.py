@@ -15,7 +15,7 @@ ORDER = (
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "exporting", "exported", "stream", "training"),
     *("configuration", "families", "examples", "onnx", "analysis", "serving"),
-    *("doors", "commands", "cli", "__main__", "__init__"),
+    *("doors", "spellings", "cli", "commands", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "outputs"}
 HOST |= {"terminal", "arguments", "wording", "archive"}

@@ -1,8 +1,8 @@
 """The command line: options from signatures, errors in a line, help at once."""
 
 import functools
-import importlib
 import os
+import re
 import subprocess
 import sys
 import typing
@@ -14,15 +14,13 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxner import cache, cli, load, tagging
-from jaxner.commands import evaluate
+from jaxner.commands import SplitName, evaluate
+from jaxner.data import corpora
 from tests.tiny import output_of
 from tests.training.runs import write_vectors
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = {
-    name: getattr(importlib.import_module(f"jaxner.commands.{module}"), name)
-    for name, (module, _) in cli.COMMANDS.items()
-}
+COMMANDS = {name: cli.function_of(name) for name in cli.COMMANDS}
 python = functools.partial(output_of, sys.executable)
 
 
@@ -37,17 +35,22 @@ def parsed(line):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("evaluate --workdir=a,~/b", {"workdir": (Path("a"), Path.home() / "b")}),
-        ("evaluate --workdir=a --n=3", {"n": 3}),
-        ("evaluate --workdir=a --constrained", {"constrained": True}),
-        ("evaluate --workdir=a --no-constrained", {"constrained": False}),
-        ("evaluate --workdir=a --no_constrained", {"constrained": False}),
-        ("evaluate --workdir=a --model=b --model c", {"model": ["b", "c"]}),
-        ("evaluate --workdir=a --format=a-b_c=d", {"format": "a-b_c=d"}),
-        ("show --workdir=a --tokenizer=whitespace", {"tokenizer": "whitespace"}),
-        ("train --config.a-b=c-d", {"config.a-b": "c-d"}),
-        ("train --config.dtype --config=a", {"config.dtype": "true", "config": "a"}),
-        ("train --config.num_epochs 3", {"config.num_epochs": "3"}),
+        ("evaluate a --n=3", {"n": 3}),
+        ("evaluate a --seqeval", {"seqeval": True}),
+        ("evaluate a --output=b=c", {"output": Path("b=c")}),
+        ("evaluate a -o b", {"output": Path("b")}),
+        ("evaluate -ob a", {"output": Path("b")}),
+        ("evaluate -o=b a", {"output": Path("b")}),
+        ("evaluate a -q --json", {"quiet": True, "json": True}),
+        ("convert a --token-column -1 -o -", {"output": Path("-")}),
+        ("convert -- a", {"output": Path("-")}),
+        ("tag a --no_sentences", {"sentences": False}),
+        ("show a --tokenizer=whitespace", {"tokenizer": "whitespace"}),
+        ("compare a --against b c --all", {"against": [Path("b"), Path("c")]}),
+        ("calibrate --risk=.1 --type X --type Y a", {"type_": ["X", "Y"]}),
+        ("train a --config.a-b=c-d", {"config.a-b": "c-d"}),
+        ("train a --config.dtype --config.b=c", {"config.dtype": "true"}),
+        ("train a --config.num_epochs 3", {"config.num_epochs": "3"}),
     ],
 )
 def test_values_of_options(line, expected):
@@ -56,12 +59,14 @@ def test_values_of_options(line, expected):
 
 
 def test_positional_arguments_and_what_follows_two_hyphens():
-    assert parsed("show --workdir=a")[0] == [None]
-    assert parsed("show xxhtml --workdir=a")[0] == [Path("xxhtml")]
-    assert parsed("show --workdir=a -- --html")[0] == [Path("--html")]
-    here = Path("-").absolute()
-    assert parsed("convert - ./-")[0] == [Path("-"), here]
-    assert parsed("convert a b")[0] == [Path("a"), Path("b")]
+    run = Path("a")
+    assert parsed("show a")[0] == [run, Path("-")]
+    assert parsed("show a xxhtml")[0] == [run, Path("xxhtml")]
+    assert parsed("show a -- --output")[0] == [run, Path("--output")]
+    assert parsed("tag a -o c b")[0] == [run, Path("b")]
+    assert parsed("check -")[0] == [Path("-")]
+    assert parsed("check ./-")[0] == [Path("-").absolute()]
+    assert parsed("check a,b --strict c")[0] == [Path("a,b"), Path("c")]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -70,10 +75,14 @@ def test_every_option_of_every_command_is_explained(name, monkeypatch):
     parser = cli.parser_of(COMMANDS[name])
     text = parser.format_help()
     assert max(map(len, text.splitlines())) <= 80
-    assert f"\n    jaxner {name} " in text or name == "show"
+    assert re.search(f"\n    .*jaxner {name} ", text)
+    assert "| --no-" not in text
     for action in parser._actions:
         assert action.help, action.option_strings
         assert action.type not in (int, float), action.option_strings
+        is_off = action.default in (False, None) and action.nargs == 0
+        is_negated = any(x.startswith("--no-") for x in action.option_strings)
+        assert not (is_off and is_negated) or action.dest == "constrained"
 
 
 # --- The whole line -------------------------------------------------------------------
@@ -101,54 +110,67 @@ def test_the_module_is_the_command_and_needs_no_installation(monkeypatch, run):
 
 
 # Lines of `jaxner`, what the error names, and the status.
-SMALL = "train --config=grn --config.data.dir=CORPUS"
-ODD = "train --config=grn:sample,encoder=identity,head=direction,chars=none"
+SMALL = "train grn --config.data.dir=CORPUS"
+ODD = "train grn:sample,encoder=identity,head=direction,chars=none"
 REFUSED = [
     ("tagg", "tag?", 2),
-    ("tag --workdir x", "required: --input, --output", 2),
-    ("train --config=grn more", "more", 2),
-    ("train", "known: bert, bilstm", 1),
-    ("train --num-epochs=3", "--num-epochs", 1),
-    ("train --config=my/grn.py", "my/grn.py; jaxner's own: bert", 1),
-    ("options", "known: bert", 1),
-    ("check", "FOLDER to check", 1),
-    ("show --workdir RUN nofile.txt", "show: nofile.txt: No such", 1),
-    ("train --config=grn:conll", "conll2003", 1),
-    ("train --config=grn:sample,sead=3", "sead", 1),
-    ("train --config=parallel_rnn:sample,size=7", "even", 1),
-    ("train --config=uanet:sample,model=transformer,encoder=grn", "draft=", 1),
-    ("train --config=grn:sample,encoder=bilstm+x", "'x'", 1),
-    ("train --config=grn:sample,encoder=json:Mine", "cannot be imported", 1),
-    ("train --config=uanet:sample,head=seq2seq", "model.refinement", 1),
-    ("train --config=idcnn:sample,head=seq2seq,document,dr=false", "data.unit", 1),
-    ("train --config=parallel_rnn:sample,encoder=grn", "objective.orthogonality", 1),
-    ("train --config=grn:sample,head=scores", "model.head.name", 1),
-    ("train --config=idcnn:files", "data.dir", 1),
+    ("tag", "required: RUN", 2),
+    ("train grn more", "more", 2),
+    ("train", "known: bert, bilstm", 2),
+    ("train grn --num-epochs=3", "--config.num_epochs=3?", 2),
+    ("train grn --workdri=x", "--workdri", 2),
+    ("train my/grn.py", "my/grn.py; jaxner's own: bert", 1),
+    ("options", "known: bert, bilstm", 2),
+    ("check", "folder to check", 2),
+    ("check a.conll --split dev", "folder of a run", 2),
+    ("show RUN nofile.txt", "show: nofile.txt: No such", 1),
+    ("train grn:conll", "conll2003", 1),
+    ("train grn:sample,sead=3", "sead", 1),
+    ("train parallel_rnn:sample,size=7", "even", 1),
+    ("train uanet:sample,model=transformer,encoder=grn", "draft=", 1),
+    ("train grn:sample,encoder=bilstm+x", "'x'", 1),
+    ("train grn:sample,encoder=json:Mine", "cannot be imported", 1),
+    ("train uanet:sample,head=seq2seq", "model.refinement", 1),
+    ("train idcnn:sample,head=seq2seq,document,dr=false", "data.unit", 1),
+    ("train parallel_rnn:sample,encoder=grn", "objective.orthogonality", 1),
+    ("train grn:sample,head=scores", "model.head.name", 1),
+    ("train idcnn:files", "data.dir", 1),
     (f"{SMALL} --config.num_epochs=0", "at least 1", 1),
     (f"{SMALL} --config.optimizer.name=adam", "optimizer.momentum of adam", 1),
     (f"{SMALL} --config.data.lowercase=maybe", "true or false", 1),
     (f"{SMALL} --config.data.contextual={{split}}.npz", "data.contextual", 1),
-    (f"{SMALL} --config.model.encoder.name=bilstm", "FILE:encoder=bilstm", 1),
+    (f"{SMALL} --config.model.encoder.name=bilstm", "grn:encoder=bilstm", 1),
     (f"{SMALL} --config.optimizer=adam", "section", 1),
-    (f"{SMALL} --config.lr=0.1", "--config.optimizer.learning_rate=0.1", 1),
-    (f"{SMALL} --config.qqq=1", "--config.qqq", 1),
+    (f"{SMALL} --config.lr=0.1", "--config.optimizer.learning_rate=0.1", 2),
+    (f"{SMALL} --config.qqq=1", "--config.qqq", 2),
     (f"{SMALL} --config.data.train_words=false", "every word is unknown", 1),
     (f"{SMALL} --config.data.vectors=HERE/vectors.txt", "50%", 1),
     (f"{SMALL} --config.data.unit=document", "train.conll: does not mark", 1),
     (f"{SMALL} --config.optimizer.parts.hed.decay=1", "'hed'", 1),
     (f"{ODD} --config.model.representation.words.dim=7", "features of two", 1),
     (f"{SMALL} --config.objective.retain=1", "objective.retain needs init_from", 1),
-    ("evaluate", "--workdir", 2),
-    ("evaluate --workdir HERE/vectors.txt", "vectors.txt", 2),
-    ("evaluate --workdir RUN --constrained=maybe", "--constrained", 2),
-    ("evaluate --workdir nowhere", "nowhere", 1),
-    ("evaluate --workdir RUN --split tset", "tset", 2),
-    ("evaluate --workdir RUN --data x --split dev", "--split", 1),
-    ("evaluate --workdir RUN --report r.html --decoding n_best", "n_best", 1),
-    ("evaluate --workdir RUN,RUN --report r.html --json r.json", "--json", 1),
-    ("evaluate --workdir RUN --n 5", "--n", 1),
-    ("evaluate --workdir RUN --restart 0", "restarts", 1),
-    ("evaluate --workdir RUN --output /no/where", "/no/where", 1),
+    ("evaluate", "required: RUN", 2),
+    ("evaluate HERE/vectors.txt", "vectors.txt", 2),
+    ("evaluate RUN --seqeval=maybe", "--seqeval", 2),
+    ("evaluate RUN RUN", "unrecognized arguments", 2),
+    ("evaluate nowhere", "nowhere", 1),
+    ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),
+    ("evaluate RUN --decoding n_bst", "n_best", 2),
+    ("evaluate RUN --restart first", "the seed of a restart, or all", 2),
+    ("evaluate RUN --restart 0", "restarts", 1),
+    ("evaluate RUN --output /no/where", "/no/where", 1),
+    ("report RUN --decoding n_best -o r.html", "n_best", 2),
+    ("report RUN", "required: -o/--output", 2),
+    ("report -o r.html", "folder of a run", 2),
+    ("compare RUN", "got 1", 2),
+    ("compare RUN RUN RUN", "got 3", 2),
+    ("tag RUN HERE/vectors.txt --gold", "raw text has none", 2),
+    ("tag RUN HERE/vectors.txt --json", "name a file by --output", 2),
+    ("check CORPUS --json -o /dev/stdout", "name a file by --output", 2),
+    ("tag RUN HERE/vectors.txt --shard 3/2", "--shard", 2),
+    ("tag RUN HERE/vectors.txt --jsno", "Did you mean --json?", 2),
+    ("convert HERE/vectors.txt", "give --to", 2),
+    ("completion tcsh", "bash, zsh, fish", 2),
 ]
 
 
@@ -159,11 +181,11 @@ def test_what_cannot_be_is_a_line_and_leaves_no_run(
     write_vectors(tmp_path, dim=100)
     for name, path in (("CORPUS", corpus), ("HERE", tmp_path), ("RUN", finished)):
         line = line.replace(name, str(path))
-    place = f" --workdir={tmp_path / 'run'}"
+    place = f" --output={tmp_path / 'run'}"
     with pytest.raises(SystemExit) as ended:
         cli.run((line + place * line.startswith("train")).split())
-    told = capsys.readouterr().err
-    assert (ended.value.code, told.count("\n")) == (status, 1)
+    (told,) = [x for x in capsys.readouterr().err.splitlines() if x[-1] != "…"]
+    assert ended.value.code == status
     assert message in told
     assert not (tmp_path / "run").exists()
 
@@ -202,7 +224,7 @@ def test_an_output_that_takes_nothing(redirection, status, told):
 
 
 @pytest.mark.parametrize("start", ["-m jaxner", "-P script.py"])
-@pytest.mark.parametrize("line", ["score a.conll --report=x.html", "options grn"])
+@pytest.mark.parametrize("line", ["score a.conll -q -o x.html", "options grn"])
 def test_code_beside_the_data_does_not_run(tmp_path, start, line):
     """Neither in the place of a package, nor in that of one that is missing."""
     (tmp_path / "a.conll").write_text("Rome B-LOC B-LOC\n")
@@ -222,6 +244,7 @@ def test_code_beside_the_data_does_not_run(tmp_path, start, line):
 def test_choices_that_commands_repeat_are_those_of_the_library():
     hint = typing.get_type_hints(evaluate.evaluate)["decoding"]
     assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
+    assert {*typing.get_args(SplitName)} == {*evaluate._SPLITS} == {*corpora.SPLITS}
 
 
 # --- Compiled programs ----------------------------------------------------------------

@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
+import jaxner
 from jaxner import configuration, models
 from jaxner.errors import InputError
+from jaxner.runs import Workdir
 from jaxner.training import schema
 from tests.tiny import pretrained_folder
 
@@ -151,3 +153,18 @@ def test_a_config_that_cannot_be_run_is_told_with_its_line(text, message, tmp_pa
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(InputError, match=message):
         configuration.load(str(tmp_path / "mine.py"))
+
+
+def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
+    rules = {"scheme": "BIO", "lowercase": True, "zero_digits": True}
+    vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], **rules)
+    Workdir(tmp_path).write_text("vocabulary.json", vocabulary.to_json())
+    config, start = load("grn:files"), {"init_from": str(tmp_path)}
+    before = config.data.to_dict()
+    assert {name: before[name] for name in rules} != rules
+    configuration.override_all(config, {"data.zero_digits": "False", **start})
+    expected = {**before, "scheme": "BIO", "lowercase": True, "zero_digits": False}
+    assert config.data.to_dict() == expected
+    config = load("grn:files")  # the run is not there: reading its weights will say so
+    configuration.override_all(config, {"init_from": str(tmp_path / "nowhere")})
+    assert config.data.to_dict() == before

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import jaxner
+from jaxner import cli
 from jaxner.data import corpora, formats
 from tests.tiny import output_of
 
@@ -227,6 +228,12 @@ def test_shell_blocks(page, tmp_path, request):
             write_titled(tmp_path, block)
         if block.language == "sh":
             output_of("bash", "-euc", block.text, cwd=tmp_path, env=env)
+
+
+def test_the_table_of_exit_statuses_is_that_of_the_code():
+    text = (ROOT / "docs" / "robustness.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    assert {int(status): about for status, about in rows} == cli.STATUSES
 
 
 # --- The site -------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_the_wrong_number_of_documents_is_an_error(wild):
 # --- Training ------------------------------------------------------------------------
 
 
-def test_a_run_on_documents(evaluated, tmp_path):
+def test_a_run_on_documents(answer, tmp_path):
     marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
     config = tiny.config(marked, 8, "sample,encoder=idcnn")
     changes = {"batch_size": 1, "optimizer.learning_rate": 0.02}
@@ -132,9 +132,7 @@ def test_a_run_on_documents(evaluated, tmp_path):
     assert folder.read_json("config.json")["data"]["unit"] == "document"
     assert params.vocabulary.reads_documents
     data, predicted = marked / "test.conll", tmp_path / "predicted.conll"
-    scores = evaluated(
-        f"--workdir={folder.path}", "--data", data, "--output", predicted
-    )
+    scores = answer("evaluate", folder.path, "--split", data, "--output", predicted)
     result = folder.read_json("result.json")["test"]
     assert scores["f1"] == result["f1"]
     gold, examples = (formats.read(path).examples for path in (data, predicted))

@@ -12,7 +12,7 @@ import pytest
 import jaxner
 from jaxner import archive, cli, exported, exporting
 from jaxner.archive import CARD, MANIFEST, MODEL, VOCABULARY, WEIGHTS
-from jaxner.commands.export import export as command
+from jaxner.commands import export
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.models.model import named
 from tests import fence
@@ -133,7 +133,7 @@ def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
         tagger = jaxner.load_exported(old)
     assert isinstance(tagger, jaxner.Tagger)
     assert tagger.tag(TOKENS) == params.tag(TOKENS)
-    cli.call(command, ["--refresh", str(old)])
+    cli.call(export.refresh, [str(old)])
     assert isinstance(jaxner.load_exported(old), exported.Exported)
     for name in (WEIGHTS, VOCABULARY, MODEL):
         assert archive.read(old)[1][name] == archive.read(file)[1][name]
@@ -169,9 +169,9 @@ def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
 def test_weights_are_stored_in_less(kind, share, finished, params, tmp_path, capsys):
     load = pytest.importorskip("safetensors.numpy").load
     path = tmp_path / "small.zip"
-    options = ["--workdir", str(finished), "--output", str(path), "--weights", kind]
-    cli.call(command, options)
-    assert "f1 on dev" in capsys.readouterr().out
+    options = [str(finished), "--output", str(path), "--weights", kind]
+    cli.call(export.export, options)
+    assert "f1 on dev" in capsys.readouterr().err
     packed = archive.read(path)[1][WEIGHTS]
     whole = {k: np.asarray(v) for k, v in named(params.weights).items()}
     full = archive.pack(whole)
@@ -190,8 +190,6 @@ def test_what_cannot_be_exported_is_refused(params, tmp_path):
         jaxner.export(pair, tmp_path / "x.zip")
     with pytest.raises(InputError, match="weights"):
         jaxner.export(params, tmp_path / "x.zip", weights="int4")
-    with pytest.raises(InputError, match="--output or --onnx, or --refresh"):
-        cli.call(command, ["--output", str(tmp_path / "x.zip")])
     assert not [*tmp_path.iterdir()]
 
 
@@ -263,9 +261,9 @@ def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
 
     served = []
     monkeypatch.setattr(server, "run", lambda model, *_, **__: served.append(model))
-    model = ["--model", str(file)]
+    model = [str(file)]
     least = [[*model, f"--min-probability={x}"] for x in ("calibrated", "DRAGON=0.5")]
-    for wrong in ([], [*model, "--workdir", "runs/grn"], *least):
+    for wrong in ([], [*model, "runs/grn"], *least):
         with pytest.raises(SystemExit):
             cli.run(["serve", *wrong])
     cli.run(["serve", *model])

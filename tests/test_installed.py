@@ -69,12 +69,11 @@ def test_the_commands_run_away_from_the_clone(built, corpus, tmp_path):
     assert "--config.model.encoder.depth=7" in text
     small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
     small += [f"--config.data.dir={corpus}", "--config.num_epochs=1"]
-    train = ["train", "--config=grn:sample,encoder=projection", "--workdir=run"]
+    train = ["train", "grn:sample,encoder=projection", "--output=run"]
     out = run(command, *train, *small, **away)
     assert "Everything is in" in out
     assert list((tmp_path / "caches" / "jaxner").iterdir())
-    evaluate = ["evaluate", "--workdir=run", "--cache=off", "--json=scores.json"]
-    run(python, "-m", "jaxner", *evaluate, **away)
-    scores = json.loads((tmp_path / "scores.json").read_text())
+    evaluate = ["evaluate", "run", "--split=test", "--cache=off", "--json"]
+    scores = json.loads(run(python, "-m", "jaxner", *evaluate, **away))
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert scores["f1"] == result["test"]["f1"]

@@ -36,14 +36,14 @@ def test_messages(finished, params, corpus, tmp_path, monkeypatch, run):
     files = [*small, "--config.data.dir=corpus", "--config.data.vectors=three.txt"]
     messages = {
         "wrong option": shown("score", "good.conll", "--rulle=strict"),
-        "unknown config": shown("train", "--config=gnr"),
+        "unknown config": shown("train", "gnr"),
         "missing file": shown("score", "god.conll"),
-        "malformed line": shown("convert", "bad.jsonl", "a.conll"),
-        "missing label": shown("convert", "bad.conll", "a.jsonl"),
-        "damaged run": shown("tag", "--workdir=damaged", "--input=-", "--output=a.txt"),
-        "missing extra": shown("score", "good.conll", "--report=a.html"),
-        "unknown encoder": shown("train", "--config=grn:sample,encoder=bilstmm"),
-        "wrong dimension": shown("train", "--config=grn", *files, "--workdir=run"),
+        "malformed line": shown("convert", "bad.jsonl", "-oa.conll"),
+        "missing label": shown("convert", "bad.conll", "-oa.jsonl"),
+        "damaged run": shown("tag", "damaged", "-", "-oa.txt"),
+        "missing extra": shown("score", "good.conll", "-oa.html"),
+        "unknown encoder": shown("train", "grn:sample,encoder=bilstmm"),
+        "wrong dimension": shown("train", "grn", *files, "-orun"),
     }
     with pytest.raises(TypeError) as error:
         jaxner.tag(params, "Rome fell")

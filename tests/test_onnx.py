@@ -85,7 +85,7 @@ def check(tagger, path):
 def test_an_onnx_model_answers_as_the_stored_run(name, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))
     path = tmp_path / "tagger.onnx"
-    cli.run(["export", f"--workdir={tmp_path / name}", f"--onnx={path}"])
+    cli.run(["export-onnx", str(tmp_path / name), f"--output={path}"])
     check(tagger, path)
     about = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert about["label_names"] == list(tagger.labels)

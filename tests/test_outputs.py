@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -319,21 +320,23 @@ def test_only_the_same_work_goes_on(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "check {file} --html={file}",
-        "check {file} --html={folder}/x --json={folder}/./x",
-        "score {json} --report={folder}/a.html",
+        "check {file} -o {file}",
+        "check {file} -o {folder}/x --json={folder}/./x",
+        "score {json} -o {folder}/a.html",
         "compare {file} {file} --json={file}",
-        "convert {file} {file}",
-        "convert {brat}/a.ann {brat}/a.txt",
-        "convert {brat} {brat}/a.txt --to=jsonl",
+        "convert {file} -o {file}",
+        "convert {brat}/a.ann -o {brat}/a.txt",
+        "convert {brat} -o {brat}/a.txt --to=jsonl",
         "check {brat} --json={brat}/a.ann",
-        "show {file} --html={file} --workdir={run}",
-        "tag --input={file} --output={file} --overwrite --workdir={run}",
-        "tag --input={json} --output={folder}/x --rejects={folder}/./x --workdir={run}",
-        "tag --input={json} --output=- --rejects=/dev/stdout --workdir={run}",
-        "evaluate --workdir={run} --data={json} --report={folder}/a.html",
-        "evaluate --workdir={run} --split=dev --json={dev}",
-        "export --workdir={run} --output={folder}/a.json --onnx={folder}/a.onnx",
+        "check {brat} -o {brat}/a.ann",
+        "show {run} {file} -o {file}",
+        "tag {run} {file} -o {file} --overwrite",
+        "tag {run} {json} -o {folder}/x --rejects={folder}/./x",
+        "tag {run} {json} -o - --rejects=/dev/stdout",
+        "report {run} --split={json} -o {folder}/a.html",
+        "evaluate {run} -o {dev}",
+        "evaluate {run} --json={dev}",
+        "export-onnx {run} -o {folder}/a.json",
     ],
 )
 def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run):
@@ -348,6 +351,7 @@ def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run
     names["dev"] = corpus / "dev.conll"
     files = file, json, names["dev"], *names["brat"].iterdir()
     contents = [path.read_bytes() for path in files]
-    assert "Expected two files" in run(*line.format(**names).split())[1]
+    shown = run(*line.format(**names).split())[1]
+    assert re.search("Expected two files|is not what --json wrote", shown)
     assert [path.read_bytes() for path in files] == contents
     assert len(list(tmp_path.rglob("*"))) == 5

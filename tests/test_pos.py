@@ -85,11 +85,11 @@ def test_a_run_is_scored_by_accuracy(finished, treebank):
     assert result["dev"]["correct_tokens"] > 1.05 * commonest  # it has learned
 
 
-def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
+def test_evaluation_gives_the_scores_of_the_run(finished, answer, capsys):
     result = Workdir(finished).read_json("result.json")["test"]
-    scores = json.loads(json.dumps(evaluated("--workdir", finished)))
+    scores = json.loads(json.dumps(answer("evaluate", finished, "--split=test")))
     assert {name: scores[name] for name in result} == result
-    assert re.search("tagger will miss: .*RARE", capsys.readouterr().out)
+    assert re.search("tagger will miss: .*RARE", capsys.readouterr().err)
     assert scores["by_type"]["RARE"]["gold"] == 1
     assert scores["by_type"]["RARE"]["correct"] == 0
 
@@ -99,12 +99,12 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
     [
         ("--split=dev --rule=strict", "--rule"),
         ("--split=dev --label_column=5", r"dev\.conllu:\d+: "),
-        ("--data={}/nowhere.conllu", r"No file .*nowhere\.conllu; beside it: xx_ti"),
+        ("--split=dev --seqeval", "--seqeval"),
     ],
 )
-def test_what_tags_lack_is_refused(options, message, finished, treebank, evaluated):
+def test_what_tags_lack_is_refused(options, message, finished, treebank, answer):
     with pytest.raises((ValueError, OSError), match=message):
-        evaluated("--workdir", finished, *options.format(treebank).split())
+        answer("evaluate", finished, *options.format(treebank).split())
 
 
 def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):

@@ -467,7 +467,7 @@ def browser(finished, tmp_path):
         pytest.skip("needs chromium and chromedriver")
     flags = [*CHROMIUM, f"--user-data-dir={tmp_path}"]
     wanted = {"goog:chromeOptions": {"args": flags}}
-    serve = ["jaxner", "serve", "--port=0", "--max-tokens=16", "--workdir"]
+    serve = ["jaxner", "serve", "--port=0", "--max-tokens=16"]
     pipe = {"stdout": subprocess.PIPE, "text": True}
     with (
         benchmark.serves(*serve, str(finished)) as service,

@@ -14,7 +14,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__ as program
-from jaxner import outputs, stream, tagging
+from jaxner import outputs, stream, tagging, terminal
 from jaxner.data import corpora, formats
 from jaxner.data.formats import RAW
 from jaxner.data.sources import Source
@@ -308,7 +308,7 @@ def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
 
 
 def tag(workdir, source, output, *options):
-    arguments = ["--workdir", workdir, "--input", source, "--output", output]
+    arguments = [workdir, source, "--output", output]
     program.main(["tag", *map(str, [*arguments, *options])])
 
 
@@ -382,3 +382,34 @@ def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
         texts = [json.loads(line)["text"] for line in lines]
         assert texts == ["Ms Preston left.", "Yes."]
         assert json.loads((tmp_path / "bad").read_text())["line"] == 2
+
+
+@pytest.mark.parametrize("form", ["conll", "jsonl", "jsonl-spans"])
+def test_gold_labels_are_scored_while_tagging(form, finished, corpus, tmp_path, run):
+    """The figures are those of the labels that are written, and of `evaluate`."""
+    source, output = tmp_path / f"in.{form[:5]}", tmp_path / "out.conll"
+    run("convert", corpus / "dev.conll", f"--to={form}", "--scheme=IOB1", "-o", source)
+    line = "tag", finished, source, "--gold", "--json", "-q", "-o"
+    status, shown = run(*line, output)
+    result = json.loads(shown)
+    assert (status, result["records"] > 0) == (0, True)
+    _, shown = run("evaluate", finished, "--json", "-q", "--rule=conlleval")
+    if form != "jsonl-spans":  # whose texts are cut into other tokens
+        assert result["scores"]["f1"] == json.loads(shown)["f1"] > 0
+    if form == "conll":
+        _, shown = run("score", output, "--json", "-q", "--rounds=5")
+        assert json.loads(shown)["f1"] == result["scores"]["f1"]
+    _, shown = run(*line, tmp_path / "none.conll", "--min-probability=1")
+    assert json.loads(shown)["scores"]["predicted"] == 0
+    source.write_text("")
+    assert "no sentence to score" in run(*line, tmp_path / "empty.conll")[1]
+
+
+def test_gold_labels_need_the_whole_file(finished, corpus, tmp_path, run, monkeypatch):
+    line = "tag", finished, corpus / "dev.conll", "--gold", "-o", tmp_path / "a.conll"
+    with monkeypatch.context() as patch:
+        patch.setattr(terminal.ProgressLine, "__call__", lambda *_: 1 / 0)  # as a kill
+        with pytest.raises(ZeroDivisionError):
+            run(*line)
+    assert "use --overwrite" in run(*line)[1]
+    assert run(*line, "--overwrite")[0] == 0

@@ -1,4 +1,4 @@
-// Tags tokens with what `jaxner export --onnx` wrote: a model, and its JSON file beside it.
+// Tags tokens with what `jaxner export-onnx` wrote: a model, and its JSON file beside it.
 import * as ort from "./node_modules/onnxruntime-web/dist/ort.wasm.bundle.min.mjs";
 
 ort.env.wasm.numThreads = 1; // several need the headers of cross-origin isolation

@@ -1,6 +1,6 @@
 """Runs a command of jaxner in several processes on this machine.
 
-    python examples/launch/local.py 2 train --config grn --workdir runs/grn
+    python examples/launch/local.py 2 train grn -o runs/grn
 
 The processes share the run: each takes its part of every batch. On one machine this
 tries out what a cluster does; for several GPUs of one machine, one process is enough.

@@ -21,5 +21,5 @@ export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-$HOME/.cache/jaxne
 # A proxy would come between the processes.
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
 
-exec srun --kill-on-bad-exit=1 python -m jaxner train --config grn:conll2003 \
-  --workdir "$HOME/runs/grn" --config.batch_size=128 "$@"
+exec srun --kill-on-bad-exit=1 python -m jaxner train grn:conll2003 \
+  -o "$HOME/runs/grn" --config.batch_size=128 "$@"

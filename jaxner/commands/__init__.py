@@ -1,22 +1,31 @@
 """The commands of `jaxner`: each is a typed function, and its docstring is the help.
 
-`jaxner.cli` reads the options from the signature. A module here imports little before a
-command runs, so that help comes at once.
+`jaxner.cli` reads the options from the signature, and prints what a function returns as
+JSON on demand. A module here imports little before a command runs, so that help comes
+at once.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+import os
+from typing import Any, Literal
 
-from jaxner import outputs
 from jaxner.fields import Folder as Folder
+from jaxner.fields import OneOf
 from jaxner.fields import Output as Output
 
+SplitName = Literal["train", "dev", "test"]
 
-def write_json(path: Path | None, content: Any) -> None:
-    """Writes what `--json` names, if it names a file."""
-    if path:
-        text = json.dumps(content, indent=2, ensure_ascii=False)
-        outputs.write_text(path, f"{text}\n")
+
+class NameOrFile(OneOf):
+    """Some words, and the paths of all files."""
+
+    def __contains__(self, value: Any) -> bool:
+        return super().__contains__(value) or os.path.exists(value)
+
+
+def note(text: object) -> None:
+    """Prints what is no result: to standard error."""
+    from jaxner.terminal import LineConsole
+
+    LineConsole(stderr=True).print(text)

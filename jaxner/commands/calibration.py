@@ -6,14 +6,15 @@ import dataclasses
 from typing import Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Folder, Output, write_json
-from jaxner.errors import InputError
+from jaxner.commands import Folder, note
+from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
 
 def calibrate(
+    run: Folder,
+    /,
     *,
-    workdir: Folder,
     test: bool = False,
     precision: fields.Share | None = None,
     recall: fields.Share | None = None,
@@ -23,17 +24,16 @@ def calibrate(
     type_: list[str] | None = None,
     confidence: fields.Chance = 0.9,
     n_best: fields.Size = 1,
-    json: Output | None = None,
 ) -> dict[str, Any]:
     """Calibrates a run's probabilities by a temperature fitted on its dev split.
 
-        jaxner calibrate --workdir runs/grn
-        jaxner calibrate --workdir runs/grn --test --precision 0.98
-        jaxner calibrate --workdir runs/grn --risk 0.1 --of errors --type PER
+        jaxner calibrate runs/grn
+        jaxner calibrate runs/grn --test --precision 0.98
+        jaxner calibrate runs/grn --risk 0.1 --of errors --type PER
 
     The command stores the temperature in the run's folder (calibration.json);
-    from then on, `jaxner.load` uses it for probabilities, unless entities are
-    worse calibrated with it: then it stays 1. Labels by Viterbi do not change.
+    from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi do
+    not change. If the temperature makes entities worse calibrated, it stays 1.
     The table shows the expected calibration error and the Brier score before and
     after, for predicted labels and predicted entities. `--precision` and
     `--recall` print the threshold that reaches them on dev, for
@@ -42,17 +42,17 @@ def calibrate(
     call replaces what earlier ones stored.
 
     Args:
-        workdir: Folder of the run.
+        run: Folder of the run.
         test: Measure on the test split, too.
         precision: Print the threshold that reaches this precision on dev, from 0 to 1.
         recall: Print the threshold that reaches this recall on dev, from 0 to 1.
         keep_temperature: Keep the temperature even if entities are worse calibrated.
         risk: Store thresholds that bound this risk, between 0 and 1.
-        of: The share of gold entities that are missed, or of kept ones that are wrong.
-        type_: A type to store a threshold for; may repeat; default: each type.
-        confidence: Probability with which the risk of errors is at most the bound.
-        n_best: For the thresholds, take entities from N labellings.
-        json: File to write all figures to, as JSON.
+        of: Bound the share of gold entities that are missed, or of kept ones that are
+            wrong.
+        type_: Store a threshold for this type; may repeat; default: each type.
+        confidence: Probability with which the bound on errors holds.
+        n_best: Take the entities for thresholds from N labellings.
     """
     from jaxner.answers import temperature
     from jaxner.answers.entities import predict
@@ -64,11 +64,11 @@ def calibrate(
     from jaxner.training import corpus
 
     if (type_ or of == "errors") and not risk:
-        raise InputError("--type and --of are of the thresholds that --risk stores")
+        raise UsageError("--type and --of need --risk, whose thresholds they are for")
     log = LineConsole().print
-    run = Workdir(workdir)
-    raw = dataclasses.replace(load(str(workdir)), temperature=1.0)
-    data = run.read_json("config.json")["data"]
+    folder = Workdir(run)
+    raw = dataclasses.replace(load(str(run)), temperature=1.0)
+    data = folder.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}
     dev = splits["dev"]
@@ -80,7 +80,7 @@ def calibrate(
     )
     if fit.left_out:
         count = counted(fit.left_out, "sentence")
-        log(f"{count} with labels unseen in training left out")
+        note(f"Left out {count} with labels unseen in training")
     new = dataclasses.replace(raw, temperature=fit.temperature)
     result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature}
     measured = {}
@@ -96,11 +96,11 @@ def calibrate(
             f"{after:.4f}: the temperature stays 1 (--keep-temperature keeps it)"
         )
         new, result["temperature"] = raw, 1.0
-    with Checkpoints(run.part("best"), read_only=True) as best:
+    with Checkpoints(folder.part("best"), read_only=True) as best:
         result["step"] = best.step
     curve = measured["dev"][new is not raw].curve
     if curve is None and (precision or recall or risk):
-        message = "--precision, --recall and --risk are of entities; this run has tags"
+        message = "--precision, --recall and --risk need entities; this run has tags"
         raise InputError(message)
     if risk:
         answers = {x: predict(new, y, n_best=n_best) for x, y in splits.items()}
@@ -111,10 +111,10 @@ def calibrate(
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
         log(report.guarantees_table(rows))
         result["guarantees"] = {"n_best": n_best, "types": rows}
-    run.write_json(CALIBRATION, result)
-    if (run.path / "README.md").exists():
-        run.write_text("README.md", card.card(run))
-    log(f"Kept in {run.path / CALIBRATION}")
+    folder.write_json(CALIBRATION, result)
+    if (folder.path / "README.md").exists():
+        folder.write_text("README.md", card.card(folder))
+    note(f"Wrote {folder.path / CALIBRATION}")
     if n_best > 1:
         curve = temperature.measure(new, dev, n_best=n_best).curve
     wanted = {"precision": precision, "recall": recall}
@@ -123,8 +123,7 @@ def calibrate(
         for name, value in wanted.items()
         if value is not None
     }
-    write_json(json, {**result, "curve": curve.to_dict() if curve else None})
-    return result
+    return {**result, "curve": curve.to_dict() if curve else None}
 
 
 def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:

@@ -1,13 +1,14 @@
-"""`jaxner evaluate`."""
+"""`jaxner evaluate` and `jaxner report`."""
 
 from __future__ import annotations
 
-import json as jsons
+import dataclasses
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, Output, write_json
+from jaxner.commands import Folder, NameOrFile, Output, note
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
@@ -17,178 +18,208 @@ if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
     from jaxner.evaluation.report import Prediction
 
-Decoding = Literal[
-    "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
-]
+_SPLITS = ("train", "dev", "test")
 _NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit", "offsets"]
+Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sampled"]
+
+
+class _Member:
+    """A seed, or all."""
+
+    def __contains__(self, value: str) -> bool:
+        return value == "all" or value.isdecimal()
+
+    def __str__(self) -> str:
+        return "the seed of a restart, or all"
+
+
+@dataclasses.dataclass(kw_only=True)
+class Scored:
+    """What to score; by default, as in training.
+
+    Attributes:
+        split: Split of the run, or a file of labelled text.
+        format: Format of the file; default: by its name.
+        contextual: File with vectors for the file's tokens; {split} in its name: for
+            those of the split.
+        rule: How to read ill-formed labels; default: the run's rule.
+        constrained: Return only well-formed labels; default: the run's choice.
+        seed: Seed of the draws of --decoding sampled.
+        model: Change an option of the model, as in encoder.then.keep=hidden; lists are
+            JSON.
+        restart: Of several restarts, the one with this seed, or all, to average them.
+    """
+
+    split: Annotated[str, NameOrFile(_SPLITS, "or a file")] = "dev"
+    format: formats.Name | None = None
+    contextual: str | None = None
+    rule: Annotated[str, fields.OneOf(RULES)] | None = None
+    constrained: bool | None = None
+    seed: fields.Seed = 0
+    model: list[str] | None = None
+    restart: Annotated[str, _Member()] | None = None
+
+    def load(self, run: Path, name: str, reading: dict[str, Any], decoding: str) -> Run:
+        """Returns a run, and how to score it."""
+        from jaxner import tagging
+        from jaxner.analysis import describe
+        from jaxner.runs import Workdir
+        from jaxner.training import corpus
+
+        member: Any = self.restart and (
+            self.restart if self.restart == "all" else int(self.restart)
+        )
+        changes = dict(map(read_change, self.model or ()))
+        tagger: Any = tagging.load(str(run), changes, seed=member)
+        config = Workdir(run).read_json("config.json")
+        has_tags = tagger.vocabulary.scheme == schemes.TAGS
+        if has_tags and self.rule:
+            raise InputError("--rule is for spans; the labels of this run are tags")
+        options = {**config["data"], **reading}
+        if self.split in _SPLITS:
+            options |= {"format": self.format} if self.format else {}
+            options |= {"contextual": self.contextual} if self.contextual else {}
+            split = corpus.load_split(options, self.split)
+        else:  # the run's format is that of its own files
+            options["format"] = self.format
+            split = corpus.load_file(options, self.split, self.contextual)
+        folder = str(run)
+        if self.restart == "all":
+            name += f", ensemble of {len(tagger)}"
+        elif self.restart:
+            name += f", restart {member}"
+            folder = str(Workdir(run).seed(member).path)
+        own = config["evaluation"]
+        rule = "conlleval" if has_tags else own.get("rule", "conlleval")
+        how = {"decoding": decoding, "seed": self.seed}
+        is_open = self.constrained is None
+        how["constrained"] = own["constrained"] if is_open else self.constrained
+        return describe.Run(name, folder, tagger, split, self.rule or rule, how)
 
 
 def evaluate(
+    run: Folder,
+    /,
     *,
-    workdir: tuple[Folder, ...],
-    split: Literal["train", "dev", "test"] | None = None,
-    data: Path | None = None,
-    contextual: Path | None = None,
-    format: str | None = None,
-    reading: Reading,
     output: Output | None = None,
-    json: Output | None = None,
-    report: Output | None = None,
-    rule: Annotated[str, fields.OneOf(RULES)] | None = None,
+    decoding: Literal[Decoding, "n_best"] = "viterbi",
+    n: fields.Size = 10,
     seqeval: bool = False,
-    constrained: bool | None = None,
-    decoding: Decoding = "viterbi",
-    n: fields.Size | None = None,
-    seed: fields.Seed | None = None,
-    model: list[str] | None = None,
-    restart: str | None = None,
+    scored: Scored,
+    reading: Reading,
     processes: Processes,
-) -> dict[str, Any]:
-    r"""Scores a trained tagger.
+) -> dict[str, Any] | None:
+    """Scores a run on its dev split, on another one, or on a file.
 
-        jaxner evaluate --workdir runs/grn                     # its test split
-        jaxner evaluate --workdir runs/grn --data my/test.conll \
-            --output out.conll
-        jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
+        jaxner evaluate runs/grn
+        jaxner evaluate runs/grn --split test --json > scores.json
+        jaxner evaluate runs/grn --split my/test.conll -o predicted.conll
 
-    The rule for reading spans is the one that picked the run's best epoch.
-    `--rule` selects another: `conlleval`, `strict`, `idcnn` or `ncrfpp`. For
-    part-of-speech taggers, the command reports accuracy; rule does not apply.
-    `--seqeval` prints that library's report, too.
+    The rule that chose the run's best epoch reads spans, unless --rule names
+    another: `conlleval`, `strict`, `idcnn` or `ncrfpp`. For tags, such as parts
+    of speech, the command prints accuracy.
 
-    `--report` writes a page with errors, groups, calibration and a look inside
-    the model, and the same as .json; several runs appear side by side.
+    `--decoding` chooses labels in other ways: `constrained`, `independent` (each
+    token's best label by its own scores), `max_marginal` (each token's most
+    probable label), `sampled` (drawn by probability) or `n_best` (of the n best
+    labellings the one nearest to gold: an upper bound).
 
-    `--decoding` selects how labels are chosen: `constrained`, `independent`
-    (each token's best label by its own scores), `max_marginal` (each token's
-    most probable label), `sampled` (drawn by probability) or `n_best` (the
-    result of a perfect choice among the n best labellings).
+    `--model` changes options of the model that need no training, such as the
+    parts of an attention encoder to keep (the others become zero):
 
-    `--model` changes a model option that needs no training, such as the parts
-    of an attention encoder to keep (the others become zero):
-
-        jaxner evaluate --workdir runs/att --model encoder.then.keep=context2
+        jaxner evaluate runs/att --model encoder.then.keep=context2
 
     Args:
-        workdir: Folder of the run; several for --report, between commas.
-        split: Split to score; default: test.
-        data: File to score instead of a split.
-        contextual: File of vectors for the tokens of --data.
-        format: Format of --data, such as jsonl; default: by its name.
-        reading: How to read the sentences; default: as the run.
-        output: File to write tokens, gold and predicted labels to.
-        json: File to write the scores to, as JSON.
-        report: File to write the report to: .html, also .json.
-        rule: How ill-formed labels are read; default: the run's rule.
-        seqeval: Print seqeval's own report as a second opinion.
-        constrained: Return only well-formed labels; default: the run's choice.
-        decoding: How labels are chosen.
-        n: Labellings for --decoding=n_best; the nearest to gold counts; default: 10.
-        seed: Seed of the draws of --decoding=sampled; default: 0.
-        model: Option of the model to change: encoder.then.keep=hidden; lists are JSON.
-        restart: For a folder of restarts: a seed, or all, to average them.
+        run: Folder of the run.
+        output: Write tokens, gold and predicted labels to this file.
+        decoding: How to choose labels.
+        n: Number of labellings for --decoding n_best.
+        seqeval: Print the report of seqeval, too.
+        scored: What to score.
+        reading: How to read it; default: as in training.
         processes: The processes of a cluster.
-
-    Returns the scores; with `report`, its content if there are several runs.
     """
-    from jaxner import tagging
     from jaxner.analysis import describe
-    from jaxner.evaluation import page, predictions
+    from jaxner.evaluation import predictions
     from jaxner.evaluation import report as tables
-    from jaxner.runs import Workdir, names_of
+    from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
 
-    is_n_best, is_sampled = decoding == "n_best", decoding == "sampled"
-    is_one = len(workdir) == 1
-    wrong = {
-        "Several runs in --workdir are for --report": not (is_one or report),
-        "--output, --json and --seqeval are for one run": (
-            not is_one and (output or json or seqeval)
-        ),
-        "--decoding=n_best chooses by the gold labels, so --report has no errors": (
-            report and is_n_best
-        ),
-        "--n is for --decoding=n_best": n and not is_n_best,
-        "--seed is for --decoding=sampled": seed is not None and not is_sampled,
-        "Expected --data or --split, got both": data and split,
-        "--contextual needs --data": contextual and not data,
-        f"Expected --restart to be a number or 'all', got {restart!r}": (
-            restart not in (None, "all") and not str(restart).isdecimal()
-        ),
-    }
-    for message in (text for text, is_wrong in wrong.items() if is_wrong):
-        raise InputError(message)
-    if report:
-        page.check(report, json, output)
-    console = LineConsole(quiet=not processes.join())
-    member: Any = int(restart) if restart and restart.isdecimal() else restart
-    changes = dict(map(read_change, model or ()))
-
-    def load(name: str, folder: str) -> Run:
-        """Returns a run, and how to score it."""
-        tagger: Any = tagging.load(folder, changes, seed=member)
-        config = Workdir(folder).read_json("config.json")
-        has_tags = tagger.vocabulary.scheme == schemes.TAGS
-        if has_tags and (rule or seqeval):
-            raise InputError("--rule and --seqeval need spans; these labels are tags")
-        options = {**config["data"], **reading}
-        if format or data:  # the run's format is that of its own files
-            options["format"] = format
-        if data:
-            vectors = contextual and str(contextual)
-            scored = corpus.load_file(options, str(data), vectors)
-        else:
-            scored = corpus.load_split(options, split or "test")
-        files = page.files(report) if report else []
-        outputs.check(output, json, *files, sources=formats.inputs(scored.path))
-        if member == "all":
-            name += f", ensemble of {len(tagger)}"
-        elif member is not None:
-            name += f", restart {member}"
-            folder = str(Workdir(folder).seed(member).path)
-        run = config["evaluation"]
-        of_run = "conlleval" if has_tags else run.get("rule", "conlleval")
-        how = {"decoding": decoding, "seed": seed or 0}
-        how["constrained"] = run["constrained"] if constrained is None else constrained
-        return describe.Run(name, folder, tagger, scored, rule or of_run, how)
-
-    names = names_of([*map(str, workdir)])
-    if not is_one:
-        runs = map(load, names, map(str, workdir))
-        return describe.write(str(report), runs, console.print)
-    with monitor.waiting(console, "Loading the tagger"):
-        run = load(names[0], str(workdir[0]))
-    tagger, scored = cluster.placement().tagger(run.tagger), run.split
-    console.print(scored.summary())
-    train = None
-    if tagger.vocabulary.scheme == schemes.TAGS:
-        config = Workdir(workdir[0]).read_json("config.json")
-        train = corpus.training_text(config["data"])
-    corpus.log_unknown_types(scored, tagger.vocabulary, console.print)
-    how = {"rule": run.rule, "n": n or 10, **run.how}
-    with monitor.waiting(console, "Scoring"):
-        labels = describe.label(tagger, scored, train, **how)
-    if is_n_best:
-        console.print(f"Scoring the nearest to the gold among the {n or 10} best")
-    title = f"{scored.name} {scored.split}".strip()
+    is_writer = processes.join()
+    console = LineConsole(quiet=not is_writer)
+    notes = LineConsole(stderr=True, quiet=not is_writer)
+    with monitor.waiting(notes, "Loading the tagger"):
+        loaded = scored.load(run, run.name, reading, decoding)
+    tagger, split = cluster.placement().tagger(loaded.tagger), loaded.split
+    outputs.check(output, sources=formats.inputs(split.path))
+    notes.print(split.summary())
+    has_tags, train = tagger.vocabulary.scheme == schemes.TAGS, None
+    if has_tags and seqeval:
+        raise InputError("--seqeval is for spans; the labels of this run are tags")
+    if has_tags:
+        train = corpus.training_text(Workdir(run).read_json("config.json")["data"])
+    corpus.log_unknown_types(split, tagger.vocabulary, notes.print)
+    with monitor.waiting(notes, "Scoring"):
+        labels = describe.label(
+            tagger, split, train, rule=loaded.rule, n=n, **loaded.how
+        )
+    if decoding == "n_best":
+        console.print(f"Of the {n} best labellings, the one nearest to gold counts")
+    title = f"{split.name} {split.split}".strip()
     console.print(tables.per_type_table(labels.scores, title))
     if seqeval:
         console.print(seqeval_report(labels))
     result = {**labels.scores.to_dict(), "decoding": decoding}
-    result |= {"figures": labels.figures(), "notes": scored.notes}
-    result |= {"file": str(scored.path), "sha256": scored.sha256}
+    result |= {"figures": labels.figures(), "notes": split.notes}
+    result |= {"file": str(split.path), "sha256": split.sha256}
     console.print(tables.interval_line({**result, "scores": result}))
-    if console.quiet:
-        return result
-    if output:  # in the tagger's scheme: another makes ill-formed labels well-formed
-        predictions.write(str(output), scored, labels.gold, labels.predicted)
-        console.print(f"Predictions written to {output}")
-    if report:
-        describe.write(str(report), [run], console.print)
-    write_json(json, result)
-    return result
+    if output and is_writer:  # in the tagger's scheme, so that it stays as it is
+        predictions.write(str(output), split, labels.gold, labels.predicted)
+        notes.print(f"Wrote the predictions to {output}")
+    return result if is_writer else None
+
+
+def report(
+    *runs: Folder,
+    output: Output,
+    decoding: Decoding = "viterbi",
+    scored: Scored,
+    reading: Reading,
+) -> dict[str, Any]:
+    """Writes a page about one or several runs, side by side.
+
+        jaxner report runs/grn -o report.html
+        jaxner report runs/grn runs/bilstm --split test -o report.html
+
+    The page shows scores, errors, groups of entities, calibration and the inside
+    of the model; a .json file beside it has the same content.
+
+    Args:
+        *runs: Folders of the runs.
+        output: HTML file to write.
+        decoding: How to choose labels; see jaxner evaluate.
+        scored: What to score.
+        reading: How to read it; default: as in training.
+    """
+    from jaxner.analysis import describe
+    from jaxner.errors import UsageError
+    from jaxner.evaluation import page
+    from jaxner.runs import names_of
+
+    if not runs:
+        raise UsageError("expected the folder of a run, or of several")
+    page.check(output)
+
+    def load(run: Path, name: str) -> Run:
+        loaded = scored.load(run, name, reading, decoding)
+        outputs.check(*page.files(output), sources=formats.inputs(loaded.split.path))
+        return loaded
+
+    return describe.write(
+        str(output), map(load, runs, names_of([*map(str, runs)])), note
+    )
 
 
 def seqeval_report(labels: Prediction) -> str:
@@ -215,6 +246,6 @@ def read_change(text: str) -> tuple[str, Any]:
     if not (path and equals):
         raise InputError(f"Expected --model path=value, got {text!r}")
     try:
-        return path, jsons.loads(value)
-    except jsons.JSONDecodeError:
+        return path, json.loads(value)
+    except json.JSONDecodeError:
         return path, value

@@ -1,4 +1,4 @@
-"""`jaxner export`."""
+"""`jaxner export`, `jaxner refresh` and `jaxner export-onnx`."""
 
 from __future__ import annotations
 
@@ -6,63 +6,76 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import archive, fields, outputs
-from jaxner.commands import Folder, Output
+from jaxner.commands import Folder, Output, note
 from jaxner.errors import InputError
 
 
 def export(
+    run: Folder,
+    /,
     *,
-    workdir: Folder | None = None,
-    output: Output | None = None,
+    output: Output,
     weights: Annotated[str, fields.OneOf(archive.KINDS)] = "float32",
-    refresh: Path | None = None,
-    onnx: Output | None = None,
 ) -> None:
-    """Writes a run's tagger to a file for another machine.
+    """Writes a run's tagger to one file, for jaxner.load_exported.
 
-        jaxner export --workdir runs/grn --output grn.zip
-        jaxner export --refresh grn.zip
-        jaxner export --workdir runs/grn --onnx grn.onnx
+        jaxner export runs/grn -o grn.zip
 
-    The first file is for jaxner.load_exported. JAX promises for six months
-    that newer versions run its programs: --refresh writes new ones, with the
-    same weights. An ONNX model is for hosts without this package, with a JSON
-    file with its vocabulary beside it, grn.json.
+    The file needs only JAX and NumPy. JAX promises for six months that newer
+    versions run its programs; `jaxner refresh` renews them.
 
     Args:
-        workdir: Folder of the run.
-        output: File to write; with --refresh, default: the same file.
-        weights: How to store weights; but for float32, F1 on dev before and after.
-        refresh: File whose programs to renew, instead of --workdir.
-        onnx: File to write the tagger to, as an ONNX model.
+        run: Folder of the run.
+        output: File to write.
+        weights: Precision of the stored weights; for bfloat16 and int8 the command
+            prints dev F1 before and after.
     """
     from jaxner import exporting
     from jaxner.exported import load_exported
     from jaxner.tagger import load
 
-    target = output or refresh
-    if (workdir is None) == (refresh is None) or not (target or onnx):
-        raise InputError("Expected --workdir and --output or --onnx, or --refresh")
-    if refresh and (onnx or weights != "float32"):
-        raise InputError("--refresh keeps the weights and the kind of the file")
-    outputs.check(output, onnx, onnx and onnx.with_suffix(".json"))
-    if refresh and target:
-        exporting.refresh(refresh, target)
-    elif workdir:
-        tagger, card = load(str(workdir)), workdir / "README.md"
-        if onnx:
-            from jaxner.onnx import export_onnx
+    tagger, card = load(str(run)), run / "README.md"
+    text = outputs.read_text(card) if card.is_file() else None
+    exporting.export(tagger, output, weights=weights, card=text)
+    if weights != "float32":
+        after = load_exported(output, program=False)
+        note(f"Weights in {weights}: {_loss(str(run), tagger, after)}")
+    note(f"Wrote {output}")
 
-            export_onnx(tagger, onnx)
-            print(f"Written: {onnx} and {onnx.with_suffix('.json')}")
-        if target:
-            text = outputs.read_text(card) if card.is_file() else None
-            exporting.export(tagger, target, weights=weights, card=text)
-        if target and weights != "float32":
-            after = load_exported(target, program=False)
-            print(f"Weights in {weights}: {_loss(str(workdir), tagger, after)}")
-    if target:
-        print(f"Written: {target}")
+
+def refresh(file: Path, /, *, output: Output | None = None) -> None:
+    """Renews the programs in a file of `jaxner export`, and keeps its weights.
+
+        jaxner refresh grn.zip
+
+    Args:
+        file: File of `jaxner export`.
+        output: File to write; default: the same.
+    """
+    from jaxner import exporting
+
+    exporting.refresh(file, output or file)
+    note(f"Wrote {output or file}")
+
+
+def export_onnx(run: Folder, /, *, output: Output) -> None:
+    """Writes a run's tagger as an ONNX model, for hosts without Python or JAX.
+
+        jaxner export-onnx runs/grn -o grn.onnx
+
+    A JSON file beside the model, grn.json, has its vocabulary.
+
+    Args:
+        run: Folder of the run.
+        output: File to write.
+    """
+    from jaxner import onnx
+    from jaxner.tagger import load
+
+    beside = output.with_suffix(".json")
+    outputs.check(output, beside)
+    onnx.export_onnx(load(str(run)), output)
+    note(f"Wrote {output} and {beside}")
 
 
 def _loss(workdir: str, before: Any, after: Any) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Output, write_json
+from jaxner.commands import Output, note
 from jaxner.data import schemes
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 from jaxner.evaluation.scoring import RULES
 from jaxner.wording import counted
 
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(kw_only=True)
 class Scoring:
-    """How to read and count files of predictions.
+    """How to read and count predictions.
 
     Attributes:
-        rule: How ill-formed labels are read.
+        rule: How to read ill-formed labels.
         scheme: Scheme of the labels; default: detected.
-        tags: Labels are tags, not spans.
-        comments: How comment lines begin; default: none.
-        encoding: Text encoding.
+        tags: Read labels as tags, not as spans.
+        comments: Prefix of comment lines; default: none.
+        encoding: Encoding of the text.
         rounds: Random draws; default: 1,000 for intervals, 10,000 for comparisons.
         seed: Seed of these draws; default: 0.
     """
@@ -42,135 +41,109 @@ class Scoring:
 
     def __post_init__(self):
         if self.tags and (self.scheme or self.rule != "conlleval"):
-            raise InputError(
-                "--rule and --scheme are for spans: leave them or --tags out"
-            )
+            message = "--rule and --scheme are for spans: leave them or --tags out"
+            raise UsageError(message)
 
     def read(self, path: Path) -> Prediction:
         """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
-        from jaxner.evaluation.report import Prediction
-        from jaxner.terminal import LineConsole
 
+        scheme = schemes.TAGS if self.tags else self.scheme
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
-        gold, predicted, tokens, lines = predictions.read_labels(path, **reading)
-        if self.tags:
-            return Prediction(tokens, gold, predicted, schemes.TAGS)
-        names = {label for row in (*gold, *predicted) for label in row}
-        notes = schemes.choices(names)
-        if is_io := schemes.is_io(names):
-            gold = [schemes.from_io(row) for row in gold]
-            predicted = [schemes.from_io(row) for row in predicted]
-            names = set(schemes.from_io(names))
-        wrong = schemes.flaws(names)
-        rows = zip(*map(chain.from_iterable, (lines, gold, predicted)), strict=True)
-        for line, *labels in rows if wrong else ():
-            for label in filter(wrong.get, labels):
-                message = (
-                    f"{wrong[label]}. The last two columns are the gold label and the "
-                    "predicted label. If labels are tags, add --tags."
-                )
-                raise InputError(message, path, line)
-        scheme, *others = schemes.fitting(gold)
-        if self.scheme:
-            scheme = self.scheme
-        elif others and not is_io:
-            both = f"{', '.join(others)} alike; {scheme} is taken (--scheme)"
-            notes.append(f"gold labels fit {scheme} and {both}")
-        for note in notes:
-            LineConsole(stderr=True).print(f"{path}: {note}", markup=False)
-        return Prediction(tokens, gold, predicted, scheme, self.rule)
+        prediction, notes = predictions.load(path, scheme, self.rule, **reading)
+        for text in notes:
+            note(f"{path}: {text}")
+        return prediction
 
 
 def score(
-    file: Path,
-    /,
-    *,
-    scoring: Scoring,
-    json: Output | None = None,
-    report: Output | None = None,
-) -> None:
+    file: Path, /, *, output: Output | None = None, scoring: Scoring
+) -> dict[str, Any]:
     """Scores a file of predictions, of any tagger.
 
         jaxner score predicted.conll
-        jaxner score predicted.conll --rule strict --scheme BIOES --json s.json
+        jaxner score predicted.conll --rule strict --scheme BIOES -o report.html
 
     The file has one token per line; the last two columns are the gold and the
     predicted label, as for conlleval. A blank line ends a sentence.
 
     Args:
-        file: File whose last two columns are gold and predicted label.
-        scoring: How to read and count them.
-        json: File to write all figures to, as JSON.
-        report: File to write the report to: .html, also .json.
+        file: File whose last two columns are gold and predicted label; -: standard
+            input.
+        output: Write a page about the errors to this .html, and its content to .json.
+        scoring: How to read and count predictions.
     """
     from jaxner.evaluation import page, stats
+    from jaxner.evaluation import report as tables
+
+    if output:
+        page.check(output, sources=[file])
+    describe = tables.describe if output else tables.measure
+    rounds = scoring.rounds or stats.ROUNDS
+    run = describe(scoring.read(file), rounds=rounds, seed=scoring.seed)
+    show_scores(run, file.name)
+    if output:
+        content = {"title": file.name, "runs": [{"name": file.name, **run}]}
+        written = page.write(output, content)
+        note(f"Wrote the report to {', '.join(map(str, written))}")
+    parts = {x: run[x] for x in ("figures", "by_rule") if x in run}
+    return {"file": str(file), **run["scores"], **parts}
+
+
+def show_scores(run: dict[str, Any], title: str) -> None:
+    """Prints what `report.measure` returned as tables."""
     from jaxner.evaluation import report as tables
     from jaxner.terminal import LineConsole
 
     log = LineConsole().print
-    if report:
-        page.check(report, json, sources=[file])
-    describe = tables.describe if report else tables.measure
-    rounds = scoring.rounds or stats.ROUNDS
-    run = describe(scoring.read(file), rounds=rounds, seed=scoring.seed)
-    log(tables.types_table({"scores": run["scores"]}, file.name))
+    log(tables.types_table({"scores": run["scores"]}, title))
     log(tables.figures_table(run))
-    if not scoring.tags:
+    if "by_rule" in run:
         log(tables.rules_table(run))
-    parts = {x: run[x] for x in ("figures", "by_rule") if x in run}
-    write_json(json, {"file": str(file), **run["scores"], **parts})
-    if report:
-        content = {"title": file.name, "runs": [{"name": file.name, **run}]}
-        written = page.write(report, content)
-        log(f"Report written to {', '.join(map(str, written))}")
 
 
 def compare(
-    first: tuple[Path, ...],
-    second: tuple[Path, ...],
-    /,
-    *,
-    split: Literal["dev", "test"] | None = None,
-    scoring: Scoring,
+    *runs: Path,
+    against: tuple[Path, ...] = (),
+    split: Literal["dev", "test"] = "dev",
     all: bool = False,
-    json: Output | None = None,
-) -> None:
-    """Compares two systems on the same sentences by paired tests.
+    scoring: Scoring,
+) -> dict[str, Any]:
+    """Tests whether two systems differ on the same sentences.
 
-        jaxner compare runs/a runs/b                 two runs, on their test split
-        jaxner compare runs/a runs/b --split dev
+        jaxner compare runs/a runs/b                 two runs, on their dev split
+        jaxner compare runs/a runs/b --split test
         jaxner compare a.conll b.conll --rule strict   two files of predictions
-        jaxner compare runs/a-1,runs/a-2 runs/b-1,runs/b-2   several seeds a side
+        jaxner compare runs/a-* --against runs/b-*     several seeds a side
 
     With one run on each side, the tests resample and swap sentences, which
     says nothing about other seeds. With several runs, figures are means over
     runs, and the tests also resample and move runs.
 
     Args:
-        first: Run folder or file of predictions; several seeds separated by commas.
-        second: The same of the other system.
-        split: Split of runs to compare on; default: test.
-        scoring: How to read and count them.
+        *runs: Folders of two runs, or two files of predictions; with --against, any
+            number, of the first system.
+        against: Runs or files of the second system.
+        split: Split of the runs.
         all: Show every figure, not only the main ones.
-        json: File to write all figures to, as JSON.
+        scoring: How to read and count predictions.
     """
     from jaxner.evaluation import report, stats
     from jaxner.terminal import LineConsole
 
-    sides = [first, second]
-    if split and not any(path.is_dir() for side in sides for path in side):
-        raise InputError("--split is for folders of runs, and these are files")
+    sides = [[*runs], [*against]] if against else [[path] for path in runs]
+    if len(sides) != 2 or not runs:
+        message = "expected two runs or files, or several, --against and several"
+        raise UsageError(f"{message}, got {len(runs)}")
     for side in sides:
         if len({path.resolve() for path in side}) < len(side):
-            text = ",".join(map(str, side))
+            text = " ".join(map(str, side))
             raise InputError(f"One run counts once, but {text} repeats one")
-    runs = [
-        [scoring.read(predictions_of(path, split or "test")) for path in side]
-        for side in sides
+    labels = [
+        [scoring.read(predictions_of(path, split)) for path in side] for side in sides
     ]
     rounds = scoring.rounds or stats.TEST_ROUNDS
-    compared = report.compare(*runs, rounds=rounds, seed=scoring.seed)
+    compared = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     shown = {
         name: difference
         for name, difference in compared["figures"].items()
@@ -179,17 +152,23 @@ def compare(
         or "accuracy" in name
         or (name.endswith("match f1") and not name.startswith("strict"))
     }
-    facts: dict[str, Any] = {"first": [*map(str, first)], "second": [*map(str, second)]}
+    facts: dict[str, Any] = {
+        name: [*map(str, side)]
+        for name, side in zip(("first", "second"), sides, strict=True)
+    }
     facts["rule"] = "tags" if scoring.tags else scoring.rule
-    names = [",".join(facts[side]) for side in ("first", "second")]
-    note = "a: {}, b: {} (runs: {} and {})".format(*names, *compared["numbers"])
-    note += f"; {counted(rounds, 'round')}"
+    names = [" ".join(facts[side]) for side in ("first", "second")]
+    text = "a: {}, b: {} (runs: {} and {})".format(*names, *compared["numbers"])
+    text += f"; {counted(rounds, 'round')}"
+    if any(path.is_dir() for side in sides for path in side):
+        facts["split"] = split
+        text = f"{split} split; {text}"
     if not scoring.tags:
         broken = "ill-formed labels: {:,} and {:,}".format(*compared["ill_formed"])
-        note = f"{scoring.rule} rule; {broken}; {note}"
+        text = f"{scoring.rule} rule; {broken}; {text}"
     heads = {"first": "a", "second": "b", "difference": "a - b"}
-    LineConsole().print(report.differences_table(shown, note, heads))
-    write_json(json, facts | compared)
+    LineConsole().print(report.differences_table(shown, text, heads))
+    return facts | compared
 
 
 def predictions_of(path: Path, split: str) -> Path:
@@ -200,12 +179,12 @@ def predictions_of(path: Path, split: str) -> Path:
 
     folder = Workdir(path)
     if seeds := folder.seeds():
-        folders = ",".join(str(folder.seed(seed).path) for seed in seeds)
+        folders = " ".join(str(folder.seed(seed).path) for seed in seeds)
         raise InputError(f"{path} holds restarts; to compare them, give {folders}")
     file = folder.predictions(split)
     if not file.is_file():
         raise FileNotFoundError(
-            f"{file} is missing: the run is not finished. jaxner evaluate --workdir "
-            f"{path} --output FILE writes one."
+            f"{file} is missing: the run is not finished. jaxner evaluate {path} -o "
+            "FILE writes one."
         )
     return file

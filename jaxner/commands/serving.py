@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 from jaxner import fields
-from jaxner.commands import Folder
-from jaxner.errors import InputError, optional
+from jaxner.errors import optional
 from jaxner.serving import Limits
 
 
 def serve(
+    tagger: Path,
+    /,
     *,
-    workdir: Folder | None = None,
-    model: Path | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, fields.Range(least=0, most=65535)] = 8000,
     min_probability: str = "0",
@@ -27,26 +26,26 @@ def serve(
 ) -> None:
     """Serves a tagger over HTTP, with a page to try it at /.
 
-        jaxner serve --workdir runs/grn --port 8000
-        jaxner serve --model grn.zip
+        jaxner serve runs/grn --port 8000
+        jaxner serve grn.zip
         curl localhost:8000/v1/entities -d '{"texts": "Ms Preston left Lakeside."}'
 
-    The programs of all shapes are compiled first: minutes once, then they
-    come from the cache. SIGTERM answers the open requests and ends. If the
-    environment has JAXNER_API_KEY, clients send Authorization: Bearer KEY.
+    The first start compiles the programs of all shapes, which takes minutes;
+    later ones read them from the cache. At SIGTERM, the service answers the open
+    requests and ends. If JAXNER_API_KEY is set, clients need the header
+    Authorization: Bearer KEY.
 
     Args:
-        workdir: Folder of the run.
-        model: File of `jaxner export`, instead of a run.
-        host: Address to listen at; 0.0.0.0 for other machines.
-        port: Port to listen at; 0 for a free one.
+        tagger: Folder of a run, or file of `jaxner export`.
+        host: Listen at this address; 0.0.0.0 for other machines.
+        port: Listen at this port; 0 for a free one.
         min_probability: Minimum probability for requests that set none; same syntax as
             in jaxner tag.
-        root_path: Path under which a proxy serves it, such as /tagger; the proxy
-            removes it.
-        proxies: Addresses of proxies, between commas, whose X-Forwarded-For the log
-            believes; * for all.
-        reuse_port: Shares the port with other processes, one for each device.
+        root_path: Path that a proxy puts before the service's own and removes, such as
+            /tagger.
+        proxies: Believe X-Forwarded-For from these addresses, between commas; * for
+            all.
+        reuse_port: Share the port with other processes, one for each device.
         limits: What the service accepts.
     """
     # The first process of a container ignores signals that have no handler.
@@ -54,19 +53,17 @@ def serve(
         signal.signal(number, lambda *_: os._exit(0))
     needs = "uvicorn", "prometheus_client", "flax", "jaxtyping", "filelock"
     optional("starlette", "The service", *needs)
-    if (workdir is None) == (model is None):
-        raise InputError("Expected either --workdir or --model.")
-    from jaxner import exported, tagger
+    from jaxner import exported
     from jaxner.answers.mentions import check_least
     from jaxner.commands.tagging import read_least
     from jaxner.serving import server
     from jaxner.serving.programs import Programs
+    from jaxner.tagger import load
 
-    least = read_least(min_probability, workdir)
-    if model is None:
-        loaded = tagger.load(str(workdir))
-    else:  # the service has programs of its own, for its shapes
-        loaded = exported.load_exported(model, program=False)
+    is_file = tagger.is_file()
+    least = read_least(min_probability, None if is_file else tagger)
+    # The service has programs of its own, for its shapes.
+    loaded = exported.load_exported(tagger, program=False) if is_file else load(tagger)
     programs = Programs(loaded, limits.max_tokens, limits.batch_tokens)
     check_least(programs.types.names, least)
     where = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}

@@ -2,107 +2,124 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, Output
+from jaxner.commands import Folder, Output, note
 from jaxner.data import formats, sources, tokens
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
-_COLUMNS, _TEXT = ("token_column", "comments"), ("tokenizer", "split_sentences")
-Reading = Annotated[dict[str, Any], formats.Options, *_COLUMNS, "encoding", *_TEXT]
+_STDIN = Path("-")
+_COLUMNS = ("token_column", "comments")
+_NAMES = (*_COLUMNS, "encoding", "tokenizer")
+Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
+Labelled = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"]
 
 
 def tag(
+    run: Folder,
+    file: Path = _STDIN,
+    /,
     *,
-    workdir: Folder,
-    input: Path,
-    output: str,
-    from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
-    reading: Reading,
+    output: Annotated[str, fields.OUTPUT] = "-",
+    format: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
+    sentences: bool = True,
+    reading: Labelled,
     to: Annotated[str, fields.OneOf(formats.OUTPUTS)] | None = None,
     constrained: bool = False,
     min_probability: str = "0",
-    rejects: str | None = None,
+    rejects: Annotated[str, fields.OUTPUT] | None = None,
     shard: str | None = None,
     overwrite: bool = False,
-) -> None:
+    gold: bool = False,
+) -> dict[str, Any]:
     r"""Tags a file of any size: raw text, columns, or JSON lines, plain or gzipped.
 
-        jaxner tag --workdir runs/grn --input news.txt --output news.jsonl
-        zcat news.gz | jaxner tag --workdir runs/grn --input - --output -
-        jaxner tag --workdir runs/grn --shard 0/4 \
-            --input big.jsonl.gz --output big-{shard}.jsonl.gz
+        jaxner tag runs/grn news.txt -o news.jsonl
+        zcat news.gz | jaxner tag runs/grn > news.jsonl
+        jaxner tag runs/grn test.conll --gold -o predicted.conll
+        jaxner tag runs/grn big.jsonl.gz --shard 0/4 -o 'big-{shard}.jsonl.gz'
 
     Each line of text, sentence of columns or JSON object is a record; records
-    come out in the order of the input; blank lines of text have none. Columns
-    are read as the run read its files, unless options differ. Texts are cut
-    into sentences and tokens as by jaxner.entities; as JSON, they get their
-    entities with offsets and probabilities. After a kill, the same command
+    keep their order; blank lines of text have none. The command reads columns
+    as the run did, unless options differ, and splits texts into sentences and
+    tokens as jaxner.entities does. JSON has entities with offsets and
+    probabilities; columns get one more. After a kill, the same command
     continues where it stopped. A bad record ends the run, unless --rejects
     names a file for bad records.
 
     Args:
-        workdir: Folder of the run.
-        input: File to tag, or - for standard input.
-        output: File to write, or - for standard output; {shard}: the shard's number.
-        from_: Format of the input; default: by its name.
+        run: Folder of the run.
+        file: File to tag; default: standard input.
+        output: File to write; {shard} in its name: the shard's number; default:
+            standard output.
+        format: Format of the input; default: by its name.
+        sentences: Split texts into sentences.
         reading: How to read the input.
-        to: Format of the output; default: by its name; for -, that of the input.
-        constrained: Return only well-formed labels, such as no I-PER after O.
+        to: Format of the output; default: by its name, or else that of the input.
+        constrained: Write only well-formed labels, such as no I-PER after O.
         min_probability: Leave out less probable entities: from 0 to 1, PER=0.9,LOC=0.5
             for each type, or calibrated for what jaxner calibrate --risk stored;
             default: 0.
         rejects: File for records that cannot be read; default: stop at one.
-        shard: I/N: tag part I of N, counted from 0; default: all.
+        shard: Tag part I of N, as I/N, counted from 0; default: all.
         overwrite: Start over, even if the output exists.
+        gold: Read the labels of the input, and score against them.
     """
     import jax
 
     from jaxner import stream, tagging
     from jaxner.data import schemes
+    from jaxner.terminal import ProgressLine
     from jaxner.training import corpus
 
     index, count = (
         read_shard(shard) if shard else (jax.process_index(), jax.process_count())
     )
     target, bad = _of_shard(output, index), rejects and _of_shard(rejects, index)
-    outputs.check(target, bad, sources=[input], sides=outputs.SIDES)
+    outputs.check(target, bad, sources=[file], sides=outputs.SIDES)
     if count > 1 and target == output and shard is None:
-        raise InputError("Several processes need --output with {shard} in its name")
-    source = from_ or formats.guess_raw(str(input))
-    for name in _TEXT if source == "conll" else _COLUMNS:
+        raise UsageError("Several processes need --output with {shard} in its name")
+    source = format or formats.guess_raw(str(file))
+    for name in ("tokenizer",) if source == "conll" else (*_COLUMNS, "label_column"):
         if name in reading:
-            flag = name.removeprefix("split_").replace("_", "-")
-            raise InputError(f"--{flag} has no use for an input in {source}")
+            flag = name.replace("_", "-")
+            raise UsageError(f"--{flag} has no use for an input in {source}")
+    if gold and source == "text":
+        raise UsageError("--gold needs labels, and raw text has none")
     name = "-" if outputs.is_stream(target) else target
     to = to or formats.guess_output(name, source)
-    least = read_least(min_probability, workdir)
-    tagger = tagging.load(str(workdir))
+    least = read_least(min_probability, run)
+    tagger = tagging.load(str(run))
     sink = stream.Sink(source, to, tagger.vocabulary.scheme == schemes.TAGS)
     least = stream.checked_least(tagger, sink, least)
-    like_run = corpus.reading_of(str(workdir))
-    like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
-    options = {"split_sentences": True, **like_run, **reading}
+    like_run = corpus.reading_of(str(run))
+    taken = (*_COLUMNS, "encoding", *(("label_column", "label_names") if gold else ()))
+    like_run = {k: v for k, v in like_run.items() if k in taken}
+    options = {"split_sentences": sentences, **like_run, **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(tagger),
-        **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
+        **{"workdir": str(run), "input": str(file), "rejects": rejects},
         **{"constrained": constrained, "min_probability": least},
         **{"formats": [source, to], "shard": [index, count], **options},
     }
-    show = _Progress()
-    show.line(f"Tags {input}, {source} to {to}")
-    sources.check_file(input)
-    text = sources.Source(input, formats.Options(**options), has_labels=False)
+    show = ProgressLine()
+    show.line(f"Tags {file}, {source} to {to}")
+    sources.check_file(file)
+    has_tags = tagger.vocabulary.scheme == schemes.TAGS
+    reads = formats.Options(**options, tags=gold and has_tags)
+    text = sources.Source(file, reads, has_labels=gold)
+    pairs: list[Any] | None = [] if gold else None
     with outputs.Output(target, identity, rejects=bad, overwrite=overwrite) as out:
         if out.done:
+            if gold:
+                raise InputError("--gold needs all labels at once: use --overwrite")
             show.line(f"Continuing after {counted(out.done['records'], 'record')}")
         done = stream.tag_file(
             tagger,
@@ -113,10 +130,31 @@ def tag(
             least=least,
             shard=(index, count),
             log=show,
+            pairs=pairs,
         )
-    for note in text.notes:
-        show.line(note, is_last=True)
+    for line in text.notes:
+        show.line(line, is_last=True)
     show.line(f"Done: {done.summary()}", is_last=True)
+    facts = {**dataclasses.asdict(done), "notes": text.notes}
+    return facts if pairs is None else {**facts, **_scores(tagger, pairs, file)}
+
+
+def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
+    """Prints and returns the scores of pairs of sentences and predicted labels."""
+    from jaxner.commands.scores import show_scores
+    from jaxner.data import corpora
+    from jaxner.evaluation import report
+
+    if not pairs:
+        raise InputError("has no sentence to score", file)
+    scheme = tagger.vocabulary.scheme
+    sentences, predicted = zip(*pairs, strict=True)
+    split = corpora.Split(file.name, "", file, sentences, scheme, "")
+    gold = [example.labels for example in split.to_scheme(scheme)]
+    tokens = [example.tokens for example in sentences]
+    run = report.measure(report.Prediction(tokens, gold, predicted, scheme))
+    show_scores(run, file.name)
+    return run
 
 
 def read_least(text: str, workdir: Path | None) -> Any:
@@ -125,7 +163,7 @@ def read_least(text: str, workdir: Path | None) -> Any:
 
     if text == "calibrated":
         if workdir is None:
-            raise InputError("Calibrated thresholds are those of a run: --workdir")
+            raise InputError("Only runs have calibrated thresholds; this is a file")
         options = temperature.guaranteed(workdir)
         if options["n_best"] > 1:
             raise InputError(
@@ -153,61 +191,39 @@ def read_shard(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
     if index.isdecimal() and count.isdecimal() and int(index) < int(count):
         return int(index), int(count)
-    raise InputError(f"Expected --shard I/N with I below N, such as 0/4, got {text!r}")
-
-
-class _Progress:
-    """Prints progress to standard error; on a terminal, each line replaces the last."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self._is_terminal = sys.stderr.isatty()
-
-    def __call__(self, done: Any) -> None:
-        """Prints progress if it is time: each second on a terminal, else each 30."""
-        if time.perf_counter() - self._last >= (1 if self._is_terminal else 30):
-            self.line(done.summary())
-
-    def line(self, text: str, is_last: bool = False) -> None:
-        self._last = time.perf_counter()
-        start = "\r\x1b[2K" if self._is_terminal else ""
-        end = "" if self._is_terminal and not is_last else "\n"
-        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
+    raise UsageError(f"Expected --shard I/N with I below N, such as 0/4, got {text!r}")
 
 
 def show(
-    file: Path | None = None,
+    run: Folder,
+    file: Path = _STDIN,
     /,
     *,
-    workdir: Folder,
-    html: Output | None = None,
+    output: Output | None = None,
     min_probability: fields.Share = 0.0,
     one_sentence_a_line: bool = False,
     tokenizer: Tokenizer | None = None,
-) -> None:
+) -> list[dict[str, Any]]:
     """Shows text with coloured entities and their probabilities.
 
-        jaxner show --workdir runs/grn article.txt
-        echo "Ms Preston left Lakeside." | jaxner show --workdir runs/grn
-        jaxner show --workdir runs/grn article.txt --html article.html
-
-    jaxner splits the raw text into sentences and tokens.
+        jaxner show runs/grn article.txt
+        echo "Ms Preston left Lakeside." | jaxner show runs/grn
+        jaxner show runs/grn article.txt -o article.html
 
     Args:
+        run: Folder of the run.
         file: Raw text in UTF-8; default: standard input.
-        workdir: Folder of the run.
-        html: File to write a page to, instead of the terminal.
+        output: Write an HTML page to this file instead.
         min_probability: Leave out less probable entities; from 0 to 1, default: 0.
         one_sentence_a_line: Read each line of the text as one sentence.
-        tokenizer: How to split each line, or the text, into tokens; default: words.
+        tokenizer: How to split the text, or each line, into tokens; default: words.
     """
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
     from jaxner.tagger import load
     from jaxner.terminal import LineConsole
 
-    tagger = load(str(workdir))
-    text = outputs.read_text(Path("-") if file is None else file)
+    tagger, text = load(str(run)), outputs.read_text(file)
     cut: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
@@ -216,11 +232,12 @@ def show(
         tokenizer=cut if one_sentence_a_line else tokenizer,
     )
     shown = highlights.highlighted(text, answer, entity_types(tagger))
-    if html:
-        outputs.write_text(html, highlights.page(shown))
-        print(f"The page is in {html}")
+    if output:
+        outputs.write_text(output, highlights.page(shown))
+        note(f"Wrote {output}")
     else:
         LineConsole().print(shown, soft_wrap=True)
+    return [entity._asdict() for entity in answer]
 
 
 def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
@@ -234,31 +251,34 @@ def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
 
 
 def select(
+    run: Folder,
+    file: Path = _STDIN,
+    /,
     *,
-    workdir: Folder,
-    input: Path,
     output: Path,
     budget: fields.Size = 200,
-    from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
+    format: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
+    sentences: bool = True,
     reading: Reading,
     to: Literal["label-studio", "doccano", "brat"] | None = None,
 ) -> None:
-    r"""Chooses the sentences worth annotating, for Label Studio, doccano or brat.
+    """Chooses the sentences worth annotating, for Label Studio, doccano or brat.
 
-        jaxner select --workdir runs/grn --input news.txt --output tasks.json
-        jaxner select --workdir runs/grn --input news.txt --output tasks.jsonl \
-            --budget 50
+        jaxner select runs/grn news.txt -o tasks.json
+        jaxner select runs/grn news.txt -o tasks.jsonl --budget 50
 
-    The sentences are those of which the tagger is unsure, and unlike each other;
-    the most useful come first. They have the entities that the tagger predicts,
-    to be corrected. What is annotated in doccano or brat trains taggers as it is.
+    The command chooses sentences that the tagger is unsure about and that differ
+    from each other, the most useful first. They come with the entities that the
+    tagger predicts, to be corrected. `jaxner train` reads what doccano and brat
+    export.
 
     Args:
-        workdir: Folder of the run.
-        input: File to choose from, as for jaxner tag.
+        run: Folder of the run.
+        file: File to choose from, as for jaxner tag; default: standard input.
         output: File to write; for brat, a new folder.
         budget: Number of sentences.
-        from_: Format of the input; default: by its name.
+        format: Format of the input; default: by its name.
+        sentences: Split texts into sentences.
         reading: How to read the input.
         to: Tool; default: .json for label-studio, .jsonl for doccano, else brat.
     """
@@ -267,18 +287,17 @@ def select(
 
     tool = to or selection.tool_of(output)
     if tool != "brat":
-        outputs.check(output, sources=[input])
-    source = from_ or formats.guess_raw(str(input))
-    options = formats.Options(**{"split_sentences": True, **reading})
-    sentences: list[formats.Example] = []
-    text = sources.Source(input, options, has_labels=False)
+        outputs.check(output, sources=[file])
+    source = format or formats.guess_raw(str(file))
+    options = formats.Options(**{"split_sentences": sentences, **reading})
+    found: list[formats.Example] = []
+    text = sources.Source(file, options, has_labels=False)
     for record in formats.RAW[source](text):
         examples, errors = text.parse(record)
         if errors:
             raise errors[0]
-        sentences += examples
-    choices = selection.select(load(str(workdir)), sentences, budget)
+        found += examples
+    choices = selection.select(load(str(run)), found, budget)
     selection.write(output, choices, tool)
     count = counted(len(choices), "sentence")
-    file = sys.stderr if outputs.descriptor(output) == 1 else sys.stdout
-    print(f"{count} of {len(sentences):,}, for {tool}: {output}", file=file)
+    note(f"Wrote {count} of {len(found):,}, for {tool}, to {output}")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from jaxner import fields
 from jaxner.commands import Folder
-from jaxner.errors import InputError
+from jaxner.errors import UsageError
 
 
 @dataclasses.dataclass(kw_only=True)
 class Processes:
-    """The processes of a command; without options, JAX finds those of a cluster.
+    """The processes of a cluster; by default, those that JAX finds.
 
     Attributes:
         coordinator: HOST:PORT of the first of several processes.
@@ -33,53 +33,51 @@ class Processes:
 
 
 def train(
-    *,
     config: str = "",
-    workdir: Folder | None = None,
+    /,
+    *,
+    output: Folder | None = None,
+    quiet: bool = False,
     processes: Processes,
     **overrides: str,
 ) -> None:
     """Trains a tagger.
 
-        jaxner train --config grn
-        jaxner train --config grn:conll2003 --workdir runs/grn
-        jaxner train --config grn --config.num_epochs=50
-        jaxner train --config grn --help               # with all of its options
+        jaxner train grn
+        jaxner train grn:conll2003 -o runs/conll
+        jaxner train grn --config.num_epochs=50
+        jaxner train grn --help                   # lists all of its options, too
 
     The text after the colon picks data set and variant (each config's docstring
-    lists them), and with `encoder=`, `head=` and `chars=` another part of the
-    model; `--config.x=…` sets a value. The same command resumes a stopped run.
+    lists them); `encoder=`, `head=` and `chars=` there replace parts of the
+    model. `--config.x=…` sets a value. The same command resumes a stopped run.
 
     Args:
-        config: Name of a config that comes with jaxner, or file of your own; needed.
-        workdir: Folder of the run; default: runs/<config>.
+        config: Name of a config that comes with jaxner, or a file of your own; needed.
+        output: Folder of the run; default: runs/<config>.
+        quiet: Print no progress.
         processes: The processes of a cluster.
         **overrides: Values of the config, as `config.num_epochs`.
     """
     from jaxner import configuration
     from jaxner.training import cluster
-    from jaxner.training.train import main_run
+    from jaxner.training import train as training
 
-    values = configuration.load(config) if config else None
+    values = configuration.load(_needed(config))
     for name, text in overrides.items():
         if not name.startswith("config."):
-            meant = configuration.meant(values, name, text) if values else ""
-            raise InputError(f"Unknown option --{name}{meant}")
-    if values is None:
-        raise InputError(
-            "--config must name a config, as in --config grn:sample; known: "
-            f"{', '.join(configuration.names())}"
-        )
-    for name, text in overrides.items():
-        configuration.override(values, name.removeprefix("config."), text)
+            meant = configuration.meant(values, name, text)
+            raise UsageError(f"Unknown option --{name}{meant}")
+    options = {name.removeprefix("config."): x for name, x in overrides.items()}
+    configuration.override_all(values, options)
     if values.deterministic:
         cluster.make_deterministic()
     processes.join()
-    if workdir is None:
+    if output is None:
         file, variant = configuration.split(config)
         parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
-        workdir = Path("runs") / "-".join(parts)
-    main_run(values, workdir, config)
+        output = Path("runs") / "-".join(parts)
+    training.main_run(values, output, config, quiet)
 
 
 def options(config: str = "", /) -> None:
@@ -89,8 +87,18 @@ def options(config: str = "", /) -> None:
         jaxner options uanet:conll2003,draft=grn
 
     Args:
-        config: Name of a config that comes with jaxner, or file of your own; needed.
+        config: Name of a config that comes with jaxner, or a file of your own; needed.
     """
     from jaxner import configuration
 
-    print(configuration.describe(config))
+    print(configuration.describe(_needed(config)))
+
+
+def _needed(config: str) -> str:
+    """Returns a config's name; UsageError, which says what there is, if it is empty."""
+    from jaxner import configuration
+
+    if not config:
+        known = ", ".join(configuration.names())
+        raise UsageError(f"expected a config, such as grn:sample; known: {known}")
+    return config

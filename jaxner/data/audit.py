@@ -352,7 +352,7 @@ def content(
 
 def page(values: Mapping[str, Any]) -> str:
     """Returns the `content` as an HTML page, escaped; ImportError without jinja2."""
-    jinja2 = optional("jinja2", "--html")
+    jinja2 = optional("jinja2", "A page")
     text = Path(__file__).with_name("audit.html.jinja").read_text("utf-8")
     template = jinja2.Template(text, autoescape=True)
     return printable(template.render(place_of=place_of, **values))

@@ -538,8 +538,10 @@ def guess_raw(path: str) -> str:
     format = "csv" if name.endswith(".csv") else guess(path)
     if format in (*RAW, "tsv"):
         return format.replace("tsv", "conll")
-    remedy = "save it with tabs" if format == "csv" else "jaxner convert IN OUT.conll"
-    message = f"{path} looks like {format}: {remedy} first, or give --from, one of "
+    remedy = (
+        "save it with tabs" if format == "csv" else "jaxner convert IN -o OUT.conll"
+    )
+    message = f"{path} looks like {format}: {remedy} first, or give --format, one of "
     raise InputError(message + ", ".join(RAW))
 
 

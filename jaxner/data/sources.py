@@ -87,12 +87,12 @@ class Reading:
     Attributes:
         token_column: Column of the tokens, from 0, or from the end if negative.
         label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
-        comments: Prefix of comment lines before a sentence, for columns.
+        comments: Prefix of comment lines before a sentence, in columns.
         encoding: Encoding of the text.
         unfit: What to do with spans that do not match tokens.
-        offsets: What offsets of spans count.
-        label_names: What numbers in place of labels stand for, for JSON lines: a list,
-            or names between commas.
+        offsets: Unit of the offsets of spans.
+        label_names: Names of labels that JSON lines have as numbers: a list, or a text
+            with commas.
     """
 
     token_column: fields.Column | None = None
@@ -109,9 +109,9 @@ class Options(Reading):
     """How to read a file.
 
     Attributes:
-        tags: Whether labels are tags, not spans; some formats have columns for both.
-        tokenizer: Finds the tokens of a text without tokens.
-        split_sentences: Whether to split such a text into sentences.
+        tags: Read labels as tags, not as spans; some formats have columns for both.
+        tokenizer: Tokenizer for raw text.
+        split_sentences: Split raw text into sentences.
     """
 
     tags: bool = False

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from jaxner.data import formats
+from jaxner.data import formats, schemes
 from jaxner.data.corpora import Split
 from jaxner.data.sources import Options, Source
 from jaxner.errors import InputError
+from jaxner.evaluation.report import Prediction
 from jaxner.evaluation.scoring import Labels
 
 
@@ -69,3 +70,50 @@ def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
 def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:
     """Returns the gold and the predicted labels of each sentence; see `read_labels`."""
     return read_labels(path)[:2]
+
+
+def load(
+    path: str | os.PathLike[str],
+    scheme: str | None = None,
+    rule: str = "conlleval",
+    **options: Any,
+) -> tuple[Prediction, list[str]]:
+    """Returns the labels in a file, and notes about how they were understood.
+
+    Without a scheme, it is that of the gold labels; if the predicted ones have another,
+    gold labels are converted to that. Labels without prefixes are spans, too, unless
+    the scheme is `schemes.TAGS`. Other options are those of `read_labels`.
+
+    Raises:
+        InputError: A line is bad, or a label is of no scheme.
+    """
+    gold, predicted, tokens, lines = read_labels(path, **options)
+    if scheme == schemes.TAGS:
+        return Prediction(tokens, gold, predicted, scheme), []
+    names = {label for row in (*gold, *predicted) for label in row}
+    notes = schemes.choices(names)
+    if is_io := schemes.is_io(names):
+        gold = [schemes.from_io(row) for row in gold]
+        predicted = [schemes.from_io(row) for row in predicted]
+        names = set(schemes.from_io(names))
+    wrong = schemes.flaws(names)
+    rows = zip(*map(chain.from_iterable, (lines, gold, predicted)), strict=True)
+    for line, *labels in rows if wrong else ():
+        for label in filter(wrong.get, labels):
+            message = (
+                f"{wrong[label]}. The last two columns are the gold label and the "
+                "predicted label. If labels are tags, add --tags."
+            )
+            raise InputError(message, path, line)
+    if scheme:
+        return Prediction(tokens, gold, predicted, scheme, rule), notes
+    scheme, *others = schemes.fitting(gold)
+    known = {label[0] for label in schemes.label_names(["X"], scheme)}
+    if not known.issuperset(label[0] for row in predicted for label in row):
+        notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
+        scheme, *_ = schemes.fitting(predicted)
+        gold = [schemes.convert(row, scheme) for row in gold]
+    elif others and not is_io:
+        both = f"{', '.join(others)} alike; {scheme} is taken (--scheme)"
+        notes.append(f"gold labels fit {scheme} and {both}")
+    return Prediction(tokens, gold, predicted, scheme, rule), notes

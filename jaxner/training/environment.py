@@ -57,7 +57,7 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     if different:
         raise ValueError(
             f"{folder.path} holds a run of another config:\n{''.join(different)}Choose "
-            "another --workdir, or remove the run in this folder to start over."
+            "another folder (-o), or remove the run in this folder to start over."
         )
 
 
@@ -85,7 +85,7 @@ def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> 
         difference = ", ".join(changes) or "how this version of jaxner reads the data"
         raise ValueError(
             f"Cannot resume the run in {folder.path}: since its start, this has "
-            f"changed: {difference}. Choose another --workdir, or remove this folder."
+            f"changed: {difference}. Choose another folder (-o), or remove this folder."
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,12 +53,12 @@ console = LineConsole()
 
 
 def main_run(
-    config: Config, workdir: str | Path, name: str | None = None
+    config: Config, workdir: str | Path, name: str | None = None, quiet: bool = False
 ) -> dict[str, Any]:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
     With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
-    `workdir`. `name` is the config's, for the screen.
+    `workdir`. `name` is the config's, for the screen, which shows nothing if `quiet`.
 
     Returns:
         The content of `result.json`; for restarts, what `seeds.summarise` returned.
@@ -70,7 +71,7 @@ def main_run(
     """
     corpora.fit_width(config)
     schema.check(config.to_dict())
-    console.quiet = not cluster.is_writer()
+    console.quiet = quiet or not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())
     # Before any comparison or write, since two runs may start at the same moment.
     with folder.locked():
@@ -83,7 +84,8 @@ def main_run(
             for member in seeds.configs_of(config):
                 number = f"{len(results) + 1} of {config.num_seeds}"
                 console.print(f"Seed {member.seed}, {number}")
-                results.append(main_run(member, folder.seed(member.seed).path, name))
+                path = folder.seed(member.seed).path
+                results.append(main_run(member, path, name, quiet))
         result = results[0]
         if config.num_seeds > 1:
             result = seeds.summarise(dict(enumerate(results, config.seed)))
@@ -383,7 +385,7 @@ class Program:
         if epoch > limit:
             raise InputError(
                 f"{self.top.path} has trained {epoch} epochs, more than "
-                f"--config.num_epochs={limit}: choose another --workdir, or give "
+                f"--config.num_epochs={limit}: choose another folder (-o), or give "
                 f"{epoch} or more"
             )
         console.print(f"Resumed at step {self.total:,}")
@@ -520,7 +522,7 @@ class Program:
         console.print(
             f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {score}"
             f"{'' if is_chosen else ', the last, since none is above 0'}. "
-            f"Next: jaxner evaluate --workdir {folder.path}"
+            f"Next: jaxner evaluate {shlex.quote(str(folder.path))}"
         )
         return result
 

@@ -1,4 +1,4 @@
-"""The report of a trained tagger: `jaxner evaluate --report`."""
+"""The report of a trained tagger: `jaxner report`."""
 
 import json
 import shutil
@@ -33,11 +33,12 @@ def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
 
 
 @pytest.mark.parametrize("decoding", ["viterbi", *slow("sampled")])
-def test_report_of_a_run(finished, evaluated, tmp_path, decoding):
+def test_report_of_a_run(finished, answer, tmp_path, decoding):
     page = tmp_path / "report.html"
     options = [f"--decoding={decoding}", *["--seed=4"] * (decoding == "sampled")]
-    options += [f"--report={page}", "--rule=conlleval"]
-    scores = evaluated(f"--workdir={finished}", *options)
+    options += ["--rule=conlleval", "--split=test"]
+    scores = answer("evaluate", finished, *options)
+    answer("report", finished, *options, "--output", page)
     report = json.loads(page.with_suffix(".json").read_text("utf-8"))
     (run,) = report["runs"]
     for key in ("f1", "predicted", "ill_formed"):
@@ -60,14 +61,12 @@ def test_report_of_a_run(finished, evaluated, tmp_path, decoding):
 
 
 @pytest.mark.slow
-def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path, run):
+def test_calibration_is_shown_before_and_after(finished, answer, tmp_path, run):
     warm = shutil.copytree(finished, tmp_path / "warm")
-    run("calibrate", "--workdir", warm, "--risk=0.99", "--type=PER")
+    run("calibrate", warm, "--risk=0.99", "--type=PER")
     kept = Workdir(warm).read_json("calibration.json")
     page = tmp_path / "report.html"
-    report = evaluated(
-        f"--workdir={finished},{warm}", f"--report={page}", "--split=dev"
-    )
+    report = answer("report", finished, warm, "--output", page)
     cold, run = report["runs"]
     assert [cold["name"], run["name"]] == [finished.name, "warm"]
     (sides,) = report["comparisons"]
@@ -89,15 +88,16 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path, ru
 
 
 @pytest.mark.slow
-def test_the_report_of_restarts(finished, evaluated, tmp_path):
+def test_the_report_of_restarts(finished, answer, tmp_path):
     folder, page = tmp_path / "both", tmp_path / "report.html"
     for seed in (0, 7):
         shutil.copytree(finished, folder / f"seed-{seed}")
     shutil.copy(finished / "config.json", folder)
-    options = (f"--workdir={folder}", f"--report={page}", "--rule=conlleval")
-    alone = evaluated(f"--workdir={finished}", "--rule=conlleval")
+    alone = answer("evaluate", finished, "--rule=conlleval")
     for restart, name in (("7", "restart 7"), ("all", "ensemble of 2")):
-        scores = evaluated(*options, "--restart", restart)
+        options = folder, "--restart", restart, "--rule=conlleval"
+        scores = answer("evaluate", *options)
+        answer("report", *options, "--output", page)
         report = json.loads(page.with_suffix(".json").read_text("utf-8"))
         assert report["title"].startswith(f"both, {name} on")
         (run,) = report["runs"]

@@ -50,7 +50,7 @@ def test_tools_read_what_is_written(params, finished, corpus, tmp_path, run):
     texts = [" ".join(example.tokens) for example in examples]
     (tmp_path / "a.txt").write_text("\n".join(texts), "utf-8")
     options = ["--no-sentences", "--tokenizer=whitespace", "--budget=4"]
-    options += ["--workdir", finished, "--input", tmp_path / "a.txt"]
+    options += [finished, tmp_path / "a.txt"]
     for name in ("a.json", "a.jsonl", "brat"):
         _, shown = run("select", *options, "--output", tmp_path / name)
     assert "4 sentences of 9, for brat" in shown

@@ -108,7 +108,7 @@ def test_the_command_keeps_the_temperature(finished, tmp_path, run):
     before = jaxner.load(folder)
     figures = tmp_path / "figures.json"
     options = "--json", figures, "--precision=0.05", "--recall=1"
-    run("calibrate", "--workdir", folder, *options)
+    run("calibrate", folder, *options)
     written = json.loads(figures.read_text())
     after = jaxner.load(folder)
     assert after.temperature == written["temperature"] != 1.0
@@ -131,7 +131,7 @@ def test_a_temperature_that_makes_entities_worse_is_not_kept(
     folder = shutil.copytree(finished, tmp_path / "run")
     monkeypatch.setattr(temperature, "fit", lambda *_: Fit(0.05, 2.0, 1.9, 48, 0))
     for flags, kept in (([], 1.0), (["--keep-temperature"], 0.05)):
-        _, shown = run("calibrate", "--workdir", folder, *flags)
+        _, shown = run("calibrate", folder, *flags)
         assert ("the temperature stays 1" in shown) == (kept == 1)
         stored = Workdir(folder).read_json("calibration.json")
         assert (stored["temperature"], stored["fitted"]) == (kept, 0.05)

@@ -19,7 +19,7 @@ def test_files(file, run):
     assert (status, "0 errors, 0 warnings, 0 notes" in shown) == (0, True)
     odd = file(GOOD + "\n\xa0 O\n", "odd.conll")
     status, shown = run("check", good, odd, "--strict")
-    assert status == 2
+    assert status == 1
     assert f"warning: {odd}:4: " in shown
     bad = file(GOOD + "alone\n" * 30, "bad.conll")
     status, shown = run("check", good, bad, "--limit=3")
@@ -29,12 +29,13 @@ def test_files(file, run):
 
 
 def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
-    assert run("check", corpus, "--json", tmp_path / "found.json")[0] == 0
-    content = json.loads((tmp_path / "found.json").read_text())
+    status, shown = run("check", corpus, "--json", "-q")
+    content = json.loads(shown)
+    assert (status, content["passed"]) == (0, True)
     assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
     file(GOOD, "train.conll")
     status, shown = run("check", tmp_path, "--strict")
-    assert (status, f"warning: {tmp_path}: No dev file" in shown) == (2, True)
+    assert (status, f"warning: {tmp_path}: No dev file" in shown) == (1, True)
     (tmp_path / "train.conll").unlink()
     assert run("check", tmp_path)[0] == 1
 
@@ -42,7 +43,7 @@ def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
 def test_a_page_escapes_what_is_in_the_data(file, tmp_path, run):
     pytest.importorskip("jinja2")
     path = file(GOOD + "<script>\xa0alert</script>\xa0 O\n", "a\x1b.conll")
-    assert run("check", path, "--html", tmp_path / "a.html")[0] == 0
+    assert run("check", path, "-o", tmp_path / "a.html")[0] == 0
     page = (tmp_path / "a.html").read_text()
     assert "&lt;script&gt;" in page
     assert not re.search("<script|\x1b", page)
@@ -59,9 +60,9 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run)
     rows[7][0] = (word, wrong)
     path = tmp_path / "a.conll"
     formats.write_columns(path, rows)
-    options = "--workdir", finished, "--json", tmp_path / "a.json"
-    assert run("check", path, *options)[0] == 0
-    suspects = json.loads((tmp_path / "a.json").read_text())["suspects"]
+    status, shown = run("check", finished, path, "--json", "--quiet")
+    assert status == 0
+    suspects = json.loads(shown)["suspects"]
     line = 1 + sum(len(row) + 1 for row in rows[:7])
     (changed,) = [s for s in suspects if s["line"] == line and s["labels"][0] == wrong]
     column = params.vocabulary.label_names.index(wrong)
@@ -75,13 +76,15 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run)
 def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, run):
     vectors = file("the 1 2\n", "vectors.txt")
     options = "--limit=2", "--vectors", vectors
-    status, shown = run("check", "--workdir", finished, *options)
+    status, shown = run("check", finished, *options)
     assert (status, shown.count(": p = "), "vectors.txt" in shown) == (0, 2, True)
     folder = shutil.copytree(finished, tmp_path / "run")
     config = Workdir(folder).read_json("config.json")
     config["data"] |= {"token_column": 1, "comments": "# "}
     Workdir(folder).write_json("config.json", config)
     path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
-    _, shown = run("check", "--workdir", folder, path)
+    _, shown = run("check", folder, path)
     assert "1 sentence, 2 tokens, 1 entity" in shown
-    assert run("check", "--workdir", folder, path, "--comments=x")[0] == 1
+    assert run("check", folder, path, "--comments=x")[0] == 1
+    _, shown = run("check", finished, "--split=test", "--json", "--quiet")
+    assert json.loads(shown)["splits"][0]["split"] == "test"

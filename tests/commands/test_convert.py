@@ -15,19 +15,22 @@ def source(file):
 
 
 def test_formats_and_schemes(source, tmp_path, run):
-    _, told = run("convert", source, tmp_path / "a.jsonl", "--scheme=BIOES")
+    _, told = run("convert", source, "-o", tmp_path / "a.jsonl", "--scheme=BIOES")
     first, second = (tmp_path / "a.jsonl").read_text().splitlines()
     assert json.loads(first)["labels"] == ["B-Person-Name", "E-Person-Name", "O"]
     assert json.loads(second)["labels"] == ["S-ORG", "S-ORG"]
     assert "eng.train: 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in told
-    assert f"Reading {source} as columns (--from conll)" in told
-    run("convert", tmp_path / "a.jsonl", folder := tmp_path / "brat", "--to=brat")
+    assert f"Reading {source} as columns (--format conll)" in told
+    folder = tmp_path / "brat"
+    run("convert", tmp_path / "a.jsonl", "-o", folder, "--to=brat")
     assert {path.name for path in folder.iterdir()} == {"00001.txt", "00001.ann"}
     assert (folder / "00001.ann").read_text() == (
         "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 21\tAjax\nT3\tORG 22 26\tAjax\n"
     )
-    run("convert", folder, tmp_path / "b.conllu.gz")
-    run("convert", tmp_path / "b.conllu.gz", tmp_path / "c.conll", "--scheme=IOB1")
+    run("convert", folder, "-o", tmp_path / "b.conllu.gz")
+    run(
+        "convert", tmp_path / "b.conllu.gz", "--scheme=IOB1", "-o", tmp_path / "c.conll"
+    )
     assert (tmp_path / "c.conll").read_text().strip().endswith(TEXT.strip())
 
 
@@ -36,7 +39,7 @@ def test_sentences_before_the_first_document_stay_before_it(tmp_path, run):
     (tmp_path / "pre.conll").write_text(text)
     places = {"a_conll": [1, 1, 2, 2], "a.spacy": [1, 2, 3, 3]}
     for name in (*places, "a.tsv", "a.conllu", "a.jsonl"):
-        run("convert", tmp_path / "pre.conll", tmp_path / name)
+        run("convert", tmp_path / "pre.conll", "-o", tmp_path / name)
         documents = [e.document for e in formats.read(tmp_path / name).examples]
         assert documents == places.get(name, [0, 0, 1, 1])
 
@@ -46,33 +49,35 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
     text = "U.S.-based\tB-MISC\n\ufeffDubbz\tB-PER\nwon\tO\n"
     (tmp_path / "a.tsv").write_text(f"token\tlabel\n{text}")
     for form in ("brat", "jsonl-spans"):
-        _, shown = run("convert", tmp_path / "a.tsv", tmp_path / form, f"--to={form}")
+        _, shown = run(
+            "convert", tmp_path / "a.tsv", "-o", tmp_path / form, f"--to={form}"
+        )
         assert ("--tokenizer whitespace" in shown) == (form == "brat")
-        how = [f"--from={form.removesuffix('-spans')}"]
+        how = [f"--format={form.removesuffix('-spans')}"]
         how += ["--tokenizer=whitespace"] * (form == "brat")
-        run("convert", tmp_path / form, tmp_path / "b.tsv", *how)
+        run("convert", tmp_path / form, "-o", tmp_path / "b.tsv", *how)
         back = (tmp_path / "b.tsv").read_text()
         assert all(f"{row}\n" in back for row in text.splitlines())
         assert len(back.strip().splitlines()) == 4  # with the header
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("line", "word", "status"),
     [
-        (["eng.train", "eng.train"], "share"),
-        (["eng.train", "a.xml"], "--to"),
-        (["eng.train", "-"], "give --to"),
-        (["eng.train", "-", "--to=brat"], "folder for brat, got -"),
-        (["eng.tran", "a.jsonl"], "eng.train"),
-        (["eng.train", "a.conll", "--tags", "--scheme=BIO"], "scheme"),
-        (["eng.train", "a.conll", "--from=jsonl"], "eng.train:1"),
-        (["eng.train", "a.conll", "--tags", "--to=brat"], "brat"),
-        (["eng.train", "a.conll", "--label-column=0"], "columns"),
+        ("eng.train -o eng.train", "share", 1),
+        ("eng.train -o a.xml", "--to", 2),
+        ("eng.train", "give --to", 2),
+        ("eng.train --to=brat", "folder for brat, got -", 1),
+        ("eng.tran -o a.jsonl", "eng.train", 1),
+        ("eng.train -o a.conll --tags --scheme=BIO", "scheme", 1),
+        ("eng.train -o a.conll --format=jsonl", "eng.train:1", 1),
+        ("eng.train -o a.conll --tags --to=brat", "brat", 1),
+        ("eng.train -o a.conll --label-column=0", "columns", 1),
     ],
 )
-def test_what_cannot_be_done_is_told(source, monkeypatch, run, arguments, word):
+def test_what_cannot_be_done_is_told(source, monkeypatch, run, line, word, status):
     monkeypatch.chdir(source.parent)
-    status, shown = run("convert", *arguments)
-    assert status == 1
+    ended, shown = run("convert", *line.split())
+    assert ended == status
     assert word in shown
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]

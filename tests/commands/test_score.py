@@ -33,11 +33,11 @@ def files(tmp_path):
 
 
 def test_score(files, run):
-    out, page = files / "scores.json", files / "report.html"
-    options = "--rule", "strict", "--rounds", 50, "--json", out, "--report", page
+    page = files / "report.html"
+    options = "--rule", "strict", "--rounds", 50, "-o", page
     _, text = run("score", files / "a.conll", *options)
     assert re.search("Errors in context.*Milan", page.read_text("utf-8"), re.DOTALL)
-    scores = json.loads(out.read_text())
+    scores = json.loads(run("score", files / "a.conll", *options, "--json", "-q")[1])
     assert scores["rule"] == "strict"
     assert f"strict rule; {scores['ill_formed']} ill-formed labels in" in text
     for rule in ("conlleval", "strict", "idcnn", "ncrfpp"):
@@ -49,14 +49,14 @@ def test_score(files, run):
 def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
     io = [["PER", "PER", "O", "LOC"]], [["PER", "PER", "O", "O"]]
     path, page = write(tmp_path / "io.txt", *io, tokens=False), tmp_path / "io.html"
-    _, text = run("score", path, "--rounds", 5, "--report", page)
+    _, text = run("score", path, "--rounds", 5, "-o", page)
     assert "50.00" in page.read_text("utf-8")
     assert "100.00" in text  # precision
     assert "50.00" in text  # recall
     bare = [["B", "I", "O"], ["B", "I", "O"]], [["B", "I", "I"], ["O", "O", "O"]]
-    path, out = write(tmp_path / "bare.txt", *bare), tmp_path / "bare.json"
-    assert "no types" in run("score", path, "--rounds", 5, "--json", out)[1]
-    counts = json.loads(out.read_text())
+    path = write(tmp_path / "bare.txt", *bare)
+    assert "no types" in run("score", path, "--rounds", 5)[1]
+    counts = json.loads(run("score", path, "--rounds", 5, "--json", "-q")[1])
     assert (counts["correct"], counts["predicted"], counts["gold"]) == (0, 1, 2)
     path = write(tmp_path / "lost.txt", [["B-A", "O"]], [["B-A", "I"]])
     assert f"{path}:2" in run("score", path)[1]
@@ -69,17 +69,17 @@ def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
 
 def test_compare(files, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    out = files / "compared.json"
     paths = (files / "b.conll", files / "a.conll")
-    _, text = run("compare", *paths, "--rounds", 200, "--all", "--json", out)
+    line = "compare", *paths, "--rounds", 200, "--all"
+    _, text = run(*line)
     assert "…" not in text  # tables are whole in a pipe
     assert "partial match precision" in text
-    f1 = json.loads(out.read_text())["figures"]["f1"]
+    f1 = json.loads(run(*line, "--json", "-q")[1])["figures"]["f1"]
     assert f1["first"] == 1.0
     assert f1["bootstrap"] <= 0.005
     copy = files / "other.conll"
     copy.write_bytes(paths[1].read_bytes())
-    _, text = run("compare", f"{paths[1]},{copy}", paths[0], "--rounds", 50)
+    _, text = run("compare", paths[1], copy, "--against", paths[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in text
 
 
@@ -95,7 +95,7 @@ def test_the_report_of_seqeval_has_our_figures(scheme):
 
 
 def test_evaluate_prints_the_report_of_seqeval(finished, run):
-    status, text = run("evaluate", "--workdir", finished, "--split=dev", "--seqeval")
+    status, text = run("evaluate", finished, "--seqeval")
     f1 = Workdir(finished).read_json("result.json")["dev"]["f1"]
     assert status == 0
     assert text.partition("micro avg")[2].split()[2] == f"{f1 / 100:.4f}"
@@ -104,20 +104,20 @@ def test_evaluate_prints_the_report_of_seqeval(finished, run):
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
-        ("compare", ["{a},{a}", "{b}"], "repeats"),
-        ("compare", ["{a}", "{b}", "--split=dev"], "--split"),
+        ("compare", ["{a}", "{a}", "--against", "{b}"], "repeats"),
         ("compare", ["{a}", "{b}", "--tags", "--rule=strict"], "are for spans"),
         ("score", ["{a}", "--tags", "--scheme=BIO"], "are for spans"),
         # The page's JSON once replaced that of --json.
-        ("score", ["{a}", "--json=x.json", "--report=x.html"], "share x.json"),
-        ("compare", ["{run}", "{run}"], "jaxner evaluate --workdir"),
+        ("score", ["{a}", "--json=x.json", "-ox.html"], "share x.json"),
+        ("compare", ["{run}", "{run}"], "jaxner evaluate "),
         ("score", ["none.conll"], "none.conll"),
-        ("score", ["{a}", "--report=x.pdf"], ".html"),
+        ("score", ["{a}", "-ox.pdf"], ".html"),
     ],
 )
 def test_what_has_no_use_or_is_not_there_is_refused(
-    command, options, message, files, run
+    command, options, message, files, run, monkeypatch
 ):
+    monkeypatch.chdir(files)
     names = {name: files / f"{name}.conll" for name in "ab"} | {"run": files / "run"}
     names["run"].mkdir()
     status, text = run(command, *(option.format(**names) for option in options))

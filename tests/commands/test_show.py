@@ -2,6 +2,7 @@
 
 import html
 import io
+import json
 import re
 
 import pytest
@@ -35,22 +36,24 @@ def without_marks(text, entities):
 
 def test_terminal_and_page_show_text_and_entities(finished, params, text, file, run):
     path = file(text, "a.txt")
-    arguments = "show", path, "--workdir", finished
+    arguments = "show", finished, path
     entities = jaxner.entities(params, text)
     assert without_marks(run(*arguments)[1], entities) == text.strip()
-    run(*arguments, "--html", path.with_suffix(".html"))
+    run(*arguments, "-o", path.with_suffix(".html"))
     page = path.with_suffix(".html").read_text("utf-8")
     assert not re.search("src=|href=|<script", page)  # it needs no network
     assert "background-color" in page
     shown = html.unescape(re.sub("<[^>]*>", "", page[page.index("<pre>") :]))
     assert without_marks(shown, entities) == text.strip()
+    listed = json.loads(run(*arguments, "--json", "-q")[1])
+    assert listed == [pytest.approx(entity._asdict()) for entity in entities]
 
 
 def test_options_of_show(finished, text, run, monkeypatch):
     data = io.BytesIO(text.encode())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
-    assert run("show", "--workdir", finished, *options)[1].strip() == text.strip()
+    assert run("show", finished, *options)[1].strip() == text.strip()
 
 
 @pytest.mark.parametrize("name", [None, "a.txt"])
@@ -58,7 +61,7 @@ def test_text_that_is_not_utf_8(finished, file, run, monkeypatch, name):
     data = io.BytesIO(b"Milan \xe9")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "latin-1"))
     path = [file(data.getvalue(), name)] if name else []
-    status, told = run("show", *path, "--workdir", finished)
+    status, told = run("show", finished, *path)
     assert (status, told.count("\n")) == (1, 1)
     assert "expected text in UTF-8" in told
 

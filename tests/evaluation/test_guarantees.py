@@ -10,7 +10,6 @@ from scipy import stats
 
 import jaxner
 from jaxner.answers import temperature
-from jaxner.commands import calibration
 from jaxner.errors import InputError
 from jaxner.evaluation.guarantees import bounded, p_value, rows_of
 from jaxner.evaluation.report import Prediction
@@ -66,18 +65,17 @@ def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, ru
     with pytest.raises(InputError, match="--risk"):
         temperature.guaranteed(folder)
     how = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
-    run("calibrate", "--workdir", folder, *how)
+    run("calibrate", folder, *how)
     kept = Workdir(folder).read_json("calibration.json")["guarantees"]
     (row,) = kept["types"]
     assert row["measured"] == row["dev"] <= 0.99
     measured = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
     assert measured in (folder / "README.md").read_text("utf-8")
-    with pytest.raises(InputError, match="--risk"):
-        calibration.calibrate(workdir=folder, of="errors")
+    assert "need --risk" in run("calibrate", folder, "--of=errors")[1]
     options = temperature.guaranteed(folder)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
-    command = "tag", "--workdir", folder, "--input", tmp_path / "a.txt"
+    command = "tag", folder, tmp_path / "a.txt"
     for least in ("calibrated", f"PER={row['threshold']}"):
         more = [f"--output={tmp_path / least[:3]}.jsonl", f"--min-probability={least}"]
         run(*command, *more)

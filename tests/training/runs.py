@@ -57,7 +57,7 @@ def command(config, folder, workdir, **more):
     """The command, after `jaxner`, for a tiny run of a config of the GRN."""
     values = {**tiny.SMALL, "data.dir": folder, **more}
     options = [f"--config.{name}={value}" for name, value in values.items()]
-    return ["train", f"--config={config}", *options, f"--workdir={workdir}"]
+    return ["train", config, *options, f"--output={workdir}"]
 
 
 def plain_command(folder, workdir, **more):

@@ -115,18 +115,18 @@ def test_streamed_vectors_train_as_those_on_the_device(tmp_path):
 
 
 def test_files_are_scored_and_old_types_are_kept_by_vectors(
-    vector_run, vectors, short, evaluated, monkeypatch
+    vector_run, vectors, short, answer, monkeypatch
 ):
     file, vectors_of_dev = short / "dev.conll", ("--contextual", vectors / "dev.npz")
-    scores = evaluated("--workdir", vector_run, "--data", file, *vectors_of_dev)
+    scores = answer("evaluate", vector_run, "--split", file, *vectors_of_dev)
     dev = Workdir(vector_run).read_json("result.json")["dev"]
     assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
     for wrong in (
-        ("--data", file, "--contextual", vectors / "test.npz"),  # of another text
-        *(("--data", file), vectors_of_dev),
+        ("--split", file, "--contextual", vectors / "test.npz"),  # of another text
+        *(("--split", file), vectors_of_dev),
     ):
         with pytest.raises(ValueError, match=r"vectors|contextual"):
-            evaluated("--workdir", vector_run, *wrong)
+            answer("evaluate", vector_run, *wrong)
     config = vector_config(short, vectors)
     config.init_from, config.objective.retain = str(vector_run), 1.0
     monkeypatch.setattr(training_corpus, "Corpus", None)  # what comes after

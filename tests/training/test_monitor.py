@@ -44,7 +44,7 @@ def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, res
         show.begin(int(resumed), 0)
         show.advance(1, [1000.0 if resumed else 2.0], 1)
         total = [(1000.0 if resumed else 2.0) + 2 * loss]
-        with pytest.raises(FloatingPointError, match="another --workdir"):
+        with pytest.raises(FloatingPointError, match="another folder"):
             show.advance(1, total, 2)
 
 

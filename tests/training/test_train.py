@@ -380,9 +380,7 @@ def test_the_result_follows_the_rule_and_names_conllevals(
 
 
 @pytest.mark.slow
-def test_the_rule_picks_the_best_epoch_and_scores_the_result(
-    corpus, tmp_path, evaluated
-):
+def test_the_rule_picks_the_best_epoch_and_scores_the_result(corpus, tmp_path, answer):
     config = tiny.plain_config(corpus, 9, ",head=softmax")  # ill-formed labels occur
     config.evaluation.rule = "strict"
     train.main_run(config, tmp_path / "run")
@@ -392,9 +390,9 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     assert result["best_epoch"] == best["epoch"]
     assert result["dev"]["f1"] == best["dev_f1"]
     # What scores the run later goes by the same rule, if it is not told.
-    strict = evaluated("--workdir", tmp_path / "run", "--split=dev")
+    strict = answer("evaluate", tmp_path / "run", "--split=dev")
     assert (strict["rule"], strict["f1"]) == ("strict", result["dev"]["f1"])
-    loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=conlleval")
+    loose = answer("evaluate", tmp_path / "run", "--split=dev", "--rule=conlleval")
     assert loose["f1"] == result["dev"]["by_conlleval"] != strict["f1"]
 
 
