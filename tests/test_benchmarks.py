@@ -12,10 +12,8 @@ import pytest
 from benchmarks import (
     deviceless,
     host,
-    kernels,
     measure,
     orders,
-    startup,
     tagging,
     training,
 )
@@ -98,9 +96,7 @@ def test_programs_are_those_stored(tmp_path):
 GRN = ("--peers", "--systems", "GRN", "--batch")
 COMMANDS = {
     host: [],
-    kernels: [],
     orders: [],
-    startup: [],
     tagging: [*GRN, "1", "--against", "."],
     training: [*GRN, "10", "--set", "model.dtype=bfloat16"],
 }
