@@ -122,21 +122,6 @@ def starts(thunks: str, trips: Mapping[int, int]) -> dict[str, int]:
     return {name: total[name] for name in ("kernels", "buffers", "loops", "starts")}
 
 
-def trips_of(text: str, names: Mapping[str, int]) -> dict[int, int]:
-    """Returns the trips of a program's loops, by the numbers of their names."""
-    found = {}
-    for name, line in re.findall(
-        r"(?m)^ *(?:ROOT )?%?([\w.\-]+) = (.* while\(.*)", text
-    ):
-        if known := re.search(r'"known_trip_count":\{"n":"(\d+)"', line):
-            found[names[name]] = int(known[1])
-        else:  # at most what the number of the trip is compared with
-            condition = re.findall(r"condition=%?([\w.\-]+)", line)[0]
-            (body,) = re.findall(rf"(?sm)^%?{re.escape(condition)} \(.*?^}}", text)
-            found[names[name]] = max(map(int, re.findall(r"constant\((\d+)\)", body)))
-    return found
-
-
 def addresses(text: str) -> dict[str, int]:
     """Returns how many arguments of a program keep their addresses, by the reason."""
     entry = text[text.index("\nENTRY ") :]
@@ -197,11 +182,11 @@ def thunks(program: Any, *args: Any, **options: Any) -> tuple[Any, dict[str, int
             (file,) = Path(folder).glob(f"*.{name}.txt")
             return file.read_text("utf-8")
 
-        numbers = re.findall(
-            r'annotation: "(while[^"]*)"\s+thunk_id: (\d+)', read("thunk_metadata")
-        )
-        names = {name: int(number) for name, number in numbers}
-        trips = trips_of(made.as_text(), names) if names else {}
+        found = re.findall(r'"(while[^"]*)"\s+thunk_id: (\d+)', read("thunk_metadata"))
+        loops = rf"%?({'|'.join(map(re.escape, dict(found)))}) = .* while\(.*"
+        known = loops + r'"known_trip_count":\{"n":"(\d+)"'
+        times = dict(re.findall(known, made.as_text()))
+        trips = {int(number): int(times[name]) for name, number in found}
         return made, starts(read("thunk_sequence_after_thunk_passes"), trips)
 
 
