@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import random
@@ -107,44 +108,45 @@ def is_ready(port: int) -> bool:
 
 @contextlib.contextmanager
 def serves(*command: str, **options: Any) -> Iterator[Any]:
-    """Yields a process that serves, and its port, once all behind that are ready."""
+    """Yields a process that serves, and its port, once it is ready."""
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     pipe: Any = {"stdout": subprocess.PIPE, "stderr": log, "text": True, **options}
     with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as started:
         assert started.stdout is not None
         port = int(re.findall(r":(\d+)", started.stdout.readline())[0])
         try:
-            while not all(is_ready(port) for _ in range(16)):  # any may answer
+            while not is_ready(port):
                 time.sleep(0.2)
             yield types.SimpleNamespace(process=started, port=port)
         finally:
             started.kill()
 
 
-def load(port: int, bodies: Sequence[bytes], clients: int, seconds: float):
-    """Asks for some seconds; returns the seconds of each request."""
-    durations: list[float] = []
-    end = time.perf_counter() + seconds
+def ask(
+    port: int, bodies: Sequence[bytes], clients: int, durations: list[float]
+) -> None:
+    """Asks with all bodies once; adds the seconds of each request."""
+    left = iter(bodies)
 
-    async def ask() -> None:
+    async def client() -> None:
         connection = Connection(port)
-        while (start := time.perf_counter()) < end:
-            await connection.send(request(random.choice(bodies)))
+        for body in left:  # of all clients
+            start = time.perf_counter()
+            await connection.send(request(body))
             assert (await connection.answer()).status == 200
             durations.append(time.perf_counter() - start)
         connection.close()
 
     async def run() -> None:
-        await asyncio.gather(*(ask() for _ in range(clients)))
+        await asyncio.gather(*(client() for _ in range(clients)))
 
     asyncio.run(run())
-    return durations
 
 
-def command(options: Any, *more: str) -> list[str]:
+def command(options: Any) -> list[str]:
     """Returns the command that serves the run."""
     most = f"--max-tokens={longest(options)}"
-    return ["jaxner", "serve", options.workdir, most, *more]
+    return ["jaxner", "serve", options.workdir, most, "--port=0"]
 
 
 def longest(options: Any) -> int:
@@ -157,38 +159,30 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = measure.parser(__doc__)
     parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
     parser.add_argument("--against", type=Path, help="root of another checkout")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each round")
+    parser.add_argument("--requests", type=int, default=2000, help="of each round")
     options = measure.parse(parser, argv)
-    report = measure.Report(options.json)
+    report, most = measure.Report(options.json), longest(options)
     dev = [tokens for tokens, _ in measure.load(options.dataset, "dev", options.limit)]
-    most = longest(options)
     bodies = [json.dumps({"tokens": t}).encode() for t in dev if len(t) <= most]
+    bodies = random.choices(bodies, k=options.limit or options.requests)
     with contextlib.ExitStack() as stack:
         ports = {}
         for suffix, tree in options.trees.items():
-            started = serves(*command(options, "--port=0"), cwd=tree)
+            started = serves(*command(options), cwd=tree)
             ports[f"jaxner{suffix}"] = stack.enter_context(started).port
         for clients in (1, 8, 64):
-            rounds: dict[str, list[list[float]]] = {name: [] for name in ports}
-            for name in measure.turns(ports, options.rounds):
-                new = load(ports[name], bodies, clients, options.seconds)
-                rounds[name].append(new)
-            rows = []
-            for name, durations in rounds.items():
-                speeds = measure.Interval.of(
-                    len(x) / options.seconds for x in durations
-                )
-                row: dict[str, Any] = {"system": name, "requests / s": speeds}
-                values = np.percentile(np.concatenate(durations), (50, 95, 99))
-                for share, value in zip((50, 95, 99), values.tolist(), strict=True):
-                    row[f"p{share}, ms"] = 1e3 * value
-                for rival in [*ports][1:]:
-                    pairs = zip(durations, rounds[rival], strict=True)
-                    ratios = (len(a) / len(b) for a, b in pairs)
-                    row[f"× {rival}"] = measure.Interval.of(ratios)
-                rows.append(row)
+            durations: dict[str, list[float]] = {name: [] for name in ports}
+            runs = {
+                name: functools.partial(ask, port, bodies, clients, durations[name])
+                for name, port in ports.items()
+            }
+            timings = measure.compare(runs, options.rounds)
+            rows = measure.rows(timings, len(bodies), "requests", [])
+            for row in rows:
+                for share in (50, 95, 99):
+                    value = np.percentile(durations[row["system"]], share)
+                    row[f"p{share}, ms"] = 1e3 * float(value)
             report.table(f"{clients} clients", rows)
-    return None
 
 
 if __name__ == "__main__":

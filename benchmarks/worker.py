@@ -46,15 +46,6 @@ def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
     return jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
 
 
-def training_flags(text: str, corpus: str, changes: dict[str, Any]) -> list[str]:
-    """Returns the flags of `train.py` for a config, a folder of files and changes."""
-    options = {**changes, "data.dir": corpus, "data.vectors": ""}
-    options |= {"data.train_words": True}
-    name, _, argument = text.partition(":")
-    flags = [f"--config.{key}={value}" for key, value in options.items()]
-    return ["--config", f"configs/{name}.py:{argument}", *flags]
-
-
 def read(file: Path) -> Iterator[tuple[list[str], list[str]]]:
     """Yields tokens and labels of the sentences of a file."""
     for block in file.read_text("utf-8").strip("\n").split("\n\n"):
@@ -66,7 +57,8 @@ def train(turn: Callable[[float], None], task: Any) -> None:
     """Trains; each epoch is a turn."""
     changes = {"data.num_shapes": 1} if task["quick"] else {}
     changes |= {"batch_size": task["batch"], "seed": 0, "patience": 0}
-    changes |= {"num_epochs": 10_000, "data.min_count": 1, **task["changes"]}
+    changes |= {"num_epochs": 10_000, "data.dir": task["corpus"], "data.vectors": ""}
+    changes |= {"data.min_count": 1, "data.train_words": True, **task["changes"]}
 
     class Turns(io.StringIO):
         """Standard output of the training; a line of an epoch ends a turn."""
@@ -79,7 +71,9 @@ def train(turn: Callable[[float], None], task: Any) -> None:
 
     sys.stdout = Turns()
     workdir = f"{tempfile.mkdtemp(dir=task['corpus'])}/run"
-    sys.argv = ["train.py", *training_flags(task["config"], task["corpus"], changes)]
+    name, _, argument = task["config"].partition(":")
+    sys.argv = ["train.py", f"--config=configs/{name}.py:{argument}"]
+    sys.argv += [f"--config.{key}={value}" for key, value in changes.items()]
     sys.argv += ["--workdir", workdir]
     runpy.run_path("train.py", run_name="__main__")
 

@@ -8,7 +8,7 @@ chunk-recall                      parts of an attention encoder, each alone (Li 
 heat-map                          relations (GRN, Figure 4) or attention of a sentence
 
 Prints the measured values of the run, then the published ones. `jaxner report`
-draws lengths and heat maps; speed is in `python -m benchmarks.deviceless --orders`.
+draws lengths and heat maps; speed is in `python -m benchmarks.orders`.
 """
 
 from __future__ import annotations

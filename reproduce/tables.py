@@ -28,7 +28,7 @@ _STAND_INS = {
 }
 LEVEL, ROUNDS, MIN_RUNS = 0.05, 10_000, 3
 COLUMNS = ("system", "config", "published", "measured", "difference", "settings")
-COSTS = ("tokens/s", "kernels", "MB")  # of `benchmarks.costs`
+COSTS = ("tokens/s", "MB")  # of `benchmarks.costs`
 Claim = Mapping[str, str]
 Known = dict[str, dict[str, Any]]
 Figures = Sequence[Sequence[float]]
@@ -56,8 +56,8 @@ for time. A run that failed stands below its table.
 _RANKING = """CoNLL-2003 with one file of word vectors, scored by conlleval's rule;
 *own rule*: by that of the paper's scorer, if another. Systems whose *settings* are not
 the published ones, but for vectors and early stopping, come last.
-*tokens/s*: CPU time of one core; *kernels*: of the program that tags 32 sentences, as
-compiled for an H100; *MB*: all weights, in float32 (`benchmarks.costs`, JAX 0.12).
+*tokens/s*: CPU time of one core; *MB*: all weights, in float32 (`benchmarks.costs`,
+JAX 0.12).
 """
 
 
