@@ -237,7 +237,7 @@ def programs(
     state = jax.tree.map(lambda leaf: leaf[None], state)  # of one restart
     whole, *_ = step._programs(recipe, True)
     train = jax.jit(functools.partial(whole, shape), donate_argnums=0)
-    rest = tagger.weights["frozen"], text_on_device.arrays, np.int32(0)
+    rest = tagger.weights["frozen"], text_on_device.arrays
     operands = state, vectors, plan, jax.random.key(0)[None], *rest
 
     @jax.jit
