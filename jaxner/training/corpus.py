@@ -510,7 +510,7 @@ class Corpus:
         """
         batches = self.batches
         plan, numbers = batches.plan(seeds, number)
-        placed = self._place.weights(jax.device_put(plan))
+        placed = self._place.weights(plan)
         tokens = batches.tokens_of(plan).tolist()
         bounds = [*plan.steps[0].tolist(), len(numbers)]
         for step in range(skip, len(tokens)):
