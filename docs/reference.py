@@ -30,9 +30,11 @@ VARIABLES = {
 
 _OPTIONS = """# Configs and options
 
-`jaxner train CONFIG --config.x=VALUE` sets an option; `jaxner options CONFIG` lists all
-of a config. After a colon, `CONFIG:…` takes the words that the config's text lists,
-other parts, and a data set: """
+`jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option, and `jaxner options
+CONFIG` lists those of a config. The headings here are the paths: `batch_size` of a run
+is `--config.batch_size`, `scheme` of data is `--config.data.scheme`. Where a part has
+several forms, the heading names one, as in model.head, crf. `CONFIG:…` takes the words
+that the config's text lists, other parts, and a data set: """
 _FORMATS = """# File formats
 
 jaxner recognises the format of a file by its name; `--format`, or
@@ -78,7 +80,7 @@ def options() -> str:
     top, *_ = schema.sections(configuration.load("grn"))
     rows = ((f"`{part}=`", ", ".join(x.table)) for part, x in CHOICES.items())
     text = f"{_OPTIONS}{', '.join(schema.DATASETS)}.\n\n"
-    text += _table(("Part", "Names"), *rows) + f"## --config\n\n{_options(top)}"
+    text += _table(("Part", "Names"), *rows) + f"## A run\n\n{_options(top)}"
     seen: set[Any] = set()
     for name, part in top.inner.items():
         text += "".join(_parts(name, part, seen))
@@ -95,8 +97,7 @@ def _parts(path: str, part: Any, seen: set[Any]) -> Iterator[str]:
     new = [(name, section) for name, section in new if section.kind not in seen]
     seen |= {section.kind for _, section in new}
     for name, section in new:
-        form = f" with name={name}" if name else ""
-        yield f"## --config.{path}{form}\n\n{_options(section)}"
+        yield f"## {path}{f', {name}' * bool(name)}\n\n{_options(section)}"
     for _, section in new:
         for inner, kind in section.inner.items():
             yield from _parts(f"{path}.{inner}", kind, seen)
