@@ -110,7 +110,7 @@ def settings(lines: Iterable[Line]) -> str:
 
 
 def pages(published: Published, lines: Sequence[Line], costs: Costs) -> dict[str, str]:
-    """Returns tables by page: three systems; in the docs those that are main or sure."""
+    """Returns tables by page: a few systems; in the docs the main and the sure ones."""
     equal = under_equal_vectors(published, lines)
     more = [x for x in equal if x.main or len(finished(x, lines)) >= MIN_RUNS]
     few = [x for x in equal if x.id in README]
