@@ -44,8 +44,7 @@ class Run:
     Attributes:
         seed: Seed of all random draws; with restarts, of the first.
         num_seeds: Number of restarts: this seed, the next one, and so on.
-        restarts: Train restarts together in one program, or in turn; auto: together on
-            a GPU or TPU.
+        restarts: How restarts are trained; see `RESTARTS`.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
         patience: Epochs without a better dev score before training stops, counted from
