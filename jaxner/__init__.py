@@ -22,8 +22,8 @@ under your own `jax.jit`, `jax.vmap` or mesh:
     build_vocabulary, build,     your own model, parts or training loop
     init, apply, loss, Batches
 
-`jaxner.inference` holds CRF inference for your own scores. The commands are listed by
-`jaxner --help`.
+`jaxner.inference` holds CRF inference for your own scores. `jaxner --help`
+lists the commands.
 """
 
 __version__ = "0.1.0"

@@ -61,8 +61,12 @@ class Workdir:
 
     def _present(self, name: str) -> Path:
         if not (file := self.path / name).is_file():
-            place = file if self.path.is_dir() else self.path
-            raise FileNotFoundError(f"{place} is missing: expected a whole run folder")
+            if self.path.is_dir():
+                raise FileNotFoundError(f"{file} is missing: expected a whole run")
+            example = f"jaxner train grn -o {self.path}"
+            raise FileNotFoundError(
+                f"There is no run {self.path}; train one: {example}"
+            )
         return file
 
     def write_json(self, name: str, content: Any) -> None:

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import pydoc
 import re
+import shlex
 import shutil
 import stat
 import sys
@@ -19,8 +20,10 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import cli
-from jaxner.data import corpora, formats
+from docs import reference
+from jaxner import cli, configuration
+from jaxner.data import corpora, formats, schemes
+from jaxner.training import schema
 from tests.tiny import output_of
 
 ROOT = Path(__file__).parents[1]
@@ -110,8 +113,8 @@ def test_pages_have_only_blocks_that_are_run(page):
 
 def test_the_readme_begins_with_training_and_has_the_command_of_the_tests():
     """`.ci/run` looks for it."""
-    first, *rest = (b.text for b in blocks_of("README.md") if b.language == "sh")
-    assert "train.py --config" in first
+    _, first, *rest = (b.text for b in blocks_of("README.md") if b.language == "sh")
+    assert "jaxner train grn\n" in first
     assert ["-m pytest" in text for text in rest].count(True) == 1
 
 
@@ -151,19 +154,19 @@ installs = arguments[:3] == ["-m", "pip", "install"] or arguments[:2] == ["-m", 
 if is_suite or installs:
     print("skipped:", *arguments)
     raise SystemExit
-if arguments[0] == "train.py":
-    name = arguments[arguments.index("--config") + 1].removeprefix("configs/")
+if arguments[:3] == ["-m", "jaxner", "train"]:
+    name = arguments[3]
     trained = {runs!r}.get(name)
     if trained and not any("--config." in argument for argument in arguments):
-        place = Path("runs", name.removesuffix(".py"))
-        if "--workdir" in arguments:
-            place = Path(arguments[arguments.index("--workdir") + 1])
+        place = Path("runs", name)
+        if "-o" in arguments:
+            place = Path(arguments[arguments.index("-o") + 1])
         place.parent.mkdir(exist_ok=True)
         if not place.exists():
             place.symlink_to(trained)
         raise SystemExit
     arguments += ["--config.num_epochs=1", "--config.data.num_shapes=1"]
-    if name.startswith(("grn.py", "idcnn.py")):
+    if name.startswith(("grn", "idcnn")):
         arguments += ["--config.model.encoder.hidden_dim=8"]
 os.execv({python!r}, [{python!r}, *arguments])
 """
@@ -210,15 +213,16 @@ def test_shell_blocks(page, tmp_path, request):
         shutil.copy(small, tmp_path / "jaxner" / "data" / "sample")
     text = (ROOT / page).read_text("utf-8")
     runs = {
-        f"{name}.py": str(request.getfixturevalue(fixture))
+        name: str(request.getfixturevalue(fixture))
         for name, fixture in TRAINED.items()
-        if f"configs/{name}.py" in text
+        if f"jaxner train {name}" in text
     }
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
     for name in ("python", "python3"):
         (tools / name).write_text(SHIM.format(python=sys.executable, runs=runs))
     (tools / "jaxner").write_text(f'#!/bin/sh\nexec {tools}/python -m jaxner "$@"\n')
+    (tools / "activate").touch()
     for tool in tools.iterdir():
         tool.chmod(stat.S_IRWXU)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
@@ -230,19 +234,74 @@ def test_shell_blocks(page, tmp_path, request):
             output_of("bash", "-euc", block.text, cwd=tmp_path, env=env)
 
 
-def test_the_table_of_exit_statuses_is_that_of_the_code():
-    text = (ROOT / "docs" / "robustness.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
-    assert {int(status): about for status, about in rows} == cli.STATUSES
-
-
 # --- The site -------------------------------------------------------------------------
 
 
 def test_every_page_is_in_the_navigation():
     config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    pages = re.findall(r"(\w+\.md)$", config, re.MULTILINE)
-    assert sorted(pages) == [page.name for page in DOCS]
+    pages = re.findall(r"(\w+)\.md$", config, re.MULTILINE)
+    assert sorted(pages) == sorted([*(page.stem for page in DOCS), *reference.PAGES])
+
+
+def test_the_page_of_commands_has_every_option_and_examples_that_parse(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "test.conll").touch()  # an example has this file
+    monkeypatch.chdir(tmp_path)
+    text = reference.PAGES["commands"]()
+    for name in cli.COMMANDS:
+        part = text.partition(f"### jaxner {name}\n")[2].partition("\n### ")[0]
+        parser = cli.parser_of(cli.function_of(name))
+        for action in parser._actions:
+            assert action.help.partition(" ")[0] in part
+            assert f"`{', '.join(action.option_strings) or action.metavar}" in part
+        lines = re.findall(r"^    jaxner (\S.*?)(?:  | [>|] |$)", part, re.MULTILINE)
+        for line in lines:  # without remarks
+            command, *words = shlex.split(line)
+            if "--help" not in words:
+                cli.parser_of(cli.function_of(command)).parse(words)
+
+
+def test_the_page_of_options_has_all_options_of_every_config():
+    text = reference.PAGES["options"]()
+    sections = re.findall(r"^## (.+)\n\n((?:\|.*\n)*)", text, re.MULTILINE)
+    known = {
+        f"--config.{path.partition(',')[0]}.{option}".replace("A run.", "")
+        for path, table in sections
+        for option in re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
+    }
+    for name in configuration.names():
+        config = configuration.load(name)
+        assert f"\n## Config {name}\n" in text
+        for section in schema.sections(config):
+            parts = re.sub("encoder.(first|then)|refinement.head", "", section.path)
+            if parts == section.path and ".parts." not in parts:
+                flags = {section.flag(x) for x in section.fields if x != "name"}
+                assert flags <= known
+
+
+def test_the_page_of_formats_has_what_each_writer_writes(tmp_path):
+    text = reference.PAGES["formats"]()
+    for name, format in formats.FORMATS.items():
+        part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert all(ending in part for ending in format.endings)
+        if format.write:
+            written = part.partition("```text\n")[2].partition("```")[0]
+            (tmp_path / name).write_text(written)
+            (example,) = formats.read(tmp_path / name, name).examples
+            assert example.tokens == ("Ms", "Ann", "won")
+    assert all(f"\n| {scheme} |" in text for scheme in schemes.SCHEMES)
+
+
+def test_the_page_of_the_environment_has_every_variable_that_the_code_reads():
+    code = "".join(path.read_text("utf-8") for path in ROOT.glob("jaxner/**/*.py"))
+    lines = "".join(x for x in code.splitlines(True) if "environ" in x or "_DIR" in x)
+    read = set(re.findall(r'"([A-Z][A-Z_]+)"', lines)) | {corpora.DATA_VARIABLE}
+    assert read <= set(reference.VARIABLES)
+    page = reference.PAGES["environment"]()
+    assert all(f"| `{name}` |" in page for name in reference.VARIABLES)
+    assert all(f"| {status} |" in page for status in cli.STATUSES)
 
 
 def test_the_page_of_the_api_has_every_public_name_and_no_other():

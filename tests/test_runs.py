@@ -98,7 +98,7 @@ def test_cut_missing_and_foreign_files_are_named(run):
     shutil.rmtree(folder.parent)
     refused(run, folder.parent)
     (run / "config.json").unlink()
-    for path, name in ((run, "config.json"), (run / "nowhere", "nowhere")):
+    for path, name in ((run, "config.json"), (run / "nowhere", "nowhere; train one: ")):
         with pytest.raises(FileNotFoundError, match=name):
             jaxner.load(path)
 

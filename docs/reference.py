@@ -1,0 +1,167 @@
+"""The pages that the site makes from the code: commands, options, formats, environment.
+
+`on_files` is a hook of mkdocs (see mkdocs.yml); mkdocstrings makes the Python API.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING
+from typing import Any
+
+from jaxner import cli, configuration, fields, runs
+from jaxner.data import formats, schemes, spans
+from jaxner.data.sources import Example
+from jaxner.models.options import CHOICES, Choice, Section, section_of
+from jaxner.training import schema
+
+VARIABLES = {
+    "JAXNER_DATA": "Folder of corpora and word vectors; default: `data`.",
+    "JAXNER_API_KEY": "Key that requests to `jaxner serve` need.",
+    "JAX_COMPILATION_CACHE_DIR": "Folder for compiled programs, without `--cache`.",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "See JAX; jaxner's default: 0.",
+    "XDG_CACHE_HOME": "Folder of all caches on Linux; default: `~/.cache`.",
+    "LOCALAPPDATA": "Folder of all caches on Windows.",
+    "XLA_FLAGS": "Options of XLA; `--config.deterministic=True` adds some.",
+    "NO_COLOR": "If set, errors have no colour.",
+}
+"""The environment variables that jaxner reads."""
+
+_OPTIONS = """# Configs and options
+
+`jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option, and `jaxner options
+CONFIG` lists those of a config. The headings here are the paths: `batch_size` of a run
+is `--config.batch_size`, `scheme` of data is `--config.data.scheme`. Where a part has
+several forms, the heading names one, as in model.head, crf. `CONFIG:…` takes the words
+that the config's text lists, other parts, and a data set: """
+_FORMATS = """# File formats
+
+jaxner recognises the format of a file by its name; `--format`, or
+`--config.data.format`, overrides it. The examples show one sentence in each format.
+
+"""
+_EXAMPLE = Example(("Ms", "Ann", "won"), ("B-PER", "I-PER", "O"), document=1)
+_SPANS = [schemes.Span(*x) for x in ((0, 3, "PER"), (3, 4, "PER"), (5, 6, "ORG"))]
+
+
+def _table(*rows: Iterable[Any]) -> str:
+    """Returns a table; the first row is its head."""
+    lines = [" | ".join(str(x).replace("|", r"\|") for x in row) for row in rows]
+    lines.insert(1, "|".join(["---"] * (lines[0].count(" | ") + 1)))
+    return "".join(f"| {line.replace('<', '&lt;')} |\n" for line in lines) + "\n"
+
+
+def commands() -> str:
+    """Returns the page of all commands, by group, from their parsers."""
+    text = "# Commands\n\n"
+    for title, group in cli.GROUPS.items():
+        text += f"## {title}\n\n"
+        for name in group:
+            parser = cli.parser_of(cli.function_of(name))
+            text += f"### jaxner {name}\n\n```text\n{parser.usage}\n```\n\n"
+            text += f"{parser.description}\n\n"
+            for part in parser._action_groups:
+                if actions := part._group_actions:
+                    rows = ((_spelling(x), x.help) for x in actions)
+                    text += _table((part.title, "Meaning"), *rows)
+            if parser.takes_overrides:
+                text += "`--config.…` sets the [options of a config](options.md).\n\n"
+    return text
+
+
+def _spelling(action: Any) -> str:
+    value = f" {action.metavar}" if action.nargs != 0 and action.option_strings else ""
+    return f"`{', '.join(action.option_strings) or action.metavar}{value}`"
+
+
+def options() -> str:
+    """Returns the page of all options, by section, and of what each config sets."""
+    top, *_ = schema.sections(configuration.load("grn"))
+    rows = ((f"`{part}=`", ", ".join(x.table)) for part, x in CHOICES.items())
+    text = f"{_OPTIONS}{', '.join(schema.DATASETS)}.\n\n"
+    text += _table(("Part", "Names"), *rows) + f"## A run\n\n{_options(top)}"
+    seen: set[Any] = set()
+    for name, part in top.inner.items():
+        text += "".join(_parts(name, part, seen))
+    for name in configuration.names():
+        about = configuration.describe(name).partition("\n--config.")[0]
+        text += f"## Config {name}\n\n{about}\n\n{_departures(name)}"
+    return text
+
+
+def _parts(path: str, part: Any, seen: set[Any]) -> Iterator[str]:
+    """Yields the options of a part in all its forms, then of the parts within."""
+    names = part.table if isinstance(part, Choice) else ("",)
+    new = [(name, section_of(path, {"name": name}, part)) for name in names]
+    new = [(name, section) for name, section in new if section.kind not in seen]
+    seen |= {section.kind for _, section in new}
+    for name, section in new:
+        yield f"## {path}{f', {name}' * bool(name)}\n\n{_options(section)}"
+    for _, section in new:
+        for inner, kind in section.inner.items():
+            yield from _parts(f"{path}.{inner}", kind, seen)
+
+
+def _options(section: Section) -> str:
+    rows = (
+        (f"`{name}`", _value(field.default), kinds, field.meaning)
+        for name, field in section.fields.items()
+        for kinds in [" or ".join(map(str, fields.kinds(field.hint)))]
+        if name != "name" or section.path == "data"  # else the heading has it
+    )
+    return _table(("Option", "Default", "Values", "Meaning"), *rows)
+
+
+def _value(value: Any) -> str:
+    return "the config's" if value is MISSING else f"`{value}`"
+
+
+def _departures(name: str) -> str:
+    """Returns the table of the options that a config sets to another value."""
+    rows = (
+        (f"`{section.flag(option)}`", _value(section.values[option]))
+        for section in schema.sections(configuration.load(name))
+        for option, field in section.fields.items()
+        if section.values.get(option, field.default) != field.default
+    )
+    return _table((f"`{name}` sets", "to"), *rows)
+
+
+def formats_page() -> str:
+    """Returns the page of formats: from their readers, and what the writers write."""
+    text, seen = _FORMATS, set()
+    for name, format in formats.FORMATS.items():
+        about = inspect.cleandoc(format.read.__doc__ or "") + "\n\n"
+        text += f"## {name}\n\n{about if format.read not in seen else ''}"
+        seen.add(format.read)
+        lists = map(", ".join, (format.endings, format.options))
+        text += _table(("Names end with", "Options"), lists)
+        if format.write:
+            written = "".join(format.write([_EXAMPLE], False)).rstrip()
+            text += f"```text\n{written}\n```\n\n"
+    text += f"## text\n\n{inspect.cleandoc(spans.texts.__doc__ or '')}\n\n"
+    rows = ((x, *schemes.to_labels(_SPANS, 6, x)) for x in schemes.SCHEMES)
+    text += "## Schemes of labels\n\n" + _table(("Scheme", *"123456"), *rows)
+    return text + f"## The folder of a run\n\n```text\n{runs.__doc__}```\n"
+
+
+def environment() -> str:
+    """Returns the page of exit statuses and environment variables."""
+    rows = ((f"`{name}`", about) for name, about in VARIABLES.items())
+    text = "# Exit statuses and environment variables\n\n"
+    text += _table(("Status", "Meaning"), *cli.STATUSES.items())
+    return text + _table(("Environment variable", "Meaning"), *rows)
+
+
+PAGES = {"commands": commands, "options": options}
+PAGES |= {"formats": formats_page, "environment": environment}
+
+
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """Adds the pages to the site."""
+    from mkdocs.structure.files import File  # comes with the extra docs
+
+    for name, page in PAGES.items():
+        files.append(File.generated(config, f"{name}.md", content=page()))
+    return files
