@@ -13,7 +13,9 @@ from typing import Any
 from jaxner import cli, configuration, fields, runs
 from jaxner.data import formats, schemes, spans
 from jaxner.data.sources import Example
-from jaxner.models.options import CHOICES, Choice, Section, section_of
+from jaxner.fields import Part
+from jaxner.models import TABLES
+from jaxner.models.options import Section, section_of
 from jaxner.training import schema
 
 VARIABLES = {
@@ -78,7 +80,7 @@ def _spelling(action: Any) -> str:
 def options() -> str:
     """Returns the page of all options, by section, and of what each config sets."""
     top, *_ = schema.sections(configuration.load("grn"))
-    rows = ((f"`{part}=`", ", ".join(x.table)) for part, x in CHOICES.items())
+    rows = ((f"`{part}=`", ", ".join(table)) for part, table in TABLES.items())
     text = f"{_OPTIONS}{', '.join(schema.DATASETS)}.\n\n"
     text += _table(("Part", "Names"), *rows) + f"## A run\n\n{_options(top)}"
     seen: set[Any] = set()
@@ -90,9 +92,9 @@ def options() -> str:
     return text
 
 
-def _parts(path: str, part: Any, seen: set[Any]) -> Iterator[str]:
+def _parts(path: str, part: Part, seen: set[Any]) -> Iterator[str]:
     """Yields the options of a part in all its forms, then of the parts within."""
-    names = part.table if isinstance(part, Choice) else ("",)
+    names = TABLES[part.kind] if isinstance(part.kind, str) else ("",)
     new = [(name, section_of(path, {"name": name}, part)) for name in names]
     new = [(name, section) for name, section in new if section.kind not in seen]
     seen |= {section.kind for _, section in new}
