@@ -534,7 +534,7 @@ class Batches:
         self._tokens = ranges(tokens)
         self._lengths = np.array([p.windows.size for p in cut] or tokens)
         # Arrays of a plan have the same length in all epochs.
-        self._most = min(count, self.num_batches * (num_blocks or count))
+        self._most = self.num_batches * min(num_blocks or batch_size, batch_size, count)
         self.bounds, self.shapes = self._choose(num_shapes), []
         for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
             inside = np.flatnonzero(self._lengths <= bound.tokens)

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -233,9 +234,10 @@ def test_a_pool_has_batches_of_similar_lengths_in_any_order():
     assert sorted(np.concatenate(drawn)) == [*range(200)]
 
 
-def test_restarts_have_blocks_of_the_same_shapes():
+@pytest.mark.parametrize("num_blocks", [2, 3, None])
+def test_restarts_have_blocks_of_the_same_shapes(num_blocks):
     """Each all sentences, wherever the last, smaller batch of each comes."""
-    batches = make([*range(1, 12)], batch_size=3, num_blocks=2, pool=2)
+    batches = make([*range(1, 12)], batch_size=3, num_blocks=num_blocks, pool=2)
     plan, numbers = batches.plan([0, 1, 2], 0)
     for rows, blocks in zip(plan.rows, plan.blocks[..., : len(numbers)], strict=True):
         members = [rows[start : start + count] for start, count in blocks.T]
