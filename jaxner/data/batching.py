@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 UNITS = ("sentence", "document")
 
 _SAMPLE = 2_000  # batches for the choice of shapes' words
-_SENTENCES = 1_024  # sentences for the choice of their tokens and rows
+_SENTENCES = 1_024  # sentences for the choice of rows
+_BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 32  # positions that cost a CPU as much as one more block: 15 to 70
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
 _WORTHWHILE = 1.02  # minimum ratio of costs without and with one more shape
@@ -349,9 +350,14 @@ def without_far_vectors(
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Returns at most `count` ascending bounds of lengths, with the least padding."""
+    """Returns at most `count` ascending bounds of lengths, with the least padding.
+
+    Of more than `_BOUNDS` different lengths, only every second, third, … can be one.
+    """
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
-    total = np.concatenate([[0], np.cumsum(counts)])
+    every = -(-len(sizes) // _BOUNDS)
+    some = slice((len(sizes) - 1) % every, None, every)  # the longest is one of them
+    sizes, total = sizes[some], np.append(0, np.cumsum(counts)[some])
     # best[j]: cost of the sizes before j; each round adds a bound.
     best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
     choices = []
@@ -378,9 +384,15 @@ def choose(
     """Returns tokens and rows of at most some shapes, as few as keep the cost low.
 
     The first `counts` lengths of each batch ascend. `rows` None chooses them, multiples
-    of `parts`, as well. Another shape must save a fiftieth of the cost.
+    of `parts`, as well, for the first batches. Another shape must save a fiftieth of
+    the cost.
     """
-    longest = lengths[:, :: -rows if rows else -1].ravel()  # of blocks, or sentences
+    limit = lengths.max(keepdims=True).ravel()
+    (batch, _, end), _ = cut(lengths, counts, limit, np.array([rows or 1]))
+    longest = lengths[batch, end - 1]  # of blocks, or sentences
+    if rows is None:
+        some = slice(-(-_SENTENCES // lengths.shape[1]))
+        lengths, counts = lengths[some], counts[some]
     best, least = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
@@ -534,7 +546,7 @@ class Batches:
         self._tokens = ranges(tokens)
         self._lengths = np.array([p.windows.size for p in cut] or tokens)
         # Arrays of a plan have the same length in all epochs.
-        self._most = min(count, self.num_batches * (num_blocks or count))
+        self._most = self.num_batches * min(num_blocks or batch_size, batch_size, count)
         self.bounds, self.shapes = self._choose(num_shapes), []
         for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
             inside = np.flatnonzero(self._lengths <= bound.tokens)
@@ -754,12 +766,9 @@ class Batches:
         alone = np.stack([words[1], long[1]], axis=1)
         epochs = range(-(-min(_SAMPLE, 4 * self.num_batches) // self.num_batches))
         drawn = [self._sort([0], epoch) for epoch in epochs]
-        some = slice(-(-_SENTENCES // self.batch_size))
-        lengths = np.concatenate([lengths for _, _, lengths, _ in drawn])[some]
-        counts = np.concatenate([counts[0] for *_, counts in drawn])[some]
+        lengths = np.concatenate([lengths for _, _, lengths, _ in drawn])
+        counts = np.concatenate([counts[0] for *_, counts in drawn])
         forms = choose(lengths, counts, count, self._rows, self.parts)
-        rows = forms[-1][1]
-        forms[-1] = max(int(self._lengths.max()), 1), rows
         most = 1 + self.num_tokens + len(each)
         shapes = [
             Shape(t, most, self._width, most, self._widest, rows=r) for t, r in forms
@@ -767,6 +776,7 @@ class Batches:
         plans = [self._plan([0], epoch, shapes)[1:] for epoch in epochs]
         needs, numbers = map(np.concatenate, zip(*plans, strict=True))
         # The last shape holds as many sentences as it has rows, whatever their words.
+        rows = shapes[-1].rows
         words, long = np.sort(alone, axis=0)[-rows:].sum(axis=0).tolist()
         words = words if self.chars == "token" else min(words, len(self.words))
         rooms = {len(shapes) - 1: (words, long)}

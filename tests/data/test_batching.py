@@ -1,8 +1,10 @@
 """Batches: random draws, few shapes; padding and documents lose and add nothing."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +106,18 @@ def test_bounds_are_the_best_of_all_choices(lengths, count):
     assert padded_size(lengths, chosen) == best
 
 
+def test_bounds_of_thousands_of_lengths_are_nearly_the_best():
+    """Thirds would be; the costs of all pairs of lengths take 288 megabytes."""
+    lengths = np.arange(1, 6_001)
+    tracemalloc.start()
+    chosen = batching.bounds(lengths, 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 << 20
+    assert chosen[-1] == 6_000
+    assert padded_size(lengths, chosen) <= 1.001 * 6_000 * (2_000 + 4_000 + 6_000) / 3
+
+
 def least_cost(lengths, shapes):
     """Of all cuts of one batch; a block's own cost is that of 32 positions."""
     if not lengths:
@@ -152,6 +166,18 @@ def test_many_short_sentences_stand_beside_few_long_ones():
     _, numbers = batches.plan([0], 0)
     positions = sum(batches.shapes[i].tokens * batches.shapes[i].rows for i in numbers)
     assert positions <= 1.2 * batches.num_tokens
+
+
+@pytest.mark.parametrize("num_blocks", [1, None])
+def test_a_single_long_sentence_costs_no_others(num_blocks):
+    """Shapes follow all sentences, not only those of some batches."""
+    lengths = [*range(1, 21)] * 200 + [2_000]
+    batches = make(lengths, batch_size=8, num_blocks=num_blocks)
+    _, numbers = batches.plan([0], 0)
+    sizes = np.array([s.tokens * s.rows for s in batches.shapes])[numbers]
+    long = sizes == sizes.max()
+    assert np.count_nonzero(long) == 1
+    assert sizes[~long].sum() <= 2 * batches.num_tokens
 
 
 def test_blocks_with_many_long_words_are_halved():
@@ -233,9 +259,10 @@ def test_a_pool_has_batches_of_similar_lengths_in_any_order():
     assert sorted(np.concatenate(drawn)) == [*range(200)]
 
 
-def test_restarts_have_blocks_of_the_same_shapes():
+@pytest.mark.parametrize("num_blocks", [2, 3, None])
+def test_restarts_have_blocks_of_the_same_shapes(num_blocks):
     """Each all sentences, wherever the last, smaller batch of each comes."""
-    batches = make([*range(1, 12)], batch_size=3, num_blocks=2, pool=2)
+    batches = make([*range(1, 12)], batch_size=3, num_blocks=num_blocks, pool=2)
     plan, numbers = batches.plan([0, 1, 2], 0)
     for rows, blocks in zip(plan.rows, plan.blocks[..., : len(numbers)], strict=True):
         members = [rows[start : start + count] for start, count in blocks.T]
