@@ -429,9 +429,9 @@ def _rows_of(
                 rows[i] / 1.5,
                 rows[i] * 1.5,
             ):
-                other = rows.copy()
-                other[i] = rounded(np.array(size))
-                if (cost := cost_of(other)) < least:
+                other = rows.astype(float)
+                other[i] = size
+                if (cost := cost_of(other := rounded(other))) < least:
                     rows, least = other, cost
     return rows, least
 

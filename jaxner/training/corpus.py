@@ -393,7 +393,7 @@ def take(
     shape: Shape,
     vectors: Float[AnyArray, "B T L D"] | None = None,
     place: Placement = ALONE,
-) -> tuple[Sentence, Any, Int[Array, " B"]]:
+) -> tuple[Sentence, Int[Array, "B T"] | Gold, Int[Array, " B"]]:
     """Returns the padded sentences of a block; works under `jit`.
 
     Also returns their labels, `[B, T]`, or `Gold` if the arrays have `kept`, and the
@@ -443,7 +443,9 @@ def take(
     return batch, labels, numbers
 
 
-def _spread(ranges: Any, rows: Any, width: int) -> tuple[Array, Array]:
+def _spread(
+    ranges: Int[AnyArray, "2 N"], rows: Int[AnyArray, "*R"], width: int
+) -> tuple[Int[Array, "*R W"], Bool[Array, "*R W"]]:
     """Returns the places in ranges, padded with 0, and which are real, [..., width]."""
     starts, sizes = ranges[:, rows, None]
     steps = jnp.arange(width).reshape((1,) * jnp.ndim(rows) + (-1,))
@@ -451,7 +453,9 @@ def _spread(ranges: Any, rows: Any, width: int) -> tuple[Array, Array]:
     return jnp.where(mask, starts + steps, 0), mask
 
 
-def _at(array: Any, index: Array, mask: Bool[Array, "B T"], empty: Any = 0) -> Array:
+def _at(
+    array: AnyArray, index: Array, mask: Bool[Array, "B T"], empty: int | bool = 0
+) -> Array:
     """Returns rows of an array, and `empty` where the mask is False."""
     mask = mask.reshape(mask.shape + (1,) * (array.ndim - 1))
     return jnp.where(mask, array[index], empty)
@@ -502,7 +506,7 @@ class Corpus:
 
     def epoch(
         self, seeds: Sequence[int], number: int, skip: int = 0
-    ) -> Iterator[tuple[Plan, list[tuple[Shape, Any]], int]]:
+    ) -> Iterator[tuple[Plan, list[tuple[Shape, Array | None]], int]]:
         """Yields the plan of an epoch at each step, the step's blocks, and its tokens.
 
         The plan lies on the devices, with an axis of restarts. A block is its shape,
@@ -522,7 +526,7 @@ class Corpus:
                 tokens[step],
             )
 
-    def _vectors(self, plan: Plan, block: int, shape: Shape) -> Any:
+    def _vectors(self, plan: Plan, block: int, shape: Shape) -> Array | None:
         """Returns the placed vectors of a block, [K, B, T, L, D], if they stream."""
         if not self._streams:
             return None

@@ -14,11 +14,12 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax import stages
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxner import models
@@ -28,6 +29,7 @@ from jaxner.training.cluster import ALONE, Placement
 from jaxner.training.corpus import Arrays, take
 
 Params = PyTree[Array]
+Compiling = Callable[[Shape | None], contextlib.AbstractContextManager[None]]
 
 
 class State(NamedTuple):
@@ -142,7 +144,7 @@ class Step:
         arrays: Arrays,
         keys: Array,
         is_shared: bool = True,
-        compiling: Callable[[Shape | None], Any] = contextlib.nullcontext,
+        compiling: Compiling = contextlib.nullcontext,
     ):
         self._programs = _programs(recipe, is_shared)
         # CPU devices share their threads: several programs at once may wait for each
@@ -155,7 +157,7 @@ class Step:
         self._sums: Sums | None = None  # zeros between steps: the memory stays
         self._compiling = compiling
         self._threads = futures.ThreadPoolExecutor(_num_threads())
-        self._compiled: dict[Shape | None, futures.Future[Any]] = {}
+        self._compiled: dict[Shape | None, futures.Future[stages.Compiled]] = {}
 
     def __enter__(self) -> Step:
         return self
@@ -185,7 +187,9 @@ class Step:
         state, self._sums = self._run(None, end, state, self._sums)
         return state
 
-    def _run(self, name: Shape | None, program: Any, *operands: Any) -> Any:
+    def _run(
+        self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
+    ) -> PyTree:
         """Returns what a program returns, once it has compiled."""
         with self._compiling(name):
             if name not in self._compiled:
@@ -193,7 +197,9 @@ class Step:
             self._compiled[name].result()
             return self._wait(program(*operands))
 
-    def _begin(self, name: Shape | None, program: Any, *operands: Any) -> None:
+    def _begin(
+        self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
+    ) -> None:
         """Compiles a program in a thread; `jit` finds later what this has made."""
         task = self._threads.submit(lambda: program.lower(*operands).compile())
         self._compiled[name] = task
@@ -255,14 +261,14 @@ def _programs(recipe: Recipe, is_shared: bool):
         return jax.tree.map(lambda leaf: leaf[None], out)
 
     def program(function, out):
-        options: Any = {"static_argnums": 0, "donate_argnums": 1, "out_shardings": out}
-        return jax.jit(functools.partial(mapped, function), **options)
+        function = functools.partial(mapped, function)
+        return jax.jit(function, static_argnums=0, donate_argnums=1, out_shardings=out)
 
-    weights: Any = place.of_weights
-    same: Any = place.whole
+    weights: PyTree = place.of_weights
+    same: PyTree = place.whole
     sums = place.mesh and Sums(same, weights, weights)
     state = place.mesh and State(same, weights, weights, same)
-    ends: Any = place.mesh and (state, sums)
+    ends: PyTree = place.mesh and (state, sums)
     return (
         program(whole, state),
         jax.jit(jax.vmap(zeros), out_shardings=sums),
