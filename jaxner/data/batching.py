@@ -12,7 +12,9 @@ of `D` dimensions; `W` windows of `P` pieces, `Q` pieces of the longest token (N
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 UNITS = ("sentence", "document")
 
 _SAMPLE = 2_000  # batches for the choice of shapes' words
-_SENTENCES = 1_024  # sentences for the choice of rows
+_SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a batch
 _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 32  # positions that cost a CPU as much as one more block: 15 to 70
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
@@ -384,21 +386,22 @@ def choose(
     """Returns tokens and rows of at most some shapes, as few as keep the cost low.
 
     The first `counts` lengths of each batch ascend. `rows` None chooses them, multiples
-    of `parts`, as well, for the first batches. Another shape must save a fiftieth of
-    the cost.
+    of `parts`, as well, for some sentences. Another shape must save a fiftieth of the
+    cost.
     """
     limit = lengths.max(keepdims=True).ravel()
     (batch, _, end), _ = cut(lengths, counts, limit, np.array([rows or 1]))
     longest = lengths[batch, end - 1]  # of blocks, or sentences
     if rows is None:
-        some = slice(-(-_SENTENCES // lengths.shape[1]))
-        lengths, counts = lengths[some], counts[some]
+        every = -(-lengths.shape[1] // _TALLEST)
+        some = slice(-(-_SENTENCES * every // lengths.shape[1]))
+        lengths, counts = lengths[some, ::every], -(-counts[some] // every)
     best, least = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
         held = np.full_like(tokens, rows or 0)
         if rows is None:
-            held, cost = _rows_of(tokens, lengths, counts, parts)
+            held, cost = rows_of(tokens, lengths, counts, parts)
         else:
             cost = cut(lengths, counts, tokens, held)[1]
         if cost * _WORTHWHILE < least:
@@ -406,34 +409,32 @@ def choose(
     return best
 
 
-def _rows_of(
+def rows_of(
     tokens: np.ndarray, lengths: np.ndarray, counts: np.ndarray, parts: int
 ) -> tuple[np.ndarray, float]:
     """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
     most = -(-lengths.shape[1] // parts) * parts
 
-    def cost_of(rows: np.ndarray) -> float:
-        return cut(lengths, counts, tokens, rows)[1]
+    def rounded(size: float) -> int:
+        return min(max(math.ceil(size / parts), 1) * parts, most)
 
-    def rounded(rows: np.ndarray) -> np.ndarray:
-        return np.clip(-(-rows // parts) * parts, parts, most).astype(int)
+    @functools.cache
+    def cost_of(rows: tuple[int, ...]) -> float:
+        return cut(lengths, counts, tokens, np.array(rows))[1]
 
-    rows = min((rounded(area / tokens) for area in _AREAS), key=cost_of)
-    least, last = cost_of(rows), np.inf
-    while least < last:
-        last = least
-        for i in range(len(rows)):
-            for size in (
-                rows[i] - parts,
-                rows[i] + parts,
-                rows[i] / 1.5,
-                rows[i] * 1.5,
-            ):
-                other = rows.astype(float)
-                other[i] = size
-                if (cost := cost_of(other := rounded(other))) < least:
-                    rows, least = other, cost
-    return rows, least
+    starts = (tuple(rounded(area / size) for size in tokens) for area in _AREAS)
+    valleys = []
+    for rows in sorted(starts, key=cost_of)[:2]:
+        least = np.inf
+        while cost_of(rows) < least:
+            least = cost_of(rows)
+            for i, size in enumerate(rows):
+                for near in (size - parts, size + parts, size / 1.5, size * 1.5):
+                    other = *rows[:i], rounded(near), *rows[i + 1 :]
+                    rows = min(rows, other, key=cost_of)
+        valleys.append(rows)
+    rows = min(valleys, key=cost_of)
+    return np.array(rows), cost_of(rows)
 
 
 def cut(

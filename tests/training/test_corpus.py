@@ -16,8 +16,14 @@ from jaxner.training.objectives import Objective
 from tests.models import draws
 from tests.sentences import spelled
 
-LABELS, SEED, SIZE = 5, 3, 4
+LABELS, SEED, SIZE, LENGTH = 5, 3, 4, 24
 KEY = jax.random.fold_in(jax.random.key(SEED), 1)
+
+
+@pytest.fixture(autouse=True)
+def _cut(monkeypatch):
+    """Blocks cost nothing: else each of these small batches would be one."""
+    monkeypatch.setattr(batching, "_BLOCK", 0)
 
 
 def text(count=23, seed=0):
@@ -28,7 +34,7 @@ def text(count=23, seed=0):
     chars[9] = rng.integers(1, 20, 20)
     sentences, labels = [], []
     for number in range(count):
-        words = rng.integers(0, 9, rng.integers(1, 9)).astype(np.int32)
+        words = rng.integers(0, 9, rng.integers(1, LENGTH)).astype(np.int32)
         words[:1] = 9 if number == 3 else words[:1]
         mask = np.ones(len(words), bool)
         characters = chars[words].astype(np.int32)
@@ -91,8 +97,8 @@ class Trainer:
 def whole(drawn):
     """A batch as drawn: one block, whose sentences do not share words."""
     sentences, labels = text()
-    batch = batching.pad([sentences[i] for i in drawn], 9)
-    return batch, batching.pad_labels([labels[i] for i in drawn], 9)
+    batch = batching.pad([sentences[i] for i in drawn], LENGTH)
+    return batch, batching.pad_labels([labels[i] for i in drawn], LENGTH)
 
 
 @functools.cache  # several tests have the same model
@@ -135,6 +141,8 @@ def assert_close(state, expected):
 def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     seeds = (7, SEED)
     trainer = Trainer(model_with(CNN), blocks, Objective(), seeds=seeds, momentum=0.9)
+    steps = trainer.corpus.epoch(seeds, 0)
+    assert max(len(cut) for _, cut, _ in steps) == (blocks or SIZE)
     trainer.train()
     assert_close(trainer.restart(1), by_definition(trainer))
     assert trainer.restart(1).step == 2 * trainer.batches.num_batches
@@ -147,6 +155,7 @@ def test_devices_take_the_steps_of_one(blocks):
     """Empty sentences fill a last batch of 3, and blocks of one sentence."""
     place = cluster.placement(2)
     trainer = Trainer(model_with(CNN), blocks, Objective(), place, momentum=0.9)
+    assert {shape.rows for shape in trainer.batches.shapes} == {4 if blocks else 2}
     devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
     assert devices == {2}
     assert_close(trainer.train(), by_definition(trainer))
