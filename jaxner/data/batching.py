@@ -429,7 +429,8 @@ def rows_of(
         while cost_of(rows) < least:
             least = cost_of(rows)
             for i, size in enumerate(rows):
-                for near in (size - parts, size + parts, size / 1.5, size * 1.5):
+                steps = size - parts, size + parts, size / 1.5, size * 1.5
+                for near in map(float, steps):
                     other = *rows[:i], rounded(near), *rows[i + 1 :]
                     rows = min(rows, other, key=cost_of)
         valleys.append(rows)
