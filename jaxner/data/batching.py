@@ -415,7 +415,7 @@ def rows_of(
     """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
     most = -(-lengths.shape[1] // parts) * parts
 
-    def rounded(size: float) -> int:
+    def rounded(size: int | float) -> int:
         return min(max(math.ceil(size / parts), 1) * parts, most)
 
     @functools.cache
