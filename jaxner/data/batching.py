@@ -533,6 +533,8 @@ class Batches:
         self.sentences = [s._replace(chars=s.chars[:1, :1]) for s in sentences]
         self.labels, self.chars, self.parts, self.pool = labels, chars, parts, pool
         self.batch_size, count = batch_size, len(sentences)
+        if batch_size <= parts:
+            num_blocks = 1  # without a sum over blocks
         self._rows = num_blocks and self._multiple(-(-batch_size // num_blocks))
         self._word = np.concatenate(index)
         self._by_word = np.argsort(self._word, kind="stable")

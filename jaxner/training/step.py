@@ -9,11 +9,11 @@ Programs compile in threads, the first that are needed first, while others run.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import jax
@@ -29,7 +29,7 @@ from jaxner.training.cluster import ALONE, Placement
 from jaxner.training.corpus import Arrays, take
 
 Params = PyTree[Array]
-Compiling = Callable[[Shape | None], contextlib.AbstractContextManager[None]]
+Compiling = Callable[[Shape | None], AbstractContextManager[None]]
 
 
 class State(NamedTuple):
@@ -144,7 +144,7 @@ class Step:
         arrays: Arrays,
         keys: Array,
         is_shared: bool = True,
-        compiling: Compiling = contextlib.nullcontext,
+        compiling: Compiling = nullcontext,
     ):
         self._programs = _programs(recipe, is_shared)
         # CPU devices share their threads: several programs at once may wait for each
@@ -173,19 +173,28 @@ class Step:
         The arguments are what `Corpus.epoch` yields. The step that comes next in the
         plan is that of the state.
         """
-        whole, begin, add, end = self._programs
+        _, begin, _, end = self._programs
         if self._sums is None and not self._is_whole:
             self._sums = begin(state.params)
         if not self._compiled:
             self._foresee(state, plan, blocks)
         for shape, vectors in blocks:
-            rest = vectors, plan, self._keys, *self._rest
+            done = self._run(shape, *self._call_of(shape, vectors, state, plan))
             if self._is_whole:
-                return self._run(shape, whole, shape, state, *rest)
-            operands = self._sums, state.params, state.step  # donates the sums
-            self._sums = self._run(shape, add, shape, *operands, *rest)
+                return done
+            self._sums = done
         state, self._sums = self._run(None, end, state, self._sums)
         return state
+
+    def _call_of(
+        self, shape: Shape, vectors: Array | None, state: State, plan: Plan
+    ) -> tuple[stages.Wrapped, *tuple[PyTree, ...]]:
+        """Returns the program for a block and its operands."""
+        whole, _, add, _ = self._programs
+        rest = vectors, plan, self._keys, *self._rest
+        if self._is_whole:
+            return whole, shape, state, *rest
+        return add, shape, self._sums, state.params, state.step, *rest  # donates sums
 
     def _run(
         self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
@@ -211,20 +220,13 @@ class Step:
 
         But for shapes whose vectors are not there yet.
         """
-        whole, _, add, end = self._programs
-        sums, rest = self._sums, (plan, self._keys, *self._rest)
         vectors = dict(blocks)
         if None in vectors.values():
-            later = [shape for shape in self._shapes if shape not in vectors]
-            vectors |= dict.fromkeys(later)
-        begun = state.params, state.step
+            vectors |= {x: None for x in self._shapes if x not in vectors}
         for shape, values in vectors.items():
-            if self._is_whole:
-                self._begin(shape, whole, shape, state, values, *rest)
-            else:
-                self._begin(shape, add, shape, sums, *begun, values, *rest)
+            self._begin(shape, *self._call_of(shape, values, state, plan))
             if shape == blocks[-1][0] and not self._is_whole:
-                self._begin(None, end, state, sums)
+                self._begin(None, self._programs[-1], state, self._sums)
 
 
 def _num_threads() -> int:

@@ -259,6 +259,7 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
     bounds = [*steps, len(numbers)]
     most = max(end - start for start, end in itertools.pairwise(bounds))
     assert most <= (num_blocks or batch_size)
+    assert batches.is_whole == (1 in (num_blocks, batch_size))
     assert most == 1 or not batches.is_whole
 
 
