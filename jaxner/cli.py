@@ -263,6 +263,14 @@ def _warnings_in_lines() -> Iterator[None]:
 _MANY = inspect.Parameter.VAR_POSITIONAL
 _MISSING = (inspect.Parameter.empty, dataclasses.MISSING)
 _SHORT = {"split_sentences": "sentences"}
+# What the help shows for values whose form their type does not tell.
+_METAVARS = {
+    "cache": "FOLDER",
+    "contextual": "FILE",
+    "coordinator": "HOST:PORT",
+    "shard": "I/N",
+    "verbosity": "N",
+}
 _COMMON = {
     "cache": "Folder for compiled programs, or off; default: the user's cache folder.",
     "verbosity": "1 shows the traceback of an error.",
@@ -407,7 +415,7 @@ def parser_of(function: Callable) -> Parser:
         about = "Print no notes and no progress."
         common.add_argument("-q", "--quiet", action="store_true", help=about)
     for name, meaning in _COMMON.items():
-        common.add_argument(f"--{name}", metavar="TEXT", help=meaning)
+        common.add_argument(f"--{name}", metavar=_METAVARS[name], help=meaning)
     common.add_argument("-h", "--help", action="help", help="Print this text.")
     parser.usage = _usage(parser)
     return parser
@@ -419,7 +427,8 @@ def _usage(parser: Parser) -> str:
     for action in parser._actions:
         flag, metavar = "".join(action.option_strings[:1]), str(action.metavar)
         text = f"{flag} {metavar}" if flag else metavar
-        if action.required or action.nargs == "*":
+        # The default "" lets a command say itself what it misses.
+        if action.required or action.nargs == "*" or action.default == "":
             parts.append(f"{text}{'…' * (action.nargs == '*')}")
         elif not flag or flag == "-o":
             parts.append(f"[{text}]")
@@ -454,6 +463,7 @@ def _add(
     if kind.rule is fields.OUTPUT:
         parser.outputs.add(name)
     metavar = {int: "N", float: "X", Path: "FILE"}.get(kind.type, "TEXT")
+    metavar = "FILE" if kind.rule is fields.OUTPUT else _METAVARS.get(name, metavar)
     if isinstance(kind.rule, fields.OneOf):
         metavar = "NAME"
         parser.known[name] = [x for x in kind.rule.known if " " not in x]

@@ -85,6 +85,21 @@ def test_every_option_of_every_command_is_explained(name, monkeypatch):
         assert not (is_off and is_negated) or action.dest == "constrained"
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_the_form_of_each_value(name):
+    for flag, action in cli.parser_of(COMMANDS[name]).actions.items():
+        noun = str(action.help).partition(" ")[0]
+        assert action.metavar != "TEXT" or noun not in ("File", "Folder"), flag
+
+
+@pytest.mark.parametrize("name", ["train", "options"])
+def test_usage_has_no_brackets_around_what_a_command_needs(name):
+    assert cli.parser_of(COMMANDS[name]).usage.startswith(f"jaxner {name} CONFIG")
+    with pytest.raises(SystemExit) as ended:
+        cli.run([name])
+    assert ended.value.code == cli.WRONG_USE
+
+
 # --- The whole line -------------------------------------------------------------------
 
 

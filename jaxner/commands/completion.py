@@ -82,8 +82,12 @@ def _values(
     name: str, parser: cli.Parser
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yields which words, after which of the words before them, a command knows."""
+    from jaxner import configuration
+
     for action in parser._actions:
-        if known := parser.known.get(action.dest):
+        is_config = action.dest == "config" and not action.option_strings
+        known = configuration.names() if is_config else parser.known.get(action.dest)
+        if known:
             yield action.option_strings or [name], known
 
 

@@ -111,10 +111,10 @@ def compare(
 ) -> dict[str, Any]:
     """Tests whether two systems differ on the same sentences.
 
-        jaxner compare runs/a runs/b                 two runs, on their dev split
+        jaxner compare runs/a runs/b                   # two runs, on dev
         jaxner compare runs/a runs/b --split test
-        jaxner compare a.conll b.conll --rule strict   two files of predictions
-        jaxner compare runs/a-* --against runs/b-*     several seeds a side
+        jaxner compare a.conll b.conll --rule strict   # two files of predictions
+        jaxner compare runs/a-* --against runs/b-*     # several seeds a side
 
     With one run on each side, the tests resample and swap sentences, which
     says nothing about other seeds. With several runs, figures are means over
@@ -133,8 +133,8 @@ def compare(
 
     sides = [[*runs], [*against]] if against else [[path] for path in runs]
     if len(sides) != 2 or not runs:
-        message = "expected two runs or files, or several, --against and several"
-        raise UsageError(f"{message}, got {len(runs)}")
+        message = "expected two runs or files, or --against between several, got"
+        raise UsageError(f"{message} {len(runs)}")
     for side in sides:
         if len({path.resolve() for path in side}) < len(side):
             text = " ".join(map(str, side))

@@ -15,7 +15,7 @@ class Processes:
     """The processes of a cluster; by default, those that JAX finds.
 
     Attributes:
-        coordinator: HOST:PORT of the first of several processes.
+        coordinator: Address of the first of several processes.
         num_processes: Number of processes; 1: this process runs alone.
         process_id: Index of this process, from 0.
     """
@@ -53,7 +53,7 @@ def train(
     model. `--config.x=…` sets a value. The same command resumes a stopped run.
 
     Args:
-        config: Name of a config that comes with jaxner, or a file of your own; needed.
+        config: Name of a config that comes with jaxner, or a file of your own.
         output: Folder of the run; default: runs/<config>.
         quiet: Print no progress.
         processes: The processes of a cluster.
@@ -87,7 +87,7 @@ def options(config: str = "", /) -> None:
         jaxner options uanet:conll2003,draft=grn
 
     Args:
-        config: Name of a config that comes with jaxner, or a file of your own; needed.
+        config: Name of a config that comes with jaxner, or a file of your own.
     """
     from jaxner import configuration
 

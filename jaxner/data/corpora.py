@@ -307,7 +307,7 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
         folder = inside / corpus.name
     elif isinstance(name, str) and not (directory or folder.is_dir()):
         fields.check_word("corpus", name, CORPORA, "or a directory")
-    stems = ("dev", "valid") if split == "dev" else (split,)
+    stems = ("dev", "valid", "validation") if split == "dev" else (split,)
     usual = {c.files[SPLITS.index(split)] for c in _KNOWN if c.files}
 
     def fits(path: Path) -> bool:

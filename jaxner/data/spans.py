@@ -364,8 +364,10 @@ def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
     """Returns the labels of tokens; numbers are places in `names`."""
     if all(type(value) is int for value in values):
         if not all(0 <= value < len(names) for value in values):
-            message = f"expected numbers of {counted(len(names), 'label')}; set "
-            message += 'label_names or begin with {"label_names": ["O", "B-PER", …]}'
+            if names:
+                raise InputError(f"expected labels from 0 to {len(names) - 1}")
+            message = "expected names for the numbers that are labels; give label_names"
+            message += ' or begin with {"label_names": ["O", "B-PER", …]}'
             raise InputError(message)
         values = [names[value] for value in values]
     if len(labels := _strings(values)) != count:

@@ -32,6 +32,7 @@ def script(shell, run):
         ("jaxner tag --form", {"--format"}),
         ("jaxner check -", {*cli.parser_of(cli.function_of("check")).actions}),
         ("jaxner completion ''", {"bash", "zsh", "fish"}),
+        ("jaxner train gr", {"grn"}),
         ("jaxner tag runs/g", {""}),  # left to the names of files
         ("jaxner tag --output conl", {""}),
     ],

@@ -69,7 +69,9 @@ def test_tags_are_read_as_they_are(data, file):
     assert (spans.types(), "UPOS has tags" in spans.notes[0]) == ((), True)
 
 
-@pytest.mark.parametrize("name", ["dev.tsv", "valid.iob", "dev.txt.gz"])
+@pytest.mark.parametrize(
+    "name", ["dev.tsv", "valid.iob", "validation.conll", "dev.txt.gz"]
+)
 def test_a_folder_of_your_own_will_do(file, name, monkeypatch):
     """It may have the name of a known corpus."""
     path = file(TEXT, f"sample/{name}")
