@@ -131,7 +131,8 @@ def small(system, corpus, inputs):
     config.data.dir = str(corpus)
     config.data.num_shapes = 1
     config.data.min_count = 1
-    config.batch_size = 8
+    # Each block draws masks of characters of its own: these had the stored losses.
+    config.batch_size, config.num_blocks = 8, config.num_blocks or 2
     if config.data.vectors:
         config.data.vectors = str(inputs / "vectors.txt")
     if config.model.representation.get("bert") is not None:

@@ -467,6 +467,14 @@ def cut(
     return joined[:, order], float(least[counts, each].mean())
 
 
+def cut_equally(counts: Int[np.ndarray, " N"], rows: int) -> Int[np.ndarray, "3 J"]:
+    """Returns batches cut into blocks of some rows, the last of each perhaps fewer."""
+    numbers = -(-counts // rows)
+    batch = np.repeat(np.arange(len(counts)), numbers)
+    start = (np.arange(len(batch)) - np.repeat(ranges(numbers)[0], numbers)) * rows
+    return np.stack([batch, start, np.minimum(start + rows, counts[batch])])
+
+
 def fit(sizes: Int[np.ndarray, "N 4"], shapes: Sequence[Shape]) -> np.ndarray:
     """Returns the index of the cheapest shape that holds each block, -1 for none.
 
@@ -680,7 +688,11 @@ class Batches:
             row[row < len(self.sentences)] for row in rows.reshape(len(rows), -1)
         ]
         tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
-        (step, start, end), _ = cut(lengths, counts.max(axis=0), tokens, heights)
+        most = counts.max(axis=0)
+        if self._rows:
+            step, start, end = cut_equally(most, self._rows)
+        else:
+            (step, start, end), _ = cut(lengths, most, tokens, heights)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)
