@@ -389,8 +389,7 @@ def choose(
     of `parts`, as well, for some sentences. Another shape must save a fiftieth of the
     cost.
     """
-    limit = lengths.max(keepdims=True).ravel()
-    (batch, _, end), _ = cut(lengths, counts, limit, np.array([rows or 1]))
+    batch, _, end = cut_equally(counts, rows or 1)
     longest = lengths[batch, end - 1]  # of blocks, or sentences
     if rows is None:
         every = -(-lengths.shape[1] // _TALLEST)
@@ -399,11 +398,11 @@ def choose(
     best, least = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
-        held = np.full_like(tokens, rows or 0)
         if rows is None:
             held, cost = rows_of(tokens, lengths, counts, parts)
         else:
-            cost = cut(lengths, counts, tokens, held)[1]
+            held = np.full_like(tokens, rows)
+            cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
         if cost * _WORTHWHILE < least:
             best, least = [*zip(tokens.tolist(), held.tolist(), strict=True)], cost
     return best

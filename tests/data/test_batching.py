@@ -169,6 +169,12 @@ def test_a_shape_must_save():
     assert batching.choose(lengths, counts * 2, 4, 1) == [(20, 1), (40, 1), (80, 1)]
 
 
+def test_shapes_are_those_of_the_blocks_that_are_cut():
+    """Of ten sentences in blocks of four, the longest two are alone."""
+    lengths, counts = np.repeat([range(1, 11)], 50, axis=0), np.array([10] * 50)
+    assert batching.choose(lengths, counts, 3, 4) == [(4, 4), (8, 4), (10, 4)]
+
+
 def test_many_short_sentences_stand_beside_few_long_ones():
     """Each shape takes its own class of sentences, with hardly any padding."""
     batches = make([8] * 96 + [120] * 4, batch_size=25, num_blocks=None)
