@@ -310,11 +310,13 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unknown option {flag}")
             overrides[flag[2:]] = "true" if value is None else value
         values = dict(vars(self.parse_args([*given, "--", *positionals])))
+        for name in (self.actions[flag].dest for flag in self.several):
+            values[name] = tuple(values[name] or ())
         sources = [
             path
             for name, value in values.items()
             if name not in self.outputs
-            for path in (value if isinstance(value, list) else [value])
+            for path in (value if isinstance(value, (list, tuple)) else [value])
             if isinstance(path, Path)
         ]
         outputs.check(*(values[name] for name in self.outputs), sources=sources)
