@@ -231,9 +231,11 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
     """Sets options of a config, in place, from texts; see `override`.
 
     With `init_from`, words are looked up, and labels named, as by the run there, unless
-    another option says otherwise.
+    another option says otherwise; and another optimizer's name drops what only the
+    former one knows.
     """
-    for name in sorted(options, key=lambda name: name != "init_from"):
+    order = sorted(options, key=lambda name: not name.endswith(".name"))
+    for name in sorted(order, key=lambda name: name != "init_from"):
         override(config, name, options[name])
         if name == "init_from" and config.init_from:
             run = Workdir(config.init_from)
@@ -267,8 +269,12 @@ def override(config: Any, name: str, text: str) -> None:
         if is_other and part in ("encoder", "chars"):  # it has other options
             choice = f"choose it after the colon, as in grn:{part}={text}"
             raise InputError(f"{section.flag(option)}: {choice}")
+        former = section.values[option]
         section.values[option] = fields.parse(text, section.fields[option].hint)
-        _complete(config)  # another optimizer has other options
+        if is_other and text in optimizers.OPTIMIZERS:
+            old, new = map(optimizers.own_options, (former, text))
+            section.values.update(dict.fromkeys(old - new))
+        _complete(config)
     elif section and option in section.inner:
         is_needed = not path or option in ("representation", "encoder", "head")
         if text != "None" or is_needed:

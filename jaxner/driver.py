@@ -36,6 +36,7 @@ _LONG_TEXT = 1 << 10  # sentences for which compiling costs more than padding
 # Characters of short words, which most are, and of long words.
 _SHORT_WORD, _LONG_WORD = 12, 24
 _LONG_SHARE = 8  # a batch reads one in so many words apart
+_PROGRAM = 4  # full batches of padding that a text takes instead of another program
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
@@ -278,15 +279,14 @@ def _batches(
     platform = devices.platform_of(weights)
     most, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
+    sizes = few_sizes(sizes, cost=_PROGRAM * most)
     for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
         here = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
-        if is_cpu and words > _FEW_WORDS:
-            # In large batches, half of the tokens are padding or repeated words.
-            if sum(len(s.chars) for s in here) <= words // 2:
-                words //= 2
-            if chars == _LONG_WORD and _count_long(here) <= words // _LONG_SHARE:
-                chars, long = _SHORT_WORD, words // _LONG_SHARE
+        share = words // _LONG_SHARE
+        has_rest = is_cpu and words > _FEW_WORDS and chars == _LONG_WORD
+        if has_rest and _count_long(here) <= share:
+            chars, long = _SHORT_WORD, share
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
         here = batching.without_far_vectors(here, count, parts, near)
         shape = Shape(tokens, words, chars, long, longest)
@@ -331,6 +331,26 @@ def plan(
         while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
             rows.append(order.pop())
         yield (tokens, chars), count, rows
+
+
+def few_sizes(sizes: Sequence[tuple[int, int]], cost: int) -> list[tuple[int, int]]:
+    """Returns padded sizes for sentences of some tokens and characters.
+
+    They are those of `round_up`, but as few as cost least if a program for one more
+    size costs as much as so many positions.
+    """
+    rounded = [round_up(*size) for size in sizes]
+    widths = np.array([chars for _, chars in rounded])
+    lengths = np.array([tokens for tokens, _ in rounded])
+    for width in np.unique(widths):
+        some = lengths[widths == width]
+        costs = {}
+        for count in range(1, len(np.unique(some)) + 1):
+            bounds = np.array(batching.bounds(some, count))
+            padded = bounds[np.searchsorted(bounds, some)]
+            costs[count * cost + int(padded.sum())] = padded
+        lengths[widths == width] = costs[min(costs)]
+    return [*zip(lengths.tolist(), widths.tolist(), strict=True)]
 
 
 def round_up(tokens: int, chars: int) -> tuple[int, int]:

@@ -89,6 +89,10 @@ def train(
             message = "dev and test go with examples: put their files into the folder"
             raise InputError(message, data)
         values.data.dir = str(outputs.expanded(data))
+        if os.path.isfile(values.data.dir):
+            message = "is a file: expected a folder with the files train and dev, or "
+            message += "examples, such as those that jaxner.read returns"
+            raise InputError(message, data)
         with contextlib.suppress(FileNotFoundError):
             corpora.find("files", "dev", values.data.dir)
             values.data.split_dev = None
@@ -130,7 +134,9 @@ def train(
 def evaluate(
     tagger: Tagger, data: Any, *, rule: str = "conlleval", constrained: bool = False
 ) -> Scores:
-    """Returns the scores of a tagger on a file or on examples; see `train`.
+    """Returns the scores of a tagger on examples or on a file; see `train`.
+
+    A file is read as its run reads its own, but for the format.
 
     Example:
         >>> import jaxner
@@ -142,7 +148,8 @@ def evaluate(
     check_tagger(tagger)
     scheme = tagger.vocabulary.scheme
     if isinstance(data, str | os.PathLike):
-        split = corpus.load_file({"scheme": scheme}, outputs.expanded(data))
+        reading = {"scheme": scheme, **dict(tagger.reading)}
+        split = corpus.load_file(reading, outputs.expanded(data))
     else:
         _, split = _read(data, {"scheme": scheme})
     gold, predicted = tagging.label_split(tagger, split, constrained=constrained)

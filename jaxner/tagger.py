@@ -21,6 +21,7 @@ from jaxtyping import Array
 
 from jaxner import arguments, cache, fields, models, runs
 from jaxner import devices as devices  # notes that JAX runs
+from jaxner.data import corpora
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import CALIBRATION as CALIBRATION
@@ -53,7 +54,7 @@ class _Method(NamedTuple):
 _pytree = functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["weights", "temperature"],
-    meta_fields=["model", "vocabulary"],
+    meta_fields=["model", "vocabulary", "reading"],
 )
 
 
@@ -72,6 +73,7 @@ class Tagger:
         vocabulary: Maps tokens to ids, and ids to labels.
         temperature: Divides scores before they become probabilities; see
             `jaxner.answers.temperature.fit`.
+        reading: Options with which its run reads files, for `evaluate`.
 
     Raises:
         ValueError: The model is of another vocabulary, or the temperature is not
@@ -82,6 +84,7 @@ class Tagger:
     model: models.Model
     vocabulary: Vocabulary
     temperature: float | Array | Any = 1.0  # any leaf, while JAX maps over the tree
+    reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
         if isinstance(self.temperature, (bool, int, float, str)):
@@ -146,7 +149,8 @@ class Ensemble(Tagger):
             raise InputError(f"Expected a member from 0 to {last}, got {number!r}.")
         weights = jax.tree.map(lambda leaf: leaf[number], self.weights)
         temperatures = jnp.broadcast_to(jnp.asarray(self.temperature), (len(self),))
-        return Tagger(weights, self.model, self.vocabulary, temperatures[number])
+        temperature = temperatures[number]
+        return Tagger(weights, self.model, self.vocabulary, temperature, self.reading)
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
@@ -161,7 +165,8 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
     weights = [tagger.weights for tagger in taggers]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
     temperatures = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
-    return Ensemble(stacked, taggers[0].model, taggers[0].vocabulary, temperatures)
+    first = taggers[0]
+    return Ensemble(stacked, first.model, first.vocabulary, temperatures, first.reading)
 
 
 # --- Models ---------------------------------------------------------------------------
@@ -404,7 +409,13 @@ def load(
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
     temperature = 1.0 if changes else folder.temperature(step)
     weights = {"params": params, "frozen": frozen}
-    return Tagger(weights, model, vocabulary, jnp.float32(temperature))
+    # JAX hashes it. The format is that of the run's own files.
+    files = (content.get("data") or {}) | {"format": None}
+    reading = tuple(
+        (name, tuple(value) if isinstance(value, list) else value)
+        for name, value in corpora.reading(files).items()
+    )
+    return Tagger(weights, model, vocabulary, jnp.float32(temperature), reading)
 
 
 def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxner import driver, fields, inference, models
+from jaxner import devices, driver, fields, inference, models
 from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
@@ -123,7 +123,7 @@ def over(
         return _mapped(functools.partial(function, **options), tagger, sentences, key)
     static = {"function": function, "options": tuple(options.items())}
     return over_batches(
-        functools.partial(_batch, tagger, key=key, **static),
+        functools.partial(_program(), tagger, key=key, **static),
         tagger,
         sentences,
         documents=documents,
@@ -149,12 +149,18 @@ def _mapped(
     return (compute if rank == 1 else jax.vmap(compute, axes))(*operands)
 
 
-@functools.partial(jax.jit, static_argnames=("function", "options"))
 def _batch(tagger, batch, key, *, function, options):
     axes = None, batch_axes(batch), None
     compute = jax.vmap(functools.partial(function, **dict(options)), axes)
     operands = tagger, batch, key  # the sentences share words
     return models.automatic(compute, operands)(*operands)
+
+
+@functools.cache
+def _program() -> Callable[..., PyTree]:
+    options = devices.compiler_options()
+    static = "function", "options"
+    return jax.jit(_batch, static_argnames=static, compiler_options=options)
 
 
 # Labels.

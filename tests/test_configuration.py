@@ -90,6 +90,17 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
 # --- Overrides ------------------------------------------------------------------------
 
 
+def test_another_optimizer_drops_what_only_the_former_one_knows():
+    config = configuration.load("grn")
+    assert config.optimizer.momentum == 0.9
+    configuration.override_all(
+        config, {"optimizer.b1": "0.8", "optimizer.name": "adam"}
+    )
+    schema.check(config.to_dict())
+    assert config.optimizer.momentum is None
+    assert (config.optimizer.b1, config.optimizer.learning_rate) == (0.8, 0.02)
+
+
 def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     config = load("grn")
     place = "optimizer.parts.head/transitions"

@@ -94,7 +94,8 @@ def check(
         jaxner check runs/grn --split test
         jaxner check runs/grn new.conll
 
-    The command compares the splits in the folder of a corpus. The folder of a
+    The command compares the splits in the folder of a corpus, and files with
+    the first one, which is the training text. The folder of a
     run before the files, or alone, adds labels that its tagger considers
     improbable: likely annotation errors. It reads files as the run did, unless
     options differ. The exit status is 1 if a file cannot be read and, with
@@ -133,10 +134,14 @@ def check(
             if split
             else "expected a file or folder to check"
         )
+    by_file: dict[str, corpora.Split] = {}
     for path in files:
         read, problems = audit.findings(path, **options)
         splits += read.values()
         findings += problems
+        by_file |= {} if path.is_dir() else {str(path): x for x in read.values()}
+    if tagger is None and files:
+        findings += audit.of_splits(by_file, str(files[0]))
     sources = [file for read in splits for file in formats.inputs(read.path)]
     outputs.check(output, sources=sources)
     if vectors and splits:

@@ -105,30 +105,32 @@ def at_start(split: Split) -> list[Finding]:
     return [finding for check in _GRAVE for finding in check(split)]
 
 
-def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
-    """Returns probable mistakes between the splits of a corpus; none without train."""
-    if "train" not in splits:
+def of_splits(splits: Mapping[str, Split], train: str = "train") -> list[Finding]:
+    """Returns probable mistakes between the splits of a corpus; none without train.
+
+    `train` is the name of the training text.
+    """
+    if train not in splits:
         return []
-    train = splits["train"]
-    sentences, words = {example.tokens for example in train.examples}, train.words()
-    result = []
+    text, result = splits[train], []
+    sentences, words = {example.tokens for example in text.examples}, text.words()
     for name, split in splits.items():
-        if name == "train":
+        if name == train:
             continue
         long = [example for example in split.examples if len(example.tokens) > 3]
         if copies := [example for example in long if example.tokens in sentences]:
             share = len(copies) / len(long)
-            text = f"{counted(len(copies), 'sentence')} of {name} ({share:.1%} of those"
-            text += " with 4 tokens or more) also in train"
+            message = f"{counted(len(copies), 'sentence')} of {name} ({share:.1%} of "
+            message += f"those with 4 tokens or more) also in {train}"
             level = "warning" if share > 0.05 else "note"
-            result.append(_at(split, (copies[0], 0), "overlap", text, level))
-        if missing := sorted(set(split.types()) - set(train.types())):
-            text = f"train lacks {counted(len(missing), 'type')} of {name}: "
-            result.append(_of("unseen types", text + ", ".join(missing), split.path))
+            result.append(_at(split, (copies[0], 0), "overlap", message, level))
+        if missing := sorted(set(split.types()) - set(text.types())):
+            message = f"{train} lacks {counted(len(missing), 'type')} of {name}: "
+            result.append(_of("unseen types", message + ", ".join(missing), split.path))
         tokens = [token for example in split.examples for token in example.tokens]
         share = sum(token not in words for token in tokens) / max(len(tokens), 1)
-        text = f"{share:.1%} of the tokens of {name} are not in train"
-        result.append(_of("out of vocabulary", text, split.path, level="note"))
+        message = f"{share:.1%} of the tokens of {name} are not in {train}"
+        result.append(_of("out of vocabulary", message, split.path, level="note"))
     return result
 
 

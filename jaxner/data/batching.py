@@ -41,7 +41,7 @@ _SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a
 _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 32  # positions that cost a CPU as much as one more block: 15 to 70
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
-_WORTHWHILE = 1.02  # minimum ratio of costs without and with one more shape
+_PROGRAM = 3_000  # positions that a shape must save an epoch, for its compilation
 _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
 _SHORT = 0.99  # the share of tokens that are no long words
 
@@ -382,12 +382,13 @@ def choose(
     number: int,
     rows: int | None = None,
     parts: int = 1,
+    num_batches: int = 1_000,
 ) -> list[tuple[int, int]]:
-    """Returns tokens and rows of at most some shapes, as few as keep the cost low.
+    """Returns tokens and rows of at most some shapes, at the least cost.
 
     The first `counts` lengths of each batch ascend. `rows` None chooses them, multiples
-    of `parts`, as well, for some sentences. Another shape must save a fiftieth of the
-    cost.
+    of `parts`, as well, for some sentences. The cost of an epoch's batches includes a
+    share of that of compiling a program for each shape.
     """
     batch, _, end = cut_equally(counts, rows or 1)
     longest = lengths[batch, end - 1]  # of blocks, or sentences
@@ -403,7 +404,9 @@ def choose(
         else:
             held = np.full_like(tokens, rows)
             cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
-        if cost * _WORTHWHILE < least:
+            cost *= len(longest) / len(counts)
+        cost += count * _PROGRAM / num_batches
+        if cost < least:
             best, least = [*zip(tokens.tolist(), held.tolist(), strict=True)], cost
     return best
 
@@ -783,7 +786,8 @@ class Batches:
         drawn = [self._sort([0], epoch) for epoch in epochs]
         lengths = np.concatenate([lengths for _, _, lengths, _ in drawn])
         counts = np.concatenate([counts[0] for *_, counts in drawn])
-        forms = choose(lengths, counts, count, self._rows, self.parts)
+        sizes = self._rows, self.parts, self.num_batches
+        forms = choose(lengths, counts, count, *sizes)
         most = 1 + self.num_tokens + len(each)
         shapes = [
             Shape(t, most, self._width, most, self._widest, rows=r) for t, r in forms

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from jaxner import fields
 from jaxner.data import batching, formats, schemes
 from jaxner.data.formats import Example
+from jaxner.data.sources import Reading
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -137,6 +139,8 @@ def read(
     wrong |= {n: problem for n in names if (problem := _hidden(n))}
     if wrong:
         problems = _label_errors(path, examples, wrong)
+        if not has_tags and (problem := _exchanged(path, examples)):
+            problems, wrong = [problem], dict.fromkeys(names, "")
         if errors is None:
             raise problems[0]
         errors += problems
@@ -179,6 +183,17 @@ def _hidden(label: str) -> str:
     return ""
 
 
+def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
+    """Returns the error of a file whose tokens are labels; None if they are none."""
+    tokens = Counter(token for example in examples for token in example.tokens)
+    if schemes.flaws(tokens) or len(tokens) < 2:
+        return None
+    shown = ", ".join(token for token, _ in tokens.most_common(3))
+    message = f"the tokens look like labels ({shown}): set label_column to their "
+    message += "column, the first is 0, and token_column to that of the tokens"
+    return InputError(message, examples[0].path or path, examples[0].line)
+
+
 def _label_errors(
     path: Path, examples: Sequence[Example], wrong: Mapping[str, str]
 ) -> list[InputError]:
@@ -197,6 +212,19 @@ def is_invisible(char: str) -> bool:
     # Control characters, formats such as U+200B, all spaces and line ends.
     kind = unicodedata.category(char)
     return char != " " and kind in ("Cc", "Cf", "Zs", "Zl", "Zp")
+
+
+def reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns how a run with these options of data reads files, as keywords of `read`.
+
+    What the run did not set, or what is newer than the run, has its default.
+    """
+    names = ("format", *fields.of(Reading))
+    some = {k: options[k] for k in names if options.get(k) is not None}
+    # A span scheme is that of the model; the scheme of the file is detected.
+    if options.get("scheme") == schemes.TAGS:
+        some["scheme"] = schemes.TAGS
+    return some
 
 
 def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:

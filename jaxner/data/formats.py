@@ -112,7 +112,7 @@ def _sentences(
     places = (token, label) if source.has_labels else (token,)
     most = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     document, last, groups = 0, ("",), set()
-    comments, returns = [], []  # lines
+    comments, returns, blank = [], [], []  # lines
 
     def parse(start: int, block: Sequence[str]) -> Parsed:
         rows: list[Row] = []
@@ -133,6 +133,8 @@ def _sentences(
                 continue
             elif count < size and layout.split is _at_tabs:
                 errors.append(source.error(number, "no tab", line))
+            elif options.blank == "drop" and not "".join(cells[token:][:1]).strip(" "):
+                blank.append(number)
             elif "\r" in line or not all(
                 -count <= place < count and cells[place].strip(" ") for place in places
             ):
@@ -160,6 +162,8 @@ def _sentences(
         groups.add(group)
         last = group
         yield Record(start, block, read, document)
+    if blank:
+        source.note(f"left out {counted(len(blank), 'blank token')}", blank[0])
     if comments:
         count = counted(len(comments), "comment")
         source.note(f"left out {count} with as many cells as a token", comments[0])

@@ -27,6 +27,8 @@ Target = str | os.PathLike[str] | TextIO | io.TextIOBase
 """What is written to: a path, or an open text file."""
 UNFIT = ("error", "drop", "widen")
 """What to do with character spans that do not match tokens."""
+BLANK = ("error", "drop")
+"""What to do with blank tokens."""
 OFFSETS = ("characters", "utf-16")
 """What offsets of spans count; JavaScript counts units of UTF-16."""
 MAX_LINE = 1 << 26
@@ -89,6 +91,7 @@ class Reading:
         label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
         comments: Prefix of comment lines before a sentence, in columns.
         encoding: Encoding of the text.
+        blank: What to do with blank tokens; those dropped are counted.
         unfit: What to do with spans that do not match tokens.
         offsets: Unit of the offsets of spans.
         label_names: Names of labels that JSON lines have as numbers: a list, or a text
@@ -99,6 +102,7 @@ class Reading:
     label_column: fields.Column | None = None
     comments: str | None = None
     encoding: fields.Encoding = "utf-8"
+    blank: Annotated[str, fields.OneOf(BLANK)] = "error"
     unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
     offsets: Annotated[str, fields.OneOf(OFFSETS)] = "characters"
     label_names: str | Sequence[str] | None = None

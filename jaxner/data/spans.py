@@ -202,13 +202,23 @@ def json_lines(source: Source) -> Iterator[Record]:
     options, document, last = source.options, 0, None
     names = options.label_names
     names = names.split(",") if isinstance(names, str) else names or ()
-    undone, others, wide = [], [], []  # lines
+    undone, others, wide, blank = [], [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Parsed:
+        words, kinds = content.get("tokens"), content.get("labels")
+        kinds = content.get("ner_tags") if kinds is None else kinds
+        if options.blank == "drop" and isinstance(words, list):
+            full = [not isinstance(x, str) or bool(x.strip(" \t\r\n")) for x in words]
+            blank.extend([line] * full.count(False))
+            words = [*itertools.compress(words, full)]
+            if isinstance(kinds, list) and len(kinds) == len(full):
+                kinds = [*itertools.compress(kinds, full)]
+            content = content | {"tokens": words}
+            if not words:
+                return []
         text, sentences = text_of(content), _pieces_of(content, options)
         if not source.has_labels:
             return [*sentences]
-        kinds = content.get("labels", content.get("ner_tags"))
         if content.get("tokens") and isinstance(kinds, list):
             labels = _decoded(kinds, len(sentences[0].tokens), names)
             return [dataclasses.replace(sentences[0], labels=labels)]
@@ -246,6 +256,7 @@ def json_lines(source: Source) -> Iterator[Record]:
             yield Record(line, [raw], read, document, is_first, content, unit)
     two = "{} with characters of two units in UTF-16, such as emoji: offsets count "
     for lines, noun, text in (
+        (blank, "blank token", "left out {}"),
         (undone, "record", "left out, since no annotator accepted them: {}"),
         (others, "annotation", "left out, since they are no entities: {}"),
         (wide, "text", f"{two}characters; offsets=utf-16 counts units"),

@@ -6,7 +6,7 @@ Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
 from __future__ import annotations
 
 import dataclasses
-import os
+import functools
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
-from jaxner import inference
+from jaxner import devices, inference
 from jaxner.fields import DERIVED, Field, OneOf, Part, Passes, Seed
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
@@ -224,11 +224,8 @@ def init(model: Model, key: Array) -> Weights:
         hash(model)
     except TypeError:  # a module of your own holds an array
         return _drawn(model, key)
-    is_set = _EFFORT in os.environ.get("XLA_FLAGS", "")
-    # Inside of another program, arrays are traced; there, options are not allowed.
-    if is_set or any(isinstance(x, Tracer) for x in (key, jnp.zeros(()))):
-        return _drawn_at_once(model, key)
-    return _drawn_soon(model, key)
+    is_inside = any(isinstance(x, Tracer) for x in (key, jnp.zeros(())))
+    return _drawing(is_inside)(model, key)
 
 
 def _drawn(model: Model, key: Array) -> Weights:
@@ -239,11 +236,14 @@ def _drawn(model: Model, key: Array) -> Weights:
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
 
 
-# One program: alone, each draw would be compiled, and so would a forward pass. As it
-# runs once, XLA's full effort does not pay.
-_EFFORT = "xla_backend_optimization_level"
-_drawn_at_once = jax.jit(_drawn, static_argnums=0)
-_drawn_soon = jax.jit(_drawn, static_argnums=0, compiler_options={_EFFORT: 1})
+@functools.cache
+def _drawing(is_inside: bool) -> Callable[[Model, Array], Weights]:
+    """Returns one program: alone, each draw would be compiled, and a forward pass.
+
+    As it runs once, XLA's full effort does not pay.
+    """
+    options = None if is_inside else devices.compiler_options(runs_once=True)
+    return jax.jit(_drawn, static_argnums=0, compiler_options=options)
 
 
 def map_named(function: Callable[[str, Any], object], weights: PyTree) -> PyTree:

@@ -23,12 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import fields, models
+from jaxner import models
 from jaxner.data import audit, batching, corpora, pieces, schemes
 from jaxner.data import vectors as files
 from jaxner.data.batching import Batches, Plan, Shape
 from jaxner.data.corpora import Split
-from jaxner.data.sources import Reading
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
@@ -74,7 +73,7 @@ def load_file(
     options: Mapping[str, Any], path: str | Path, vectors: str | None = None
 ) -> Split:
     """Loads a file as the configured corpus, and a file of its tokens' vectors."""
-    return _with_vectors(corpora.read(path, **_reading(options)), vectors)
+    return _with_vectors(corpora.read(path, **corpora.reading(options)), vectors)
 
 
 def reading_of(folder: str) -> dict[str, Any]:
@@ -85,17 +84,7 @@ def reading_of(folder: str) -> dict[str, Any]:
     run = Workdir(folder)
     if not (run.path / "config.json").exists():
         return {}
-    return _reading(run.read_json("config.json")["data"] | {"format": None})
-
-
-def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    # Options that the run did not set, or that are newer than the run, have defaults.
-    names = ("format", *fields.of(Reading))
-    reading = {k: options[k] for k in names if options.get(k) is not None}
-    # A span scheme is that of the model; the scheme of the file is detected.
-    if options.get("scheme") == schemes.TAGS:
-        reading["scheme"] = schemes.TAGS
-    return reading
+    return corpora.reading(run.read_json("config.json")["data"] | {"format": None})
 
 
 def training_text(options: Mapping[str, Any]) -> Split | None:
@@ -110,7 +99,7 @@ def _load(options: Mapping[str, Any], name: str) -> Split:
     folder = options["dir"]
     known = None if folder else options["name"]
     try:
-        return corpora.load(known, name, directory=folder, **_reading(options))
+        return corpora.load(known, name, directory=folder, **corpora.reading(options))
     except FileNotFoundError as error:
         if name != "dev":
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Annotated, Any
 
 import jax
@@ -148,6 +148,12 @@ class Options:
     frozen_layers: Count | None = None
 
 
+def own_options(name: str) -> Set[str]:
+    """Returns the names of the options that an optimizer itself takes."""
+    known = inspect.signature(OPTIMIZERS[name]).parameters
+    return known.keys() & {field.name for field in dataclasses.fields(Options)}
+
+
 def schedule(
     rate: float,
     steps_per_epoch: int,
@@ -236,18 +242,17 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     fields.check_word("optimizer", name, sorted(OPTIMIZERS))
     times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
-    arguments = inspect.signature(OPTIMIZERS[name]).parameters
+    own = own_options(name)
     slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
-    is_own = "weight_decay" in arguments
+    is_own = "weight_decay" in own
     decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in arguments:
-            names = {*arguments} & {field.name for field in dataclasses.fields(Options)}
+        if option not in own:
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
                 f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-                f"{', '.join(sorted(names))}"
+                f"{', '.join(sorted(own))}"
             )
     steps = [optax.add_decayed_weights(decay)] if decay else []
     steps += [OPTIMIZERS[name](rates, **options), *slower]

@@ -132,6 +132,8 @@ def start(
     draws = [name for name in draws if name.startswith("params/")]
     if len(draws) == len(jax.tree.leaves(weights["params"])):
         raise InputError("No weights of the run in --config.init_from fit this model")
+    if any(-1 in index for index in (words[:count], *places.values())):
+        draws.insert(0, "the rows of what is new")
     log(f"Started from trained weights; freshly drawn: {', '.join(draws) or 'none'}")
     return result
 

@@ -28,6 +28,16 @@ def test_files(file, run):
     assert f"error: {bad}:3: " in shown
 
 
+def test_files_are_compared_with_the_first(file, run):
+    """Whatever their names are: that is the training text."""
+    text = "one O\ntwo O\nthree O\nRome B-LOC\n\n"
+    first = file(text * 3 + "Ann B-PER\n", "a.train")
+    _, shown = run("check", first, file(text + "NATO B-ORG\n", "b.dev"), "-q")
+    assert f"1 sentence of {first.with_name('b.dev')} (100.0% of" in shown
+    assert f"also in {first}" in shown
+    assert f"{first} lacks 1 type of {first.with_name('b.dev')}: ORG" in shown
+
+
 def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
     status, shown = run("check", corpus, "--json", "-q")
     content = json.loads(shown)

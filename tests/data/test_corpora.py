@@ -152,6 +152,16 @@ def test_malformed_labels_are_errors_with_line_and_hint(file, text, line, hint):
     assert (caught.value.path, caught.value.line) == (path, line)
 
 
+def test_labels_in_the_first_column_are_said_once(file):
+    path, errors = file("O the\nB-LOC Rome\n\n" * 20), []
+    message = r"the tokens look like labels \(O, B-LOC\): set label_column"
+    with pytest.raises(InputError, match=message):
+        corpora.read(path)
+    assert not corpora.read(path, errors=errors).examples
+    assert len(errors) == 1
+    assert len(corpora.read(path, token_column=1, label_column=0).examples) == 20
+
+
 def test_dev_is_taken_from_train_by_documents_or_sentences():
     train = corpora.load("sample", "train")
     rest, dev = corpora.divide(train, 0.2, 0)

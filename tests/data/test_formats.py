@@ -48,6 +48,29 @@ def content_of(examples):
     return [(e.document - first, e.tokens, e.labels) for e in examples]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.conll", "a\tO\n\tB-X\nb\tI-X\n\n\tO\n"),
+        ("a.tsv", "a\tO\n\tB-X\nb\tI-X\n\n\tO\n"),
+        (
+            "a.jsonl",
+            '{"tokens": ["a", "", "b"], "labels": ["O", "B-X", "I-X"]}\n'
+            '{"tokens": [" "], "labels": ["O"]}\n',
+        ),
+    ],
+)
+def test_blank_tokens_are_errors_or_dropped_and_counted(name, text, file):
+    path = file(text, name)
+    with pytest.raises(InputError, match="blank"):
+        read(path)
+    content = read(path, blank="drop")
+    assert [(e.tokens, e.labels) for e in content.examples] == [
+        (("a", "b"), ("O", "I-X"))
+    ]
+    assert any("left out 2 blank tokens" in note for note in content.notes)
+
+
 # Columns
 
 

@@ -63,7 +63,7 @@ def test_rows_follow_words_characters_and_labels(system):
     model = build(vocabulary)
     weights = draws.weights_of(model, seed=2)
     new = transfer.start(old, weights, vocabulary, build, told.append)
-    assert told[1].endswith("freshly drawn: none")
+    assert told[1].endswith("freshly drawn: the rows of what is new")
     # The old tagger's answers to old words, but for the labels that are new.
     tokens, names = ["so", "Rome", "fell"], old.vocabulary.label_names
     moved = Tagger(new, model, vocabulary)
