@@ -266,9 +266,19 @@ _SHORT = {"split_sentences": "sentences"}
 # What the help shows for values whose form their type does not tell.
 _METAVARS = {
     "cache": "FOLDER",
+    "comments": "PREFIX",
     "contextual": "FILE",
     "coordinator": "HOST:PORT",
+    "host": "ADDRESS",
+    "label_names": "NAMES",
+    "min_probability": "THRESHOLD",
+    "model": "OPTION=VALUE",
+    "proxies": "ADDRESSES",
+    "restart": "SEED",
+    "root_path": "PATH",
     "shard": "I/N",
+    "split": "SPLIT",
+    "type_": "TYPE",
     "verbosity": "N",
 }
 _COMMON = {
@@ -429,8 +439,8 @@ def _usage(parser: Parser) -> str:
     for action in parser._actions:
         flag, metavar = "".join(action.option_strings[:1]), str(action.metavar)
         text = f"{flag} {metavar}" if flag else metavar
-        # The default "" lets a command say itself what it misses.
-        if action.required or action.nargs == "*" or action.default == "":
+        # An argument's default "" lets a command say itself what it misses.
+        if action.required or action.nargs == "*" or (not flag and not action.default):
             parts.append(f"{text}{'…' * (action.nargs == '*')}")
         elif not flag or flag == "-o":
             parts.append(f"[{text}]")
@@ -454,6 +464,7 @@ def _add(
     if hint is bool:
         switch = argparse.BooleanOptionalAction if is_open else "store_true"
         flags = ["-q", flag] if name == "quiet" else [flag]
+        options["help"] += f" Default: {flag}." if default else ""
         group.add_argument(*flags, dest=name, action=switch, default=None, **options)
         parser.set_defaults(**{name: default})  # not in the help
         return
@@ -468,7 +479,7 @@ def _add(
     metavar = "FILE" if kind.rule is fields.OUTPUT else _METAVARS.get(name, metavar)
     if isinstance(kind.rule, fields.OneOf):
         metavar = "NAME"
-        parser.known[name] = [x for x in kind.rule.known if " " not in x]
+        parser.known[name] = [*kind.rule.known]
         options["help"] += f" One of {kind}."
     is_needed = default in _MISSING
     if default and not is_needed and "default" not in meaning.lower():
@@ -476,7 +487,8 @@ def _add(
     options |= {"type": fields.argument(hint), "default": default}
     if name in parser.positional:
         nargs = "*" if default == [] else None if is_needed else "?"
-        group.add_argument(name, metavar=name.upper(), nargs=nargs, **options)
+        noun = name.removesuffix("s") if nargs == "*" else name
+        group.add_argument(name, metavar=noun.upper(), nargs=nargs, **options)
         return
     flags = ["-o", flag] if name == "output" else [flag]
     metavar = "OUTPUT" if name == "output" else metavar

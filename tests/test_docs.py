@@ -275,6 +275,8 @@ def test_the_page_of_options_has_all_options_of_every_config():
         config = configuration.load(name)
         assert f"\n## Config {name}\n" in text
         for section in schema.sections(config):
+            for field in section.fields.values():  # which needs no source
+                assert not re.search("`[A-Z_]+`|[Ss]ee `|Which of", field.meaning)
             parts = re.sub("encoder.(first|then)|refinement.head", "", section.path)
             if parts == section.path and ".parts." not in parts:
                 flags = {section.flag(x) for x in section.fields if x != "name"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import statistics
 import unicodedata
 from collections import Counter, defaultdict
@@ -306,11 +307,12 @@ def show(
     console = LineConsole()
     for split in splits:
         console.print(split.summary().splitlines()[0])
-    ranked = [f for level in LEVELS for f in result if f.level == level]
+    merged = _merged(result)
+    ranked = [f for level in LEVELS for f in merged if f.level == level]
     for finding in ranked[:limit]:
         level = f"{finding.level}: ", LEVELS[finding.level]
         console.print(Text.assemble(level, str(finding)))
-    counts = Counter(finding.level for finding in ranked)
+    counts = Counter(finding.level for finding in result)
     parts = ", ".join(counted(counts[level], level) for level in LEVELS)
     console.print(parts + (" (--limit shows more)" if len(ranked) > limit else ""))
     if suspects:
@@ -324,6 +326,26 @@ def show(
         line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
         line.append(f" → {' '.join(s.predicted)}", style="green")
         console.print(line)
+
+
+def _merged(result: Sequence[Finding]) -> list[Finding]:
+    """Returns findings, with one for all errors of a kind: the first, and a count."""
+    kinds: dict[Any, list[Finding]] = defaultdict(list)
+    for finding in result:
+        # Errors of a kind differ in numbers, and in what they quote.
+        kind = re.sub(r"(['\"]).*?\1|\d+", "", finding.message)
+        key = (finding.file, kind) if finding.level == "error" else finding
+        kinds[key].append(finding)
+    merged = []
+    for first, *others in kinds.values():
+        if others:
+            lines = ", ".join(f"{x.line:,}" for x in others[:_SHOWN] if x.line)
+            places = f": {first.unit} {lines}{', …' * (len(others) > _SHOWN)}"
+            more = f"{len(others):,} more like it{places * bool(lines)}"
+            message = f"{first.message} ({more})"
+            first = dataclasses.replace(first, message=message)
+        merged.append(first)
+    return merged
 
 
 def content(
@@ -355,4 +377,7 @@ def page(values: Mapping[str, Any]) -> str:
     jinja2 = optional("jinja2", "A page")
     text = Path(__file__).with_name("audit.html.jinja").read_text("utf-8")
     template = jinja2.Template(text, autoescape=True)
-    return printable(template.render(place_of=place_of, **values))
+    merged = _merged([Finding(**finding) for finding in values["findings"]])
+    return printable(
+        template.render(place_of=place_of, **{**values, "findings": merged})
+    )
