@@ -8,6 +8,7 @@ at once.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Literal
 
 from jaxner.fields import Folder as Folder
@@ -22,6 +23,14 @@ class NameOrFile(OneOf):
 
     def __contains__(self, value: Any) -> bool:
         return super().__contains__(value) or os.path.exists(value)
+
+
+def load(run: Path) -> Any:
+    """Returns a run's tagger, and says what takes the time until its first result."""
+    note(f"Loading {run}; its programs compile if the cache lacks them …")
+    from jaxner import tagging
+
+    return tagging.load(str(run))
 
 
 def note(text: object) -> None:

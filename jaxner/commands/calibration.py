@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Folder, note
+from jaxner.commands import Folder, load, note
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
@@ -59,7 +59,7 @@ def calibrate(
     from jaxner.checkpoints import Checkpoints
     from jaxner.evaluation import card, guarantees, report
     from jaxner.runs import Workdir
-    from jaxner.tagger import CALIBRATION, load
+    from jaxner.tagger import CALIBRATION
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 
@@ -67,7 +67,7 @@ def calibrate(
         raise UsageError("--type and --of need --risk, whose thresholds they are for")
     log = LineConsole().print
     folder = Workdir(run)
-    raw = dataclasses.replace(load(str(run)), temperature=1.0)
+    raw = dataclasses.replace(load(run), temperature=1.0)
     data = folder.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
-from jaxner.commands import Output, SplitName, note
+from jaxner.commands import Output, SplitName, load, note
 from jaxner.data import formats, schemes
 from jaxner.errors import UsageError
 from jaxner.wording import counted
@@ -117,12 +117,11 @@ def check(
     findings: list[audit.Finding] = []
     tagger = None
     if files and (files[0] / "vocabulary.json").exists():
-        from jaxner import tagging
         from jaxner.runs import Workdir
         from jaxner.training import corpus
 
         run = files.pop(0)
-        tagger = tagging.load(str(run))
+        tagger = load(run)
         options = corpus.reading_of(str(run)) | options
         if split or not files:
             data = Workdir(run).read_json("config.json")["data"]

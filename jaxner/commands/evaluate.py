@@ -213,6 +213,7 @@ def report(
     page.check(output)
 
     def load(run: Path, name: str) -> Run:
+        note(f"Scoring {name} …")
         loaded = scored.load(run, name, reading, decoding)
         outputs.check(*page.files(output), sources=formats.inputs(loaded.split.path))
         return loaded

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, Output, note
+from jaxner.commands import Folder, Output, load, note
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
@@ -73,7 +73,7 @@ def tag(
     """
     import jax
 
-    from jaxner import stream, tagging
+    from jaxner import stream
     from jaxner.data import schemes
     from jaxner.terminal import ProgressLine
     from jaxner.training import corpus
@@ -95,7 +95,8 @@ def tag(
     name = "-" if outputs.is_stream(target) else target
     to = to or formats.guess_output(name, source)
     least = read_least(min_probability, run)
-    tagger = tagging.load(str(run))
+    sources.check_file(file)
+    tagger = load(run)
     sink = stream.Sink(source, to, tagger.vocabulary.scheme == schemes.TAGS)
     least = stream.checked_least(tagger, sink, least)
     like_run = corpus.reading_of(str(run))
@@ -111,7 +112,6 @@ def tag(
     }
     show = ProgressLine()
     show.line(f"Tags {file}, {source} to {to}")
-    sources.check_file(file)
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     reads = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, reads, has_labels=gold)
@@ -220,10 +220,9 @@ def show(
     """
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
-    from jaxner.tagger import load
     from jaxner.terminal import LineConsole
 
-    tagger, text = load(str(run)), outputs.read_text(file)
+    text, tagger = outputs.read_text(file), load(run)
     cut: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
@@ -283,7 +282,6 @@ def select(
         to: Tool; default: .json for label-studio, .jsonl for doccano, else brat.
     """
     from jaxner.analysis import selection
-    from jaxner.tagger import load
 
     tool = to or selection.tool_of(output)
     if tool != "brat":
@@ -297,7 +295,7 @@ def select(
         if errors:
             raise errors[0]
         found += examples
-    choices = selection.select(load(str(run)), found, budget)
+    choices = selection.select(load(run), found, budget)
     selection.write(output, choices, tool)
     count = counted(len(choices), "sentence")
     note(f"Wrote {count} of {len(found):,}, for {tool}, to {output}")

@@ -58,7 +58,7 @@ class Data(Reading):
         typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
         train_words: Whether to train all word vectors; if not, only the unknown word's.
         min_count: Occurrences that a training word without a vector needs to be known.
-        min_count_without_vectors: The same in runs without `vectors`; None: as `min_count`.
+        min_count_without_vectors: `min_count` without `vectors`; None: the same.
         vectors: File of word vectors, or its name among the data.
         standardise_vectors: Whether to divide vectors by their standard deviation.
         min_vector_match: Smallest share of the distinct training words with a vector.
