@@ -75,7 +75,9 @@ def test_compare(files, run, monkeypatch):
     assert "…" not in text  # tables are whole in a pipe
     assert "partial match precision" in text
     f1 = json.loads(run(*line, "--json", "-q")[1])["figures"]["f1"]
-    assert f1["first"] == 1.0
+    score = json.loads(run("score", paths[1], "--json", "-q")[1])["f1"]
+    assert (f1["first"], f1["second"]) == (100, pytest.approx(score))
+    assert f1["difference"] == pytest.approx(100 - score)
     assert f1["bootstrap"] <= 0.005
     copy = files / "other.conll"
     copy.write_bytes(paths[1].read_bytes())
