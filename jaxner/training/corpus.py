@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -200,7 +201,7 @@ def load_data(
         hint = "Is --config.data.label_column right?"
         raise InputError(f"has {flaw}. {hint}", train.path)
     for finding in (*audit.at_start(train), *audit.at_start(dev)):
-        log(f"WARNING  {finding}")
+        warnings.warn(str(finding), stacklevel=2)
 
     inputs: dict[str, Path | None] = {}
     vectors = None
@@ -266,7 +267,7 @@ def build_vocabulary(
         least = without
     vocabulary, aligned = build(
         [example.tokens for example in train.examples],
-        _all_types(train, old, log),
+        _all_types(train, old),
         scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
@@ -289,7 +290,7 @@ def build_vocabulary(
     words = train.words()
     known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
     for finding in audit.vocabulary(len(words), known, str(least), str(train.path)):
-        log(f"WARNING  {finding}")
+        warnings.warn(str(finding), stacklevel=2)
 
     if train.vectors is not None:
         sizes = train.vectors[0].sizes
@@ -318,13 +319,15 @@ def build_vocabulary(
     return vocabulary, aligned
 
 
-def _all_types(train: Split, old: Vocabulary | None, log: Log) -> list[str]:
+def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
     """Returns the types of the training split, and those of an old vocabulary."""
     types, known = train.types(), () if old is None else old.types
     if known and not {*types} & {*known}:
-        log(
-            f"WARNING  {train.path} has the types {', '.join(types)}, the run in "
-            f"--config.init_from {', '.join(known)}: if some mean the same, rename them"
+        warnings.warn(
+            f"{train.path} has the types {', '.join(types)}, the run in "
+            f"--config.init_from {', '.join(known)}: if some mean the same, rename "
+            "them",
+            stacklevel=2,
         )
     return sorted({*types, *known})
 

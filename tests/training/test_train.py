@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import signal
+import warnings
 from pathlib import Path
 
 import jax
@@ -130,10 +131,12 @@ def test_the_test_split_is_opened_when_all_else_is_done(copied, tmp_path):
 
 
 def load_data(folder, **options):
-    """The data of a run, and the warnings that it prints."""
-    options, lines = tiny.config(folder).data.to_dict() | options, []
-    data = train.corpora.load_data(options, word_dim=8, log=lines.append)
-    return data, [line for line in lines if line.startswith("WARNING")]
+    """The data of a run, and its warnings."""
+    options = tiny.config(folder).data.to_dict() | options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = train.corpora.load_data(options, word_dim=8, log=lambda text: None)
+    return data, [str(warning.message) for warning in caught]
 
 
 def test_a_run_says_what_looks_wrong(copied):
@@ -408,3 +411,21 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     assert (end.value.code, told.count("\n")) == (1, 1)
     assert "learning_rate" in told
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.filterwarnings("default")
+def test_quiet_runs_print_warnings_alone_and_learn_on_in_lower_case(
+    copied, tmp_path, run
+):
+    with (copied / "train.conll").open("a") as file:
+        file.write("\xa0 O\n")
+    folders, more = [tmp_path / "old", tmp_path / "new"], {}
+    for folder in folders:
+        options = {"num_epochs": 1, "data.lowercase": True, **more}
+        command = runs.plain_command(copied, folder, **options)
+        status, told = run(*command, "--quiet")
+        (line,) = told.splitlines()
+        assert (status, line.startswith(f"Warning: {copied}")) == (0, True)
+        more["init_from"] = folder
+    old, new = (jaxner.load(folder).vocabulary for folder in folders)
+    assert (old.lowercase, old) == (True, new)
