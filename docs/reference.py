@@ -1,6 +1,7 @@
 """The pages that the site makes from the code: commands, options, formats, environment.
 
-`on_files` is a hook of mkdocs (see mkdocs.yml); mkdocstrings makes the Python API.
+`on_files` and `on_page_markdown` are hooks of mkdocs (see mkdocs.yml); mkdocstrings
+makes the Python API.
 """
 
 from __future__ import annotations
@@ -167,3 +168,14 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     for name, page in PAGES.items():
         files.append(File.generated(config, f"{name}.md", content=page()))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links the titles of these pages, which other pages have in italics.
+
+    A link in the file itself would lead nowhere outside of the site.
+    """
+    for name, page in PAGES.items():
+        title = page().partition("\n")[0].removeprefix("# ")
+        markdown = markdown.replace(f"*{title}*", f"[{title}]({name}.md)")
+    return markdown
