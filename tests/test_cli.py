@@ -170,7 +170,7 @@ REFUSED = [
     ("evaluate nowhere", "nowhere", 1),
     ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),
     ("evaluate RUN --decoding n_bst", "n_best", 2),
-    ("evaluate RUN --restart first", "the seed of a restart, or all", 2),
+    ("evaluate RUN --restart first", "known: all; or a seed", 2),
     ("evaluate RUN --restart 0", "restarts", 1),
     ("evaluate RUN --output /no/where", "/no/where", 1),
     ("report RUN --decoding n_best -o r.html", "n_best", 2),

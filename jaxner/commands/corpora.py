@@ -43,9 +43,9 @@ def convert(
 
     The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob`
     are columns, `_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON
-    lines, `.tsv` a table (with a header, if its first line is one), a folder
-    brat's. Files of other names are read as columns; to write one, give --to,
-    as for standard output.
+    lines, `.tsv` a table (with a header, if its first line is one), and a
+    folder is brat's. The command reads files of other names as columns; to
+    write such a file, or standard output, give --to.
 
     Args:
         file: File to read, or a folder of brat's files.
@@ -94,17 +94,17 @@ def check(
         jaxner check runs/grn --split test
         jaxner check runs/grn new.conll
 
-    The command compares the splits in the folder of a corpus. The folder of a
-    run before the files, or alone, adds labels that its tagger considers
-    improbable: likely annotation errors. It reads files as the run did, unless
-    options differ. The exit status is 1 if a file cannot be read and, with
-    --strict, if there is a warning.
+    In the folder of a corpus, the command compares the splits. With the folder
+    of a run before the files, or alone, it also lists labels that the run's
+    tagger considers improbable, which are likely annotation errors, and reads
+    files as the run did, unless options differ. The exit status is 1 if a file
+    cannot be read and, with --strict, if there is a warning.
 
     Args:
-        *paths: Files or folders to check, perhaps after the folder of a run.
+        *paths: Files or folders to check; the folder of a run may come first.
         split: Check this split of the run; default: dev, if there are no files.
         limit: Maximum lines to show.
-        vectors: Count the words in this file of word vectors.
+        vectors: File of word vectors; shows the share of words that have one.
         output: Write an HTML page of the findings to this file.
         strict: Treat warnings as errors.
         format: Format of the files; default: by the name.

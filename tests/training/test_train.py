@@ -312,7 +312,7 @@ def test_changed_data_are_refused(copied, finished, tmp_path):
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2])
-def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path, capsys):
+def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path):
     """Resumed or not; patience, which has nothing to wait for, stops nothing."""
     (copied / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
 
@@ -325,9 +325,9 @@ def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path, 
         folder = Workdir(tmp_path / name)
         return folder if num_seeds == 1 else folder.seed(config.seed)
 
-    whole = result_of("whole", 3)
-    assert "dev has no entities" in capsys.readouterr().out
-    runs.assert_same_run(result_of("resumed", 1, 3).path, whole.path)
+    with pytest.warns(UserWarning, match="dev has no entities"):
+        whole = result_of("whole", 3)
+        runs.assert_same_run(result_of("resumed", 1, 3).path, whole.path)
     result = whole.read_json("result.json")
     assert (result["best_epoch"], result["chosen_by"]) == (3, "last epoch")
     assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
