@@ -88,8 +88,8 @@ def options() -> str:
     for name, part in top.inner.items():
         text += "".join(_parts(name, part, seen))
     for name in configuration.names():
-        about = configuration.describe(name).partition("\n--config.")[0]
-        text += f"## Config {name}\n\n{about}\n\n{_departures(name)}"
+        docstring = configuration.describe(name).partition("\n--config.")[0]
+        text += f"## Config {name}\n\n{docstring}\n\n{_departures(name)}"
     return text
 
 
@@ -133,11 +133,12 @@ def _departures(name: str) -> str:
 
 def formats_page() -> str:
     """Returns the page of formats: from their readers, and what the writers write."""
-    text, seen = _FORMATS, set()
+    text, seen = _FORMATS, dict[Any, str]()
     for name, format in formats.FORMATS.items():
-        about = inspect.cleandoc(format.read.__doc__ or "") + "\n\n"
-        text += f"## {name}\n\n{about if format.read not in seen else ''}"
-        seen.add(format.read)
+        meaning = inspect.cleandoc(format.read.__doc__ or "")
+        if (first := seen.setdefault(format.read, name)) != name:
+            meaning = f"The reader is that of {first}, the writer another."
+        text += f"## {name}\n\n{meaning}\n\n"
         lists = map(", ".join, (format.endings, format.options))
         text += _table(("Names end with", "Options"), lists)
         if format.write:
@@ -151,7 +152,7 @@ def formats_page() -> str:
 
 def environment() -> str:
     """Returns the page of exit statuses and environment variables."""
-    rows = ((f"`{name}`", about) for name, about in VARIABLES.items())
+    rows = ((f"`{name}`", meaning) for name, meaning in VARIABLES.items())
     text = "# Exit statuses and environment variables\n\n"
     text += _table(("Status", "Meaning"), *cli.STATUSES.items())
     return text + _table(("Environment variable", "Meaning"), *rows)

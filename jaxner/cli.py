@@ -409,8 +409,7 @@ def parser_of(function: Callable) -> Parser:
             parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
             explained = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
-            title = (kind.__doc__ or "").partition("\n")[0].partition(";")[0]
-            group = parser.add_argument_group(title.rstrip("."))
+            group = parser.add_argument_group(meanings[name].rstrip("."))
             for part in parts or defaults:
                 default = None if parts else defaults[part]
                 _add(parser, group, part, kinds[part], default, explained[part])
@@ -478,9 +477,9 @@ def _add(
     metavar = {int: "N", float: "X", Path: "FILE"}.get(kind.type, "TEXT")
     metavar = "FILE" if kind.rule is fields.OUTPUT else _METAVARS.get(name, metavar)
     if isinstance(kind.rule, fields.OneOf):
-        metavar = "NAME"
-        parser.words[name] = [*kind.rule.known]
-        options["help"] += f" One of {kind}."
+        metavar = _METAVARS.get(name, "NAME")
+        parser.words[name] = words = [*kind.rule.known]
+        options["help"] += f" One of {kind}." * (len(words) > 1)
     is_needed = default in _MISSING
     if default and not is_needed and "default" not in meaning.lower():
         options["help"] += f" Default: {default}."

@@ -39,7 +39,7 @@ class Scored:
         seed: Seed of the draws of --decoding sampled.
         model: Change an option of the model, as in encoder.then.keep=hidden; lists are
             JSON; may repeat.
-        restart: Restart of a run with several; all: their average.
+        restart: Restart to score, by its seed, or all for their average.
     """
 
     split: Annotated[str, OneOfOr(_SPLITS, "or a file", os.path.exists)] = "dev"

@@ -109,7 +109,7 @@ def tag(
         **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = ProgressLine()
-    show.line(f"Tags {file}, {source} to {to}")
+    show.line(f"Tagging {file}, {source} to {to}")
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     reads = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, reads, has_labels=gold)

@@ -327,7 +327,9 @@ def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path):
 
     with pytest.warns(UserWarning, match="dev has no entities"):
         whole = result_of("whole", 3)
-        runs.assert_same_run(result_of("resumed", 1, 3).path, whole.path)
+    with pytest.warns(UserWarning, match="dev has no entities"):
+        resumed = result_of("resumed", 1, 3)
+    runs.assert_same_run(resumed.path, whole.path)
     result = whole.read_json("result.json")
     assert (result["best_epoch"], result["chosen_by"]) == (3, "last epoch")
     assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
