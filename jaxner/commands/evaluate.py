@@ -6,10 +6,10 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, OneOfOr, Output, note
+from jaxner.commands import Folder, OneOfOr, Output, SplitName, note
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
     from jaxner.evaluation.report import Prediction
 
-_SPLITS = ("train", "dev", "test")
+_SPLITS = get_args(SplitName)
 _NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit", "offsets"]
 Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sampled"]

@@ -48,6 +48,7 @@ class Scoring:
         """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
 
+        note(f"Reading {path} …")
         scheme = schemes.TAGS if self.tags else self.scheme
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         prediction, notes = predictions.load(path, scheme, self.rule, **reading)
