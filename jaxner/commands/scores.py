@@ -69,7 +69,7 @@ def score(
     predicted label, as for conlleval. A blank line ends a sentence. To score a
     file of predictions against a file of gold labels, join their lines:
 
-        awk '{print $NF}' theirs.conll | paste gold.conll - | jaxner score -
+        awk '{print $NF}' theirs.conll | paste -d ' ' gold.conll - | jaxner score -
 
     Args:
         file: File whose last two columns are gold and predicted label; -: standard
