@@ -288,8 +288,8 @@ def build_vocabulary(
             )
         log(matched)
     words = train.words()
-    known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    for finding in audit.vocabulary(len(words), known, str(least), str(train.path)):
+    count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
+    for finding in audit.vocabulary(len(words), count, str(least), str(train.path)):
         warnings.warn(str(finding), stacklevel=2)
 
     if train.vectors is not None:
@@ -321,15 +321,15 @@ def build_vocabulary(
 
 def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
     """Returns the types of the training split, and those of an old vocabulary."""
-    types, known = train.types(), () if old is None else old.types
-    if known and not {*types} & {*known}:
+    types, old_types = train.types(), () if old is None else old.types
+    if old_types and not {*types} & {*old_types}:
         warnings.warn(
             f"{train.path} has the types {', '.join(types)}, the run in "
-            f"--config.init_from {', '.join(known)}: if some mean the same, rename "
+            f"--config.init_from {', '.join(old_types)}: if some mean the same, rename "
             "them",
             stacklevel=2,
         )
-    return sorted({*types, *known})
+    return sorted({*types, *old_types})
 
 
 def encode_split(
