@@ -188,7 +188,7 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
     if "quiet" not in inspect.signature(function).parameters:
         del values["quiet"]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_warnings_in_lines())
+        stack.enter_context(_warnings_in_lines(sys.stderr if is_quiet else None))
         if is_quiet:
             nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
             stack.enter_context(contextlib.redirect_stderr(nothing))
@@ -241,12 +241,14 @@ def _is_users(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def _warnings_in_lines() -> Iterator[None]:
-    """Shows warnings in a line each, and the log of Orbax not at all."""
-    stream = sys.stderr
+def _warnings_in_lines(stream: typing.TextIO | None) -> Iterator[None]:
+    """Shows warnings in a line each, and the log of Orbax not at all.
+
+    `stream` takes them; None: what is standard error by then, perhaps above a spinner.
+    """
 
     def show(message: Any, *place: Any, **more: Any) -> None:
-        print(f"Warning: {printable(str(message))}", file=stream)
+        print(f"Warning: {printable(str(message))}", file=stream or sys.stderr)
 
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:
         warnings.showwarning = show

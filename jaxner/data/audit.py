@@ -341,7 +341,7 @@ def _merged(result: Sequence[Finding]) -> list[Finding]:
     rows = []
     for first, *others in kinds.values():
         if others:
-            lines = ", ".join(f"{x.line:,}" for x in others[:_SHOWN] if x.line)
+            lines = ", ".join(str(x.line) for x in others[:_SHOWN] if x.line)
             places = f": {first.unit} {lines}{', …' * (len(others) > _SHOWN)}"
             more = f"{len(others):,} more like it{places * bool(lines)}"
             message = f"{first.message} ({more})"
