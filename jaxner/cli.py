@@ -275,6 +275,7 @@ _METAVARS = {
     "label_names": "NAMES",
     "min_probability": "THRESHOLD",
     "model": "OPTION=VALUE",
+    "output": "OUTPUT",
     "proxies": "ADDRESSES",
     "restart": "SEED",
     "root_path": "PATH",
@@ -474,12 +475,12 @@ def _add(
         hint, options["action"] = typing.get_args(hint)[0], "append"
         default = [*default] if default else None
     (kind,) = fields.kinds(hint)
-    if kind.rule is fields.OUTPUT:
-        parser.outputs.add(name)
     metavar = {int: "N", float: "X", Path: "FILE"}.get(kind.type, "TEXT")
-    metavar = "FILE" if kind.rule is fields.OUTPUT else _METAVARS.get(name, metavar)
-    if isinstance(kind.rule, fields.OneOf):
-        metavar = _METAVARS.get(name, "NAME")
+    if kind.rule is fields.OUTPUT:
+        metavar = "FILE"
+        parser.outputs.add(name)
+    elif isinstance(kind.rule, fields.OneOf):
+        metavar = "NAME"
         parser.words[name] = words = [*kind.rule.known]
         options["help"] += f" One of {kind}." * (len(words) > 1)
     is_needed = default in _MISSING
@@ -492,6 +493,5 @@ def _add(
         group.add_argument(name, metavar=noun.upper(), nargs=nargs, **options)
         return
     flags = ["-o", flag] if name == "output" else [flag]
-    metavar = "OUTPUT" if name == "output" else metavar
-    options["metavar"] = metavar + "…" * (flag in parser.several)
+    options["metavar"] = _METAVARS.get(name, metavar) + "…" * (flag in parser.several)
     group.add_argument(*flags, dest=name, required=is_needed, **options)
