@@ -1,6 +1,7 @@
 """The pages that the site makes from the code: commands, options, formats, environment.
 
-`on_files` is a hook of mkdocs (see mkdocs.yml); mkdocstrings makes the Python API.
+`on_files` and `on_page_markdown` are hooks of mkdocs (see mkdocs.yml); mkdocstrings
+makes the Python API.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def options() -> str:
     for name, part in top.inner.items():
         text += "".join(_parts(name, part, seen))
     for name in configuration.names():
-        about = configuration.describe(name).partition("\n--config.")[0]
-        text += f"## Config {name}\n\n{about}\n\n{_departures(name)}"
+        docstring = configuration.describe(name).partition("\n--config.")[0]
+        text += f"## Config {name}\n\n{docstring}\n\n{_departures(name)}"
     return text
 
 
@@ -132,11 +133,12 @@ def _departures(name: str) -> str:
 
 def formats_page() -> str:
     """Returns the page of formats: from their readers, and what the writers write."""
-    text, seen = _FORMATS, set()
+    text, seen = _FORMATS, dict[Any, str]()
     for name, format in formats.FORMATS.items():
-        about = inspect.cleandoc(format.read.__doc__ or "") + "\n\n"
-        text += f"## {name}\n\n{about if format.read not in seen else ''}"
-        seen.add(format.read)
+        meaning = inspect.cleandoc(format.read.__doc__ or "")
+        if (first := seen.setdefault(format.read, name)) != name:
+            meaning = f"The reader is that of {first}, the writer another."
+        text += f"## {name}\n\n{meaning}\n\n"
         lists = map(", ".join, (format.endings, format.options))
         text += _table(("Names end with", "Options"), lists)
         if format.write:
@@ -150,7 +152,7 @@ def formats_page() -> str:
 
 def environment() -> str:
     """Returns the page of exit statuses and environment variables."""
-    rows = ((f"`{name}`", about) for name, about in VARIABLES.items())
+    rows = ((f"`{name}`", meaning) for name, meaning in VARIABLES.items())
     text = "# Exit statuses and environment variables\n\n"
     text += _table(("Status", "Meaning"), *cli.STATUSES.items())
     return text + _table(("Environment variable", "Meaning"), *rows)
@@ -167,3 +169,14 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     for name, page in PAGES.items():
         files.append(File.generated(config, f"{name}.md", content=page()))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links the titles of these pages, which other pages have in italics.
+
+    A link in the file itself would lead nowhere outside of the site.
+    """
+    for name, page in PAGES.items():
+        title = page().partition("\n")[0].removeprefix("# ")
+        markdown = markdown.replace(f"*{title}*", f"[{title}]({name}.md)")
+    return markdown

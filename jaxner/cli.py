@@ -137,8 +137,8 @@ def _run(name: str, rest: list[str], is_script: bool) -> None:
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f". Did you mean {close[0]}?" if close else ""
-        known = ", ".join(COMMANDS)
-        end(f"jaxner: no command {name!r}; known: {known}{hint}", WRONG_USE)
+        names = ", ".join(COMMANDS)
+        end(f"jaxner: no command {name!r}; known: {names}{hint}", WRONG_USE)
     from jaxner import spellings
 
     parser = parser_of(function_of(name))
@@ -156,9 +156,9 @@ def _run(name: str, rest: list[str], is_script: bool) -> None:
 def _overview() -> str:
     parts = []
     for title, group in GROUPS.items():
-        lines = (f"  {name:12} {about}" for name, (_, about) in group.items())
+        lines = (f"  {name:12} {text}" for name, (_, text) in group.items())
         parts.append("\n".join([f"{title}:", *lines]))
-    statuses = (f"  {status:3}  {about}" for status, about in STATUSES.items())
+    statuses = (f"  {status:3}  {text}" for status, text in STATUSES.items())
     return _OVERVIEW.format("\n\n".join(parts), "\n".join(statuses))
 
 
@@ -171,24 +171,24 @@ def function_of(name: str) -> Callable:
 def call(function: Callable, arguments: Sequence[str], file: Path | None = None) -> Any:
     """Calls a command's function with the values of a command line.
 
-    What it returns is written as JSON to standard output by `--json`, else to `file`,
-    if one is given. If its "passed" is false, the process ends with a status.
+    What it returns goes as JSON to standard output with `--json`, else to `file`, if
+    there is one. If its "passed" is false, the process ends with a status.
     """
     parser = parser_of(function)
     positional, values = parser.parse(arguments)
     cache.use(values.pop("cache"))
     del values["verbosity"]
     is_json = values.pop("json", False)
-    written = [values[name] for name in parser.outputs if values.get(name)]
-    is_taken = any(path and outputs.descriptor(path) == 1 for path in (*written, file))
+    paths = [file, *(values[name] for name in parser.outputs)]
+    is_taken = any(path and outputs.descriptor(path) == 1 for path in paths)
     if is_json and is_taken:
         raise UsageError("--json prints on standard output: name a file by --output")
-    outputs.check(file, *written)
+    outputs.check(*paths)
     is_quiet = values["quiet"]
     if "quiet" not in inspect.signature(function).parameters:
         del values["quiet"]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_warnings_in_lines())
+        stack.enter_context(_warnings_in_lines(sys.stderr if is_quiet else None))
         if is_quiet:
             nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
             stack.enter_context(contextlib.redirect_stderr(nothing))
@@ -241,12 +241,14 @@ def _is_users(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def _warnings_in_lines() -> Iterator[None]:
-    """Shows warnings in a line each, and the log of Orbax not at all."""
-    stream = sys.stderr
+def _warnings_in_lines(stream: typing.TextIO | None) -> Iterator[None]:
+    """Shows warnings in a line each, and the log of Orbax not at all.
 
-    def show(message: Any, *about: Any, **more: Any) -> None:
-        print(f"Warning: {printable(str(message))}", file=stream)
+    `stream` takes them; None: what is standard error by then, perhaps above a spinner.
+    """
+
+    def show(message: Any, *place: Any, **more: Any) -> None:
+        print(f"Warning: {printable(str(message))}", file=stream or sys.stderr)
 
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:
         warnings.showwarning = show
@@ -266,13 +268,24 @@ _SHORT = {"split_sentences": "sentences"}
 # What the help shows for values whose form their type does not tell.
 _METAVARS = {
     "cache": "FOLDER",
+    "comments": "PREFIX",
     "contextual": "FILE",
     "coordinator": "HOST:PORT",
+    "host": "ADDRESS",
+    "label_names": "NAMES",
+    "min_probability": "THRESHOLD",
+    "model": "OPTION=VALUE",
+    "output": "OUTPUT",
+    "proxies": "ADDRESSES",
+    "restart": "SEED",
+    "root_path": "PATH",
     "shard": "I/N",
+    "split": "SPLIT",
+    "type_": "TYPE",
     "verbosity": "N",
 }
 _COMMON = {
-    "cache": "Folder for compiled programs, or off; default: the user's cache folder.",
+    "cache": "Folder for compiled programs; off: none; default: your cache folder.",
     "verbosity": "1 shows the traceback of an error.",
 }
 
@@ -285,7 +298,7 @@ class Parser(argparse.ArgumentParser):
         self.positional: list[str] = []  # parameters
         self.outputs: set[str] = set()  # parameters that are files to write
         self.several: set[str] = set()  # options that take all words up to the next
-        self.known: dict[str, Sequence[str]] = {}  # words of parameters
+        self.words: dict[str, Sequence[str]] = {}  # that parameters may be
         # What is called with the options of a parameter that are set, and their names.
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
         self.takes_overrides = False  # options of a config may follow
@@ -298,10 +311,10 @@ class Parser(argparse.ArgumentParser):
     def parse(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the named values for a call of the function."""
         options, positionals = self.split(words)
-        given, overrides = [], {}
+        flags, overrides = [], {}
         for flag, value in options:
             if flag in self.actions:
-                given.append(flag if value is None else f"{flag}={value}")
+                flags.append(flag if value is None else f"{flag}={value}")
                 continue
             cutoff = 0.85 if self.takes_overrides else 0.6
             if close := difflib.get_close_matches(flag, self.actions, 1, cutoff):
@@ -309,7 +322,7 @@ class Parser(argparse.ArgumentParser):
             if not self.takes_overrides or not flag.startswith("--"):
                 self.error(f"unknown option {flag}")
             overrides[flag[2:]] = "true" if value is None else value
-        values = dict(vars(self.parse_args([*given, "--", *positionals])))
+        values = dict(vars(self.parse_args([*flags, "--", *positionals])))
         for name in (self.actions[flag].dest for flag in self.several):
             values[name] = tuple(values[name] or ())
         sources = [
@@ -321,8 +334,8 @@ class Parser(argparse.ArgumentParser):
         ]
         outputs.check(*(values[name] for name in self.outputs), sources=sources)
         for name, (kind, parts) in self.groups.items():
-            chosen = {part: values.pop(part) for part in parts}
-            values[name] = kind(**{k: v for k, v in chosen.items() if v is not None})
+            pairs = [(part, values.pop(part)) for part in parts]
+            values[name] = kind(**{k: v for k, v in pairs if v is not None})
         positional: list[Any] = []
         for name in self.positional:
             value = values.pop(name)
@@ -389,6 +402,8 @@ def parser_of(function: Callable) -> Parser:
     hints = typing.get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
         hint, inner = hints[name], typing.get_args(hints[name])
+        if name == "quiet":
+            continue  # every command has this option, few have a use for it
         if parameter.kind is parameter.VAR_KEYWORD:
             parser.takes_overrides = True
         elif kind := next(filter(_holds_options, (hint, *inner)), None):
@@ -397,8 +412,7 @@ def parser_of(function: Callable) -> Parser:
             parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
             explained = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
-            title = (kind.__doc__ or "").partition("\n")[0].partition(";")[0]
-            group = parser.add_argument_group(title.rstrip("."))
+            group = parser.add_argument_group(meanings[name].rstrip("."))
             for part in parts or defaults:
                 default = None if parts else defaults[part]
                 _add(parser, group, part, kinds[part], default, explained[part])
@@ -411,11 +425,10 @@ def parser_of(function: Callable) -> Parser:
     parser._positionals.title, parser._optionals.title = "Arguments", "Options"
     common = parser.add_argument_group("Of every command")
     if hints.get("return") not in (None, types.NoneType):
-        about = "Print a JSON document, and tables on standard error."
-        common.add_argument("--json", action="store_true", help=about)
-    if "quiet" not in hints:
-        about = "Print no notes and no progress."
-        common.add_argument("-q", "--quiet", action="store_true", help=about)
+        meaning = "Print a JSON document, and tables on standard error."
+        common.add_argument("--json", action="store_true", help=meaning)
+    meaning = "Print no notes and no progress; warnings stay."
+    common.add_argument("-q", "--quiet", action="store_true", help=meaning)
     for name, meaning in _COMMON.items():
         common.add_argument(f"--{name}", metavar=_METAVARS[name], help=meaning)
     common.add_argument("-h", "--help", action="help", help="Print this text.")
@@ -429,8 +442,8 @@ def _usage(parser: Parser) -> str:
     for action in parser._actions:
         flag, metavar = "".join(action.option_strings[:1]), str(action.metavar)
         text = f"{flag} {metavar}" if flag else metavar
-        # The default "" lets a command say itself what it misses.
-        if action.required or action.nargs == "*" or action.default == "":
+        # An argument's default "" lets a command say itself what it misses.
+        if action.required or action.nargs == "*" or (not flag and not action.default):
             parts.append(f"{text}{'…' * (action.nargs == '*')}")
         elif not flag or flag == "-o":
             parts.append(f"[{text}]")
@@ -453,8 +466,8 @@ def _add(
     options: dict[str, Any] = {"help": meaning}
     if hint is bool:
         switch = argparse.BooleanOptionalAction if is_open else "store_true"
-        flags = ["-q", flag] if name == "quiet" else [flag]
-        group.add_argument(*flags, dest=name, action=switch, default=None, **options)
+        options["help"] += f" Default: {flag}." if default else ""
+        group.add_argument(flag, dest=name, action=switch, default=None, **options)
         parser.set_defaults(**{name: default})  # not in the help
         return
     if typing.get_origin(hint) in (list, tuple):
@@ -462,23 +475,23 @@ def _add(
         hint, options["action"] = typing.get_args(hint)[0], "append"
         default = [*default] if default else None
     (kind,) = fields.kinds(hint)
-    if kind.rule is fields.OUTPUT:
-        parser.outputs.add(name)
     metavar = {int: "N", float: "X", Path: "FILE"}.get(kind.type, "TEXT")
-    metavar = "FILE" if kind.rule is fields.OUTPUT else _METAVARS.get(name, metavar)
-    if isinstance(kind.rule, fields.OneOf):
+    if kind.rule is fields.OUTPUT:
+        metavar = "FILE"
+        parser.outputs.add(name)
+    elif isinstance(kind.rule, fields.OneOf):
         metavar = "NAME"
-        parser.known[name] = [x for x in kind.rule.known if " " not in x]
-        options["help"] += f" One of {kind}."
+        parser.words[name] = words = [*kind.rule.known]
+        options["help"] += f" One of {kind}." * (len(words) > 1)
     is_needed = default in _MISSING
     if default and not is_needed and "default" not in meaning.lower():
         options["help"] += f" Default: {default}."
     options |= {"type": fields.argument(hint), "default": default}
     if name in parser.positional:
         nargs = "*" if default == [] else None if is_needed else "?"
-        group.add_argument(name, metavar=name.upper(), nargs=nargs, **options)
+        noun = name.removesuffix("s") if nargs == "*" else name
+        group.add_argument(name, metavar=noun.upper(), nargs=nargs, **options)
         return
     flags = ["-o", flag] if name == "output" else [flag]
-    metavar = "OUTPUT" if name == "output" else metavar
-    options["metavar"] = metavar + "…" * (flag in parser.several)
+    options["metavar"] = _METAVARS.get(name, metavar) + "…" * (flag in parser.several)
     group.add_argument(*flags, dest=name, required=is_needed, **options)

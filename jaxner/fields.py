@@ -136,8 +136,8 @@ Weight = Annotated[float, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 Real = Annotated[float, Range()]
 Column = Annotated[int, Range(least=-1000, most=1000)]
-_KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
-Encoding = Annotated[str, Encodings(_KNOWN)]
+_ENCODINGS = Encodings(("utf-8", "latin-1", "cp1252"), "or another one that Python has")
+Encoding = Annotated[str, _ENCODINGS]
 
 # --- Kinds: how a value is read, checked and explained --------------------------------
 
@@ -176,8 +176,8 @@ class Kind(NamedTuple):
     def __str__(self) -> str:
         words = _TYPES[self.type][1].removeprefix("a ")
         if isinstance(self.rule, OneOf):
-            words = str(self.rule)
-        elif isinstance(self.rule, Range):
+            words = ", ".join(filter(None, (str(self.rule), self.rule.note)))
+        elif isinstance(self.rule, Range) and self.rule != Range():
             words += f" {self.rule}"
         return f"several, each {words}" if self.is_several else words
 

@@ -5,11 +5,11 @@ environment.json   versions, devices and hashes of the data
 vocabulary.json    words, characters and labels
 metrics.jsonl      one JSON object for each epoch
 checkpoints/       frozen (vectors that no step changes), latest (to resume), best,
-                   each with checksums.json: of its files, and whose vocabulary and
-                   model they are for
+                   each with checksums.json: those of its files, and of the
+                   vocabulary and the model that they belong to
 calibration.json   what `jaxner calibrate` fitted: the temperature, thresholds
 result.json        the scores of the best checkpoint, when the run is done
-predictions-*.conll  token, gold and predicted label of dev and test, by the same
+predictions-*.conll  token, gold and predicted label of dev and test
 model.json         instead of config.json, in a folder that `jaxner.save` wrote
 
 JSON files and lines contain their own checksum.

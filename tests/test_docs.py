@@ -275,6 +275,8 @@ def test_the_page_of_options_has_all_options_of_every_config():
         config = configuration.load(name)
         assert f"\n## Config {name}\n" in text
         for section in schema.sections(config):
+            for field in section.fields.values():  # which needs no source
+                assert not re.search("`[A-Z_]+`|[Ss]ee `|Which of", field.meaning)
             parts = re.sub("encoder.(first|then)|refinement.head", "", section.path)
             if parts == section.path and ".parts." not in parts:
                 flags = {section.flag(x) for x in section.fields if x != "name"}
@@ -331,8 +333,14 @@ def test_the_citation_has_the_version_of_the_package():
     assert f"\nversion: {jaxner.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", [*PAGES, "CONTRIBUTING.md"])
 def test_links_to_files_lead_somewhere(name):
-    text = (ROOT / name).read_text("utf-8")
-    for link in re.findall(r"\]\((?!http)([^)#]+)", text):
-        assert (ROOT / link).is_file(), link
+    """On a code host, too, where the site's own pages do not exist."""
+    page = ROOT / name
+    for link in re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / link).is_file(), link
+
+
+def test_titles_of_generated_pages_are_links_on_the_site():
+    text = reference.on_page_markdown("*Commands*, *File formats*, *else*")
+    assert text == "[Commands](commands.md), [File formats](formats.md), *else*"

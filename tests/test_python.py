@@ -1,5 +1,6 @@
 """Training and scoring from Python: the same rows in every form, and both doors."""
 
+import dataclasses
 import json
 from types import SimpleNamespace
 
@@ -140,7 +141,6 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     vectors.write_text("ann 1 2 3\nsaw 1 2 3\nrome 3 2 1\nno 0 0 0\n")
     call = {"workdir": tmp_path / "run", "num_epochs": 1, "data.vectors": vectors}
     call |= {"batch_size": 50, "data.num_shapes": 1, "model.encoder.hidden_dim": 4}
-    call |= {"data.comments": "//"}
     tagger = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
     assert tagger.model.representation.words.dim == 3
     assert {*tagger.labels} == {"O", *(x + y for x in "BIES" for y in ("-PER", "-LOC"))}
@@ -153,8 +153,11 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert jaxner.evaluate(tagger, "~/run/data/train.jsonl").overall.gold == 40
     # A file is read as the run reads its own.
-    (tmp_path / "a.conll").write_text("// 1 2 3\nAnn B-PER\nsaw O\n")
-    assert jaxner.evaluate(tagger, "~/a.conll").overall.gold == 1
+    assert dict(tagger.reading)["encoding"] == "utf-8"
+    (tmp_path / "a.conll").write_text("B-PER Ann\nO saw\n")
+    columns = {"token_column": 1, "label_column": 0}
+    like = dataclasses.replace(tagger, reading=tuple(columns.items()))
+    assert jaxner.evaluate(like, "~/a.conll").overall.gold == 1
     with pytest.raises(InputError, match="examples:2: expected 1 label"):
         jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
     with pytest.raises(InputError, match=r"train\.jsonl"):

@@ -355,7 +355,8 @@ class Programs(programs.Programs):
     def __call__(self, jobs):
         time.sleep(60)
 class Model({model}):
-    def compile(self):
+    def compile(self, log):
+        log(3, 9)
         print("compiles", flush=True)
         time.sleep({seconds})
         {failure}
@@ -395,6 +396,7 @@ def test_a_process_says_when_it_is_ready_and_when_it_stops():
     with process() as started:
         port = port_of(started)
         line = started.stderr.readline()
+        assert "Compiled 3 of 9 programs" in line
         while "Ready after" not in line:
             line = started.stderr.readline()
         assert re.search(r"Ready after 0\.\d s$", line)
@@ -409,7 +411,8 @@ def test_a_signal_ends_a_process_that_compiles(number):
     with process(seconds=60) as started:
         port = port_of(started)
         assert ask(port)[0] == 200
-        assert ask(port, request(GOOD))[0] == 503
+        status, _, body = ask(port, request(GOOD))
+        assert (status, b"3 of 9 programs" in body) == (503, True)
         start = time.monotonic()
         started.send_signal(number)
         assert ends(started)[0] == 0

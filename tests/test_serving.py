@@ -40,7 +40,10 @@ SMALL = Limits(5000, 24, 16, 4, max_seconds=5.0, batch_tokens=32)
 
 def service_of(model, limits=SMALL, *options, **more):
     service = Service(model, limits, *options, **more)
-    model.compile()
+    told = []
+    model.compile(lambda *counts: told.append(counts))
+    count = len(told) - 1
+    assert told == [(done, count) for done in range(count + 1)]
     service.is_ready = True
     return service
 
@@ -249,7 +252,7 @@ class Slow:
     def __init__(self, seconds=0.05):
         self.seconds, self.batches, self.counts = seconds, [], {"batches": 0}
 
-    def compile(self):
+    def compile(self, log):
         time.sleep(self.seconds)
 
     def job(self, sentences, is_deep=False):
@@ -397,6 +400,7 @@ def test_before_all_is_compiled_requests_are_refused():
     with testclient.TestClient(Service(Slow(), SMALL)) as client:
         for answer in (client.get("/ready"), client.post("/v1/tag", json={})):
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert client.get("/ready").json()["error"] == "Not ready: compiling."
         assert client.get("/health").status_code == 200
 
 

@@ -150,7 +150,7 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
         if predictions and prediction.tokens != predictions[0].tokens:
             raise InputError(
                 f"{run.name} and {values[0]['name']} are scored on different "
-                "sentences: give a file for all runs (--data)"
+                "sentences: give one file for all runs (--split FILE)"
             )
         values.append({"name": run.name, **value})
         predictions.append(prediction)

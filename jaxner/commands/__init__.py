@@ -7,7 +7,9 @@ at once.
 
 from __future__ import annotations
 
-import os
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 from jaxner.fields import Folder as Folder
@@ -17,11 +19,22 @@ from jaxner.fields import Output as Output
 SplitName = Literal["train", "dev", "test"]
 
 
-class NameOrFile(OneOf):
-    """Some words, and the paths of all files."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class OneOfOr(OneOf):
+    """Some words, and what else is allowed, which `note` says."""
+
+    allows: Callable[[str], bool] = bool
 
     def __contains__(self, value: Any) -> bool:
-        return super().__contains__(value) or os.path.exists(value)
+        return super().__contains__(value) or self.allows(value)
+
+
+def load(run: Path) -> Any:
+    """Returns a run's tagger, and says what takes the time until its first result."""
+    note(f"Loading {run}; its programs compile if the cache lacks them …")
+    from jaxner import tagging
+
+    return tagging.load(str(run))
 
 
 def note(text: object) -> None:

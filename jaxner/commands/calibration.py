@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Folder, note
+from jaxner.commands import Folder, load, note
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
@@ -48,18 +48,18 @@ def calibrate(
         recall: Print the threshold that reaches this recall on dev, from 0 to 1.
         keep_temperature: Keep the temperature even if entities are worse calibrated.
         risk: Store thresholds that bound this risk, between 0 and 1.
-        of: Bound the share of gold entities that are missed, or of kept ones that are
-            wrong.
+        of: Risk to bound: the share of gold entities that are missed, or of kept
+            entities that are wrong.
         type_: Store a threshold for this type; may repeat; default: each type.
         confidence: Probability with which the bound on errors holds.
-        n_best: Take the entities for thresholds from N labellings.
+        n_best: Take the entities for thresholds from the N best labellings.
     """
     from jaxner.answers import temperature
     from jaxner.answers.entities import predict
     from jaxner.checkpoints import Checkpoints
     from jaxner.evaluation import card, guarantees, report
     from jaxner.runs import Workdir
-    from jaxner.tagger import CALIBRATION, load
+    from jaxner.tagger import CALIBRATION
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 
@@ -67,7 +67,7 @@ def calibrate(
         raise UsageError("--type and --of need --risk, whose thresholds they are for")
     log = LineConsole().print
     folder = Workdir(run)
-    raw = dataclasses.replace(load(str(run)), temperature=1.0)
+    raw = dataclasses.replace(load(run), temperature=1.0)
     data = folder.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}
@@ -104,8 +104,8 @@ def calibrate(
         raise InputError(message)
     if risk:
         answers = {x: predict(new, y, n_best=n_best) for x, y in splits.items()}
-        how: dict[str, Any] = {"of": of, "confidence": confidence}
-        promises = temperature.guarantees(answers["dev"], type_ or (), risk, **how)
+        options: dict[str, Any] = {"of": of, "confidence": confidence}
+        promises = temperature.guarantees(answers["dev"], type_ or (), risk, **options)
         rows = [promise._asdict() for promise in promises]
         for row in rows:
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
@@ -117,23 +117,23 @@ def calibrate(
     note(f"Wrote {folder.path / CALIBRATION}")
     if n_best > 1:
         curve = temperature.measure(new, dev, n_best=n_best).curve
-    wanted = {"precision": precision, "recall": recall}
+    targets = {"precision": precision, "recall": recall}
     result["thresholds"] = {
         name: _threshold(curve, name, value, log)
-        for name, value in wanted.items()
+        for name, value in targets.items()
         if value is not None
     }
     return {**result, "curve": curve.to_dict() if curve else None}
 
 
-def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:
+def _threshold(curve: Any, name: str, target: float, log) -> float | None:
     """Returns the threshold that reaches a precision or recall, and logs it."""
-    threshold = getattr(curve, f"for_{name}")(wanted)
+    threshold = getattr(curve, f"for_{name}")(target)
     if threshold is None:
         highest = max(getattr(curve, name), default=float("nan"))
         hint = "; --n-best 10 finds more entities" if name == "recall" else ""
         log(
-            f"No threshold reaches {name} {100 * wanted:.2f} on dev; the highest is "
+            f"No threshold reaches {name} {100 * target:.2f} on dev; the highest is "
             f"{100 * highest:.2f}{hint}"
         )
         return None

@@ -56,8 +56,8 @@ def _bash() -> str:
 def _fish() -> str:
     lines = []
     for group in cli.GROUPS.values():
-        for name, (_, about) in group.items():
-            lines.append(f"-n __fish_use_subcommand -f -a {name} -d {_quoted(about)}")
+        for name, (_, text) in group.items():
+            lines.append(f"-n __fish_use_subcommand -f -a {name} -d {_quoted(text)}")
     for name in cli.COMMANDS:
         parser = cli.parser_of(cli.function_of(name))
         values = {last[0]: words for last, words in _values(name, parser)}
@@ -70,11 +70,10 @@ def _fish() -> str:
             words = values.get((action.option_strings or [name])[0], ())
             takes = ["-r"] if action.nargs != 0 and flags else []
             takes += ["-f", "-a", _quoted(" ".join(words))] if words else []
-            about = (
-                ["-d", _quoted((action.help or "").partition(".")[0])] if flags else []
-            )
+            meaning = _quoted((action.help or "").partition(".")[0])
             if flags or words:
-                lines.append(" ".join([start, *flags, *takes, *about]))
+                line = [start, *flags, *takes, *(["-d", meaning] if flags else [])]
+                lines.append(" ".join(line))
     return "".join(f"complete -c jaxner {line}\n" for line in lines)
 
 
@@ -86,9 +85,9 @@ def _values(
 
     for action in parser._actions:
         is_config = action.dest == "config" and not action.option_strings
-        known = configuration.names() if is_config else parser.known.get(action.dest)
-        if known:
-            yield action.option_strings or [name], known
+        words = configuration.names() if is_config else parser.words.get(action.dest)
+        if words:
+            yield action.option_strings or [name], words
 
 
 def _quoted(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
-from jaxner.commands import Output, SplitName, note
+from jaxner.commands import Output, SplitName, load, note
 from jaxner.data import formats, schemes
 from jaxner.errors import UsageError
 from jaxner.wording import counted
@@ -43,9 +43,9 @@ def convert(
 
     The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob`
     are columns, `_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON
-    lines, `.tsv` a table (with a header, if its first line is one), a folder
-    brat's. Files of other names are read as columns; to write one, give --to,
-    as for standard output.
+    lines, `.tsv` a table (with a header, if its first line is one), and a
+    folder is brat's. The command reads files of other names as columns; to
+    write such a file, or standard output, give --to.
 
     Args:
         file: File to read, or a folder of brat's files.
@@ -94,18 +94,18 @@ def check(
         jaxner check runs/grn --split test
         jaxner check runs/grn new.conll
 
-    The command compares the splits in the folder of a corpus, and files with
-    the first one, which is the training text. The folder of a
-    run before the files, or alone, adds labels that its tagger considers
-    improbable: likely annotation errors. It reads files as the run did, unless
-    options differ. The exit status is 1 if a file cannot be read and, with
-    --strict, if there is a warning.
+    In the folder of a corpus, the command compares the splits; of several
+    files, each with the first, the training text. With the folder
+    of a run before the files, or alone, it also lists labels that the run's
+    tagger considers improbable, which are likely annotation errors, and reads
+    files as the run did, unless options differ. The exit status is 1 if a file
+    cannot be read and, with --strict, if there is a warning.
 
     Args:
-        *paths: Files or folders to check, perhaps after the folder of a run.
+        *paths: Files or folders to check; the folder of a run may come first.
         split: Check this split of the run; default: dev, if there are no files.
         limit: Maximum lines to show.
-        vectors: Count the words in this file of word vectors.
+        vectors: File of word vectors; shows the share of words that have one.
         output: Write an HTML page of the findings to this file.
         strict: Treat warnings as errors.
         format: Format of the files; default: by the name.
@@ -118,12 +118,11 @@ def check(
     findings: list[audit.Finding] = []
     tagger = None
     if files and (files[0] / "vocabulary.json").exists():
-        from jaxner import tagging
         from jaxner.runs import Workdir
         from jaxner.training import corpus
 
         run = files.pop(0)
-        tagger = tagging.load(str(run))
+        tagger = load(run)
         options = corpus.reading_of(str(run)) | options
         if split or not files:
             data = Workdir(run).read_json("config.json")["data"]

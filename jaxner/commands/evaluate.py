@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, NameOrFile, Output, note
+from jaxner.commands import Folder, OneOfOr, Output, SplitName, note
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
@@ -18,20 +19,10 @@ if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
     from jaxner.evaluation.report import Prediction
 
-_SPLITS = ("train", "dev", "test")
+_SPLITS = get_args(SplitName)
 _NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit", "offsets"]
 Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sampled"]
-
-
-class _Member:
-    """A seed, or all."""
-
-    def __contains__(self, value: str) -> bool:
-        return value == "all" or value.isdecimal()
-
-    def __str__(self) -> str:
-        return "the seed of a restart, or all"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -39,26 +30,26 @@ class Scored:
     """What to score; by default, as in training.
 
     Attributes:
-        split: Split of the run, or a file of labelled text.
+        split: Labelled text.
         format: Format of the file; default: by its name.
-        contextual: File with vectors for the file's tokens; {split} in its name: for
-            those of the split.
+        contextual: File with vectors of the tokens; {split} in its name becomes the
+            split's.
         rule: How to read ill-formed labels; default: the run's rule.
-        constrained: Return only well-formed labels; default: the run's choice.
+        constrained: Return only well-formed labels; default: as the run.
         seed: Seed of the draws of --decoding sampled.
         model: Change an option of the model, as in encoder.then.keep=hidden; lists are
-            JSON.
-        restart: Of several restarts, the one with this seed, or all, to average them.
+            JSON; may repeat.
+        restart: Restart to score, by its seed, or all for their average.
     """
 
-    split: Annotated[str, NameOrFile(_SPLITS, "or a file")] = "dev"
+    split: Annotated[str, OneOfOr(_SPLITS, "or a file", os.path.exists)] = "dev"
     format: formats.Name | None = None
     contextual: str | None = None
     rule: Annotated[str, fields.OneOf(RULES)] | None = None
     constrained: bool | None = None
     seed: fields.Seed = 0
     model: list[str] | None = None
-    restart: Annotated[str, _Member()] | None = None
+    restart: Annotated[str, OneOfOr(("all",), "or a seed", str.isdecimal)] | None = None
 
     def load(self, run: Path, name: str, reading: dict[str, Any], decoding: str) -> Run:
         """Returns a run, and how to score it."""
@@ -67,11 +58,10 @@ class Scored:
         from jaxner.runs import Workdir
         from jaxner.training import corpus
 
-        member: Any = self.restart and (
-            self.restart if self.restart == "all" else int(self.restart)
-        )
+        seed: Any = self.restart
+        seed = int(seed) if seed and seed != "all" else seed
         changes = dict(map(read_change, self.model or ()))
-        tagger: Any = tagging.load(str(run), changes, seed=member)
+        tagger: Any = tagging.load(str(run), changes, seed=seed)
         config = Workdir(run).read_json("config.json")
         has_tags = tagger.vocabulary.scheme == schemes.TAGS
         if has_tags and self.rule:
@@ -88,14 +78,14 @@ class Scored:
         if self.restart == "all":
             name += f", ensemble of {len(tagger)}"
         elif self.restart:
-            name += f", restart {member}"
-            folder = str(Workdir(run).seed(member).path)
+            name += f", restart {seed}"
+            folder = str(Workdir(run).seed(seed).path)
         own = config["evaluation"]
         rule = "conlleval" if has_tags else own.get("rule", "conlleval")
-        how = {"decoding": decoding, "seed": self.seed}
         is_open = self.constrained is None
-        how["constrained"] = own["constrained"] if is_open else self.constrained
-        return describe.Run(name, folder, tagger, split, self.rule or rule, how)
+        constrained = own["constrained"] if is_open else self.constrained
+        options = {"decoding": decoding, "seed": self.seed, "constrained": constrained}
+        return describe.Run(name, folder, tagger, split, self.rule or rule, options)
 
 
 def evaluate(
@@ -137,7 +127,7 @@ def evaluate(
         n: Number of labellings for --decoding n_best.
         seqeval: Print the report of seqeval, too.
         scored: What to score.
-        reading: How to read it; default: as in training.
+        reading: How to read a file; default: as in training.
         processes: The processes of a cluster.
     """
     from jaxner.analysis import describe
@@ -213,6 +203,7 @@ def report(
     page.check(output)
 
     def load(run: Path, name: str) -> Run:
+        note(f"Scoring {name} …")
         loaded = scored.load(run, name, reading, decoding)
         outputs.check(*page.files(output), sources=formats.inputs(loaded.split.path))
         return loaded

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import archive, fields, outputs
-from jaxner.commands import Folder, Output, note
+from jaxner.commands import Folder, Output, load, note
 from jaxner.errors import InputError
 
 
@@ -32,9 +32,8 @@ def export(
     """
     from jaxner import exporting
     from jaxner.exported import load_exported
-    from jaxner.tagger import load
 
-    tagger, card = load(str(run)), run / "README.md"
+    tagger, card = load(run), run / "README.md"
     text = outputs.read_text(card) if card.is_file() else None
     exporting.export(tagger, output, weights=weights, card=text)
     if weights != "float32":
@@ -70,11 +69,10 @@ def export_onnx(run: Folder, /, *, output: Output) -> None:
         output: File to write.
     """
     from jaxner import onnx
-    from jaxner.tagger import load
 
     beside = output.with_suffix(".json")
     outputs.check(output, beside)
-    onnx.export_onnx(load(str(run)), output)
+    onnx.export_onnx(load(run), output)
     note(f"Wrote {output} and {beside}")
 
 

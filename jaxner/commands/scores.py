@@ -27,7 +27,7 @@ class Scoring:
         tags: Read labels as tags, not as spans.
         comments: Prefix of comment lines; default: none.
         encoding: Encoding of the text.
-        rounds: Random draws; default: 1,000 for intervals, 10,000 for comparisons.
+        rounds: Number of random draws; default: 1,000 for intervals, 10,000 for tests.
         seed: Seed of these draws; default: 0.
     """
 
@@ -48,6 +48,7 @@ class Scoring:
         """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
 
+        note(f"Reading {path} …")
         scheme = schemes.TAGS if self.tags else self.scheme
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         prediction, notes = predictions.load(path, scheme, self.rule, **reading)
@@ -65,7 +66,10 @@ def score(
         jaxner score predicted.conll --rule strict --scheme BIOES -o report.html
 
     The file has one token per line; the last two columns are the gold and the
-    predicted label, as for conlleval. A blank line ends a sentence.
+    predicted label, as for conlleval. A blank line ends a sentence. To score a
+    file of predictions against a file of gold labels, join their lines:
+
+        awk '{print $NF}' theirs.conll | paste -d ' ' gold.conll - | jaxner score -
 
     Args:
         file: File whose last two columns are gold and predicted label; -: standard
@@ -78,14 +82,13 @@ def score(
 
     if output:
         page.check(output, sources=[file])
-    describe = tables.describe if output else tables.measure
+    measure = tables.describe if output else tables.measure
     rounds = scoring.rounds or stats.ROUNDS
-    run = describe(scoring.read(file), rounds=rounds, seed=scoring.seed)
+    run = measure(scoring.read(file), rounds=rounds, seed=scoring.seed)
     show_scores(run, file.name)
     if output:
         content = {"title": file.name, "runs": [{"name": file.name, **run}]}
-        written = page.write(output, content)
-        note(f"Wrote the report to {', '.join(map(str, written))}")
+        note(f"Wrote {', '.join(map(str, page.write(output, content)))}")
     parts = {x: run[x] for x in ("figures", "by_rule") if x in run}
     return {"file": str(file), **run["scores"], **parts}
 
@@ -144,7 +147,7 @@ def compare(
     ]
     rounds = scoring.rounds or stats.TEST_ROUNDS
     compared = report.compare(*labels, rounds=rounds, seed=scoring.seed)
-    shown = {
+    rows = {
         name: difference
         for name, difference in compared["figures"].items()
         if all
@@ -152,14 +155,12 @@ def compare(
         or "accuracy" in name
         or (name.endswith("match f1") and not name.startswith("strict"))
     }
-    facts: dict[str, Any] = {
-        name: [*map(str, side)]
-        for name, side in zip(("first", "second"), sides, strict=True)
-    }
+    first, second = ([*map(str, side)] for side in sides)
+    facts: dict[str, Any] = {"first": first, "second": second}
     facts["rule"] = "tags" if scoring.tags else scoring.rule
-    names = [" ".join(facts[side]) for side in ("first", "second")]
-    text = "a: {}, b: {} (runs: {} and {})".format(*names, *compared["numbers"])
-    text += f"; {counted(rounds, 'round')}"
+    numbers = "runs: {} and {}".format(*compared["numbers"])
+    text = f"a: {' '.join(first)}, b: {' '.join(second)} ({numbers}); "
+    text += counted(rounds, "round")
     if any(path.is_dir() for side in sides for path in side):
         facts["split"] = split
         text = f"{split} split; {text}"
@@ -167,7 +168,7 @@ def compare(
         broken = "ill-formed labels: {:,} and {:,}".format(*compared["ill_formed"])
         text = f"{scoring.rule} rule; {broken}; {text}"
     heads = {"first": "a", "second": "b", "difference": "a - b"}
-    LineConsole().print(report.differences_table(shown, text, heads))
+    LineConsole().print(report.differences_table(rows, text, heads))
     return facts | compared
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jaxner import fields
+from jaxner.commands import load
 from jaxner.errors import optional
 from jaxner.serving import Limits
 
@@ -30,10 +31,11 @@ def serve(
         jaxner serve grn.zip
         curl localhost:8000/v1/entities -d '{"texts": "Ms Preston left Lakeside."}'
 
-    The first start compiles the programs of all shapes, which takes minutes;
-    later ones read them from the cache. At SIGTERM, the service answers the open
-    requests and ends. If JAXNER_API_KEY is set, clients need the header
-    Authorization: Bearer KEY.
+    The first start compiles programs for all shapes of a batch, which takes
+    minutes, and logs how many are done; later starts read them from the cache.
+    Until then, requests and /ready get status 503. At SIGTERM, the service
+    answers the open requests and ends. If JAXNER_API_KEY is set, clients need
+    the header Authorization: Bearer KEY.
 
     Args:
         tagger: Folder of a run, or file of `jaxner export`.
@@ -41,8 +43,7 @@ def serve(
         port: Listen at this port; 0 for a free one.
         min_probability: Minimum probability for requests that set none; same syntax as
             in jaxner tag.
-        root_path: Path that a proxy puts before the service's own and removes, such as
-            /tagger.
+        root_path: Path that a proxy removes from requests, such as /tagger.
         proxies: Believe X-Forwarded-For from these addresses, between commas; * for
             all.
         reuse_port: Share the port with other processes, one for each device.
@@ -58,7 +59,6 @@ def serve(
     from jaxner.commands.tagging import read_least
     from jaxner.serving import server
     from jaxner.serving.programs import Programs
-    from jaxner.tagger import load
 
     is_file = tagger.is_file()
     least = read_least(min_probability, None if is_file else tagger)
@@ -66,5 +66,5 @@ def serve(
     loaded = exported.load_exported(tagger, program=False) if is_file else load(tagger)
     programs = Programs(loaded, limits.max_tokens, limits.batch_tokens)
     check_least(programs.types.names, least)
-    where = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}
-    server.run(programs, limits, host, port, least, **where)
+    options = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}
+    server.run(programs, limits, host, port, least, **options)

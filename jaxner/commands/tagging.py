@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, Output, note
+from jaxner.commands import Folder, Output, load, note
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
@@ -45,35 +45,34 @@ def tag(
         jaxner tag runs/grn test.conll --gold -o predicted.conll
         jaxner tag runs/grn big.jsonl.gz --shard 0/4 -o 'big-{shard}.jsonl.gz'
 
-    Each line of text, sentence of columns or JSON object is a record; records
-    keep their order; blank lines of text have none. The command reads columns
-    as the run did, unless options differ, and splits texts into sentences and
-    tokens as jaxner.entities does. JSON has entities with offsets and
-    probabilities; columns get one more. After a kill, the same command
-    continues where it stopped. A bad record ends the run, unless --rejects
-    names a file for bad records.
+    A record is a line of text that is not blank, a sentence of columns or a
+    JSON object. Records keep their order. The command reads columns as the run
+    did, unless options differ, and splits texts into sentences and tokens as
+    jaxner.entities does. In JSON, entities have offsets and probabilities;
+    columns get one more, for labels. After a kill, the same command continues
+    where it stopped. A bad record ends the command, unless --rejects names a
+    file for bad records.
 
     Args:
         run: Folder of the run.
         file: File to tag; default: standard input.
-        output: File to write; {shard} in its name: the shard's number; default:
+        output: File to write; {shard} in its name becomes the shard's number; default:
             standard output.
         format: Format of the input; default: by its name.
         sentences: Split texts into sentences.
         reading: How to read the input.
-        to: Format of the output; default: by its name, or else that of the input.
+        to: Format of the output; default: by its name, else as the input.
         constrained: Write only well-formed labels, such as no I-PER after O.
-        min_probability: Leave out less probable entities: from 0 to 1, PER=0.9,LOC=0.5
-            for each type, or calibrated for what jaxner calibrate --risk stored;
-            default: 0.
+        min_probability: Leave out less probable entities: 0.9, or PER=0.9,LOC=0.5 by
+            type, or calibrated, the thresholds that jaxner calibrate --risk stored.
         rejects: File for records that cannot be read; default: stop at one.
-        shard: Tag part I of N, as I/N, counted from 0; default: all.
+        shard: Tag part I of N, counted from 0; default: all.
         overwrite: Start over, even if the output exists.
         gold: Read the labels of the input, and score against them.
     """
     import jax
 
-    from jaxner import stream, tagging
+    from jaxner import stream
     from jaxner.data import schemes
     from jaxner.terminal import ProgressLine
     from jaxner.training import corpus
@@ -95,13 +94,13 @@ def tag(
     name = "-" if outputs.is_stream(target) else target
     to = to or formats.guess_output(name, source)
     least = read_least(min_probability, run)
-    tagger = tagging.load(str(run))
+    sources.check_file(file)
+    tagger = load(run)
     sink = stream.Sink(source, to, tagger.vocabulary.scheme == schemes.TAGS)
     least = stream.checked_least(tagger, sink, least)
-    like_run = corpus.reading_of(str(run))
-    taken = (*_COLUMNS, "encoding", *(("label_column", "label_names") if gold else ()))
-    like_run = {k: v for k, v in like_run.items() if k in taken}
-    options = {"split_sentences": sentences, **like_run, **reading}
+    names = (*_COLUMNS, "encoding", *(("label_column", "label_names") if gold else ()))
+    defaults = {k: v for k, v in corpus.reading_of(str(run)).items() if k in names}
+    options = {"split_sentences": sentences, **defaults, **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(tagger),
@@ -110,8 +109,7 @@ def tag(
         **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = ProgressLine()
-    show.line(f"Tags {file}, {source} to {to}")
-    sources.check_file(file)
+    show.line(f"Tagging {file}, {source} to {to}")
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     reads = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, reads, has_labels=gold)
@@ -220,10 +218,9 @@ def show(
     """
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
-    from jaxner.tagger import load
     from jaxner.terminal import LineConsole
 
-    tagger, text = load(str(run)), outputs.read_text(file)
+    text, tagger = outputs.read_text(file), load(run)
     cut: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
@@ -269,8 +266,8 @@ def select(
 
     The command chooses sentences that the tagger is unsure about and that differ
     from each other, the most useful first. They come with the entities that the
-    tagger predicts, to be corrected. `jaxner train` reads what doccano and brat
-    export.
+    tagger predicts, for you to correct. `jaxner train` reads what doccano and
+    brat export.
 
     Args:
         run: Folder of the run.
@@ -280,24 +277,24 @@ def select(
         format: Format of the input; default: by its name.
         sentences: Split texts into sentences.
         reading: How to read the input.
-        to: Tool; default: .json for label-studio, .jsonl for doccano, else brat.
+        to: Tool; default: by the name: label-studio for .json, doccano for .jsonl, else
+            brat.
     """
     from jaxner.analysis import selection
-    from jaxner.tagger import load
 
     tool = to or selection.tool_of(output)
     if tool != "brat":
         outputs.check(output, sources=[file])
     source = format or formats.guess_raw(str(file))
     options = formats.Options(**{"split_sentences": sentences, **reading})
-    found: list[formats.Example] = []
+    examples: list[formats.Example] = []
     text = sources.Source(file, options, has_labels=False)
     for record in formats.RAW[source](text):
-        examples, errors = text.parse(record)
+        part, errors = text.parse(record)
         if errors:
             raise errors[0]
-        found += examples
-    choices = selection.select(load(str(run)), found, budget)
+        examples += part
+    choices = selection.select(load(run), examples, budget)
     selection.write(output, choices, tool)
     count = counted(len(choices), "sentence")
-    note(f"Wrote {count} of {len(found):,}, for {tool}, to {output}")
+    note(f"Wrote {count} of {len(examples):,}, for {tool}, to {output}")

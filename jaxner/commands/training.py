@@ -48,14 +48,13 @@ def train(
         jaxner train grn --config.num_epochs=50
         jaxner train grn --help                   # lists all of its options, too
 
-    The text after the colon picks data set and variant (each config's docstring
+    The text after the colon picks data set and variant (`jaxner options CONFIG`
     lists them); `encoder=`, `head=` and `chars=` there replace parts of the
     model. `--config.x=…` sets a value. The same command resumes a stopped run.
 
     Args:
         config: Name of a config that comes with jaxner, or a file of your own.
         output: Folder of the run; default: runs/<config>.
-        quiet: Print no progress.
         processes: The processes of a cluster.
         **overrides: Values of the config, as `config.num_epochs`.
     """
@@ -66,8 +65,8 @@ def train(
     values = configuration.load(_needed(config))
     for name, text in overrides.items():
         if not name.startswith("config."):
-            meant = configuration.meant(values, name, text)
-            raise UsageError(f"Unknown option --{name}{meant}")
+            hint = configuration.meant(values, name, text)
+            raise UsageError(f"Unknown option --{name}{hint}")
     options = {name.removeprefix("config."): x for name, x in overrides.items()}
     configuration.override_all(values, options)
     if values.deterministic:
@@ -99,6 +98,6 @@ def _needed(config: str) -> str:
     from jaxner import configuration
 
     if not config:
-        known = ", ".join(configuration.names())
-        raise UsageError(f"expected a config, such as grn:sample; known: {known}")
+        names = ", ".join(configuration.names())
+        raise UsageError(f"expected a config, such as grn:sample; known: {names}")
     return config

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import statistics
 import unicodedata
 from collections import Counter, defaultdict
@@ -124,9 +125,10 @@ def of_splits(splits: Mapping[str, Split], train: str = "train") -> list[Finding
             message += f"those with 4 tokens or more) also in {train}"
             level = "warning" if share > 0.05 else "note"
             result.append(_at(split, (copies[0], 0), "overlap", message, level))
-        if missing := sorted(set(split.types()) - set(text.types())):
-            message = f"{train} lacks {counted(len(missing), 'type')} of {name}: "
-            result.append(_of("unseen types", message + ", ".join(missing), split.path))
+        if strangers := sorted(set(split.types()) - set(text.types())):
+            message = f"{train} lacks {counted(len(strangers), 'type')} of {name}: "
+            message += ", ".join(strangers)
+            result.append(_of("unseen types", message, split.path))
         tokens = [token for example in split.examples for token in example.tokens]
         share = sum(token not in words for token in tokens) / max(len(tokens), 1)
         message = f"{share:.1%} of the tokens of {name} are not in {train}"
@@ -142,12 +144,12 @@ def vocabulary(words: int, count: int, rule: str, file: str) -> list[Finding]:
     return [_of("vocabulary", message, file)] if count < 0.5 * words else []
 
 
-def coverage(split: Split, name: str, known: Set[str]) -> Finding:
-    """Returns the share of a split's words that have a vector, of the `known` ones."""
+def coverage(split: Split, name: str, words: Set[str]) -> Finding:
+    """Returns the share of a split's words that are among those with a vector."""
     counts = Counter(token for e in split.examples for token in e.tokens)
-    having = {w: n for w, n in counts.items() if w in known or w.lower() in known}
-    types = len(having) / max(len(counts), 1)
-    share = sum(having.values()) / max(counts.total(), 1)
+    hits = {w: n for w, n in counts.items() if w in words or w.lower() in words}
+    types = len(hits) / max(len(counts), 1)
+    share = sum(hits.values()) / max(counts.total(), 1)
     message = f"{types:.1%} of the distinct words and {share:.1%} of the tokens have a "
     message += f"vector in {name}, as they are or in lower case"
     level = "note" if types >= 0.5 else "warning"
@@ -251,14 +253,16 @@ def _without_a_letter(name: str) -> Iterator[str]:
 
 def _labels(split: Split) -> Iterator[Finding]:
     """Finds labels that violate their scheme, and files without entities."""
-    broken = (
+    violations = (
         (example, position)
         for example in split.examples
         for position in schemes.violations(example.labels, split.scheme)
     )
     if split.ill_formed:
         message = f"{split.notes[0]}; `jaxner convert … --scheme {split.scheme}` "
-        yield _at(split, next(broken), "scheme", f"{message}writes well-formed ones")
+        yield _at(
+            split, next(violations), "scheme", f"{message}writes well-formed ones"
+        )
     if not split.types():
         message = "there is no entity: all labels are O; is it the right column "
         yield _of("labels", f"{message}(label_column) or field?", split.path)
@@ -270,17 +274,17 @@ def _repeated(split: Split) -> Iterator[Finding]:
     for example in split.examples:
         if len(example.tokens) > 3:
             groups[example.tokens].append(example)
-    again = [group for group in groups.values() if len(group) > 1]
-    differ = [group for group in again if len({e.labels for e in group}) > 1]
-    for group in differ[:_SHOWN]:
+    repeats = [group for group in groups.values() if len(group) > 1]
+    conflicts = [group for group in repeats if len({e.labels for e in group}) > 1]
+    for group in conflicts[:_SHOWN]:
         places = ", ".join(e.place(0) for e in group[:_SHOWN])
         text = " ".join(group[0].tokens)[:60]
         message = f"the same sentence has different labels in {places}: {text!r}"
         yield _at(split, (group[0], 0), "contradictions", message)
-    if again:
-        count = counted(sum(len(group) - 1 for group in again), "sentence")
+    if repeats:
+        count = counted(sum(len(group) - 1 for group in repeats), "sentence")
         message = f"{count} of 4 tokens or more occurred before"
-        yield _at(split, (again[0][1], 0), "repetitions", message, "note")
+        yield _at(split, (repeats[0][1], 0), "repetitions", message, "note")
 
 
 _GRAVE = (_long_sentences, _odd_tokens, _similar_types)
@@ -308,13 +312,14 @@ def show(
     console = LineConsole()
     for split in splits:
         console.print(split.summary().splitlines()[0])
-    ranked = [f for level in LEVELS for f in result if f.level == level]
-    for finding in ranked[:limit]:
+    kinds = _merged(result)
+    rows = [f for level in LEVELS for f in kinds if f.level == level]
+    for finding in rows[:limit]:
         level = f"{finding.level}: ", LEVELS[finding.level]
         console.print(Text.assemble(level, str(finding)))
-    counts = Counter(finding.level for finding in ranked)
+    counts = Counter(finding.level for finding in result)
     parts = ", ".join(counted(counts[level], level) for level in LEVELS)
-    console.print(parts + (" (--limit shows more)" if len(ranked) > limit else ""))
+    console.print(parts + (" (--limit shows more)" if len(rows) > limit else ""))
     if suspects:
         count = counted(len(suspects), "place")
         console.print(f"{count} that the tagger labels otherwise, best first:")
@@ -326,6 +331,26 @@ def show(
         line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
         line.append(f" → {' '.join(s.predicted)}", style="green")
         console.print(line)
+
+
+def _merged(result: Sequence[Finding]) -> list[Finding]:
+    """Returns findings, with one for all errors of a kind: the first, and a count."""
+    kinds: dict[Any, list[Finding]] = defaultdict(list)
+    for finding in result:
+        # Errors of a kind differ in numbers, and in what they quote.
+        kind = re.sub(r"(['\"]).*?\1|\d+", "", finding.message)
+        key = (finding.file, kind) if finding.level == "error" else finding
+        kinds[key].append(finding)
+    rows = []
+    for first, *others in kinds.values():
+        if others:
+            lines = ", ".join(str(x.line) for x in others[:_SHOWN] if x.line)
+            places = f": {first.unit} {lines}{', …' * (len(others) > _SHOWN)}"
+            more = f"{len(others):,} more like it{places * bool(lines)}"
+            message = f"{first.message} ({more})"
+            first = dataclasses.replace(first, message=message)
+        rows.append(first)
+    return rows
 
 
 def content(
@@ -357,4 +382,5 @@ def page(values: Mapping[str, Any]) -> str:
     jinja2 = optional("jinja2", "A page")
     text = Path(__file__).with_name("audit.html.jinja").read_text("utf-8")
     template = jinja2.Template(text, autoescape=True)
-    return printable(template.render(place_of=place_of, **values))
+    rows = _merged([Finding(**finding) for finding in values["findings"]])
+    return printable(template.render(place_of=place_of, **{**values, "findings": rows}))

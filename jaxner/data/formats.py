@@ -173,12 +173,12 @@ def _sentences(
 
 
 def columns(source: Source) -> Iterator[Record]:
-    """Reads columns, such as those of CoNLL-2003: a token a line.
+    """Reads columns, such as those of CoNLL-2003: one token per line.
 
     The first token line sets the number of columns, and whether tabs or runs of spaces
-    part them. No other character does: a no-break space belongs to its token. A blank
-    line ends a sentence; a line whose first cell is `-DOCSTART-` starts a document. `#`
-    starts a token, unless `comments` says that it starts lines before a sentence.
+    separate them. A no-break space belongs to its token. A blank line ends a sentence;
+    a line whose first cell is `-DOCSTART-` starts a document. `#` starts a token,
+    unless `comments` says that it starts lines before a sentence.
 
     If the first token line names columns for tokens and labels, it is a header. A new
     value in its column of sentences or documents starts one, too; a blank cell there
@@ -252,10 +252,10 @@ def _relabelled(
 def conllu(source: Source) -> Iterator[Record]:
     """Reads CoNLL-U: syntactic words, which carry the annotation, in ten columns.
 
-    Labels are those of MISC, as in `NER=B-PER` (or `name=B-PER`), and O without one;
-    for tags, they are UPOS. The entity of a multiword token (ID `1-2`) is that of its
-    words; empty nodes (`1.1`) are skipped. `# newdoc` starts a document. `_` is a word
-    like any other, but no label.
+    Labels stand in MISC, as in `NER=B-PER` (or `name=B-PER`); a token without one is O.
+    Tags stand in UPOS. An entity of a multiword token (ID `1-2`) covers its words;
+    empty nodes (`1.1`) are skipped. `# newdoc` starts a document. `_` is a word like
+    any other, but no label.
 
     Source: https://universaldependencies.org/format.html
     """

@@ -87,15 +87,15 @@ class Reading:
     """How to read a file, as a run's config says it; None: the format's default.
 
     Attributes:
-        token_column: Column of the tokens, from 0, or from the end if negative.
+        token_column: Column of the tokens, from 0; from the end if negative.
         label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
         comments: Prefix of comment lines before a sentence, in columns.
         encoding: Encoding of the text.
         blank: What to do with blank tokens; those dropped are counted.
         unfit: What to do with spans that do not match tokens.
         offsets: Unit of the offsets of spans.
-        label_names: Names of labels that JSON lines have as numbers: a list, or a text
-            with commas.
+        label_names: Names of labels that JSON lines have as numbers, as in
+            O,B-PER,I-PER; in Python, also a list.
     """
 
     token_column: fields.Column | None = None

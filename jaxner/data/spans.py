@@ -186,7 +186,7 @@ ANNOTATION = (*_SPANS, "ner_tags", "relations", "predictions", "answer")
 
 
 def json_lines(source: Source) -> Iterator[Record]:
-    """Reads JSON objects, one a line or all in an array: sentences, or texts.
+    """Reads JSON objects, one per line or all in an array: sentences, or texts.
 
     - `{"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}`;
     - `{"text": "Rome wins", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}`, where
@@ -438,9 +438,9 @@ def brat(source: Source) -> Iterator[Record]:
     """Reads brat's standoff format: the text of `NAME.txt`, the spans of `NAME.ann`.
 
     Only text-bound annotations (`T`) are entities; others are left out and counted.
-    Each line of the text is a sentence, or several if `split_sentences` is set. If the
-    texts of the annotations fit only so, offsets count CRLF as one character, or units
-    of UTF-16; a note says this.
+    Each line of the text is a sentence, or several if `split_sentences` is set. If only
+    then the annotations fit the text, offsets count CRLF as one character, or units of
+    UTF-16; a note says so.
 
     Source: https://brat.nlplab.org/standoff.html
     """

@@ -119,8 +119,9 @@ class ThresholdCurve(NamedTuple):
         return float(self.thresholds[places[0]]) if len(places) else None
 
     def to_dict(self) -> dict[str, list[float | None]]:
-        """Returns the curve as JSON values; nan becomes None."""
-        return plain(self)
+        """Returns the curve as JSON values, figures in percent; nan becomes None."""
+        percents = {"precision": 100 * self.precision, "recall": 100 * self.recall}
+        return plain(self._replace(**percents))
 
 
 def threshold_curve(

@@ -33,6 +33,7 @@ Value = dict[str, Any]
 NONE = "–"
 COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 """The figures in which a report compares runs."""
+_POINTS = ("first", "second", "difference", "low", "high")  # of a difference; no p
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
@@ -239,19 +240,23 @@ def compare(
     """Compares two systems, of one run or several; see `stats.compare`.
 
     Each run's labels are read, and its ill-formed labels counted, in its own scheme.
-    Figures by name are fractions.
+    Figures are in percent, their differences in percentage points.
     """
     sides = first, second
     types = sorted({kind for run in (*first, *second) for kind in run.scores.types})
     tallies = [[run.tally(types) for run in side] for side in sides]
     differences = stats.compare(*tallies, rounds=rounds, seed=seed)
     return {
-        "figures": {name: x._asdict() for name, x in differences.items()},
+        "figures": {
+            name: x._asdict()
+            | percents({point: getattr(x, point) for point in _POINTS})
+            for name, x in differences.items()
+        },
         "ill_formed": [sum(run.scores.ill_formed for run in side) for side in sides],
         "numbers": [len(first), len(second)],
         "rounds": rounds,
         "seed": seed,
-        "unit": "fraction",
+        "unit": "percent",
     }
 
 
@@ -527,11 +532,7 @@ def differences_table(
     figures: Value, note: str = "", heads: Mapping[str, str] | None = None
 ) -> Table:
     """Returns figures that `compare` returned, in percentage points."""
-    points = ("first", "second", "difference", "low", "high")
-    rows = [
-        {"figure": name, **values, **percents({x: values[x] for x in points})}
-        for name, values in figures.items()
-    ]
+    rows = [{"figure": name, **values} for name, values in figures.items()]
     columns = "figure first second difference low bootstrap permutation"
     if any(row["welch"] is not None for row in rows):
         columns += " welch"

@@ -41,8 +41,8 @@ class BiLSTM(nn.Module):
         state_dropout: Dropout rate on the state h of a cell.
         output_dropout: Dropout rate on the outputs of the last layer.
         input_mask: "unit": an input mask for each cell; "shared": one for a layer.
-        dropout_scope: "sentence": each sentence has its own masks, from the stream
-            "dropout"; "batch": all sentences share masks from the stream "shared".
+        dropout_scope: "sentence": each sentence has its own masks; "batch": all
+            sentences of a batch share them.
         initializer: "glorot", for each gate separately; "glorot_fused", for all gates
             and both matrices as one (TensorFlow); "kaiming"; "normal", N(0, 1);
             "torch", U(±1/√N), PyTorch's default except for the biases.
@@ -163,9 +163,9 @@ class Projection(nn.Module):
 
     Attributes:
         hidden_dim: Number of output features.
-        activation: One of `layers.ACTIVATIONS`.
+        activation: Applied to the output.
         bias: Initial bias.
-        initializer: How the kernel is drawn, one of `layers.KERNELS`.
+        initializer: How the kernel is drawn.
     """
 
     hidden_dim: Size = 100

@@ -62,7 +62,7 @@ class ScoresHead(nn.Module):
 
     Attributes:
         transitions: Whether neighbouring labels depend on each other (a CRF).
-        boundaries: See `Head`.
+        boundaries: Whether a CRF scores the first and last label.
     """
 
     num_labels: Derived

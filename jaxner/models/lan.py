@@ -35,7 +35,7 @@ class LabelAttention(nn.Module):
         num_heads: Heads of every layer but the last.
         dropout: Dropout rate on the features of every BiLSTM.
         weight_dropout: Dropout rate on the attention weights.
-        initializer: How the LSTM kernels are drawn; see `BiLSTM`.
+        initializer: How the LSTM kernels are drawn, as in encoder bilstm.
         forget_bias: Initial bias of the forget gates.
         kernel_initializer: How queries, keys and values are drawn.
         label_bound: Label vectors are drawn from U(-label_bound, label_bound).

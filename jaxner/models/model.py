@@ -72,10 +72,10 @@ class MCDropout:
 
     Attributes:
         num_samples: Number of passes with dropout, M; 0 for one pass without dropout.
-        parts: Which of `PARTS` have dropout; parts before these are computed once.
-        average: Which means choose labels: "scores" (the code of Gui et al., 2020), or
+        parts: Parts with dropout; those before them are computed once.
+        average: Means that choose labels: "scores" (the code of Gui et al., 2020), or
             "probabilities" (eq. 4; a CRF's marginals), as always for the uncertainty.
-        seed: Seed of the masks if the caller gives no key; see `sentence_key`.
+        seed: Seed of the masks if the caller gives no key.
     """
 
     num_samples: Passes = 0
@@ -101,8 +101,8 @@ class Model(nn.Module):
         mc_dropout: How the tagger drafts labels.
         separators: Whether the last label marks separators, in a tagger of documents.
             Training learns it; at prediction time separators are known.
-        dtype: One of `DTYPES`: what representation and encoder compute in. Weights,
-            heads and inference over labels stay in float32.
+        dtype: Precision in which representation and encoder compute. Weights, heads and
+            inference over labels stay in float32.
         remat: Whether training keeps only inputs and outputs of representation and
             encoder: less memory, a third more time.
     """

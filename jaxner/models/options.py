@@ -71,7 +71,9 @@ def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> S
         wanted = "a dictionary of options" + ", with a name" * isinstance(kind, str)
         raise InputError(f"{root}{path} must be {wanted}, got {values!r}")
     if isinstance(kind, str):
-        options = {"name": Field(str, part.default, "Which of them."), **part.more}
+        known = ", ".join(sorted(models.TABLES[kind]))
+        about = f"CONFIG:{kind}=NAME changes it; names: {known}."
+        options = {"name": Field(str, part.default, about), **part.more}
         kind = _chosen(path, kind, values.get("name", part.default))
     kind, constants = getattr(kind, "func", kind), getattr(kind, "keywords", {})
     options |= {n: x for n, x in fields.of(kind).items() if n not in constants}

@@ -71,7 +71,8 @@ class Capitalisation(nn.Module):
     """Capitalisation features of words, by the classes of a paper.
 
     Attributes:
-        rule: "shape" (Strubell et al., 2017) or "case" (Li, Fu and Ma, 2020).
+        rule: Classes of Strubell et al., 2017 ("shape") or of Li, Fu and Ma, 2020
+            ("case").
         dim: Length of a learned vector; None: one-hot vectors.
         unknown: Whether unknown words have a trained vector instead (Li, Fu and Ma).
     """
@@ -257,7 +258,7 @@ class CharacterLSTM(nn.Module):
         hidden_dim: State size of one direction; a word has twice as many features.
         pool: "max": the maximum over characters (Žukov-Gregorič et al., 2018, 3.3);
             "last": the final state of each direction (Lample et al., 2016; NCRF++).
-        initializer: How the kernels are drawn; see `BiLSTM`.
+        initializer: How the kernels are drawn, as in encoder bilstm.
         table_initializer: How character vectors are drawn.
         forget_bias: Initial bias of the forget gates.
         dropout: Probability of zeroing an element of a character vector.

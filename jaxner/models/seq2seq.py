@@ -34,14 +34,15 @@ class Seq2seqHead(nn.Module):
     Training reads the gold labels. Dropout applies only to the features.
 
     Attributes:
-        fusion: One of `FUSIONS`.
+        fusion: "shared": the LSTM reads features and labels; "integrate": only labels,
+            and a layer joins both; "joint": only labels, and scores of both add up.
         tag_dim: Length of a label's vector.
         hidden_dim: State size, and the length of V's output.
         beam_size: Hypotheses of the beam search; 1 is greedy. Unused in training.
         dropout: Probability of zeroing a feature on the way in.
-        initializer: How linear layers are drawn, one of `layers.KERNELS`.
-        table_initializer: How label vectors are drawn, one of `layers.TABLES`.
-        lstm_initializer: How the LSTM's kernels are drawn; see `BiLSTM`.
+        initializer: How linear layers are drawn.
+        table_initializer: How label vectors are drawn.
+        lstm_initializer: How the LSTM's kernels are drawn, as in encoder bilstm.
         forget_bias: Initial bias of the forget gate.
     """
 

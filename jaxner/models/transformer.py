@@ -216,7 +216,7 @@ class TwoStream(_Attentive):
         num_layers: Number of layers, N; the last one has two streams.
         labels: Whether the label stream exists; False is the paper's ablation "without
             label information".
-        form: "code" or "paper".
+        form: The layers of the authors' "code", or eq. 7-8 of the "paper".
     """
 
     num_layers: Depth = 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -58,8 +58,8 @@ class Model(Protocol):
     budget: int  # tokens of a batch
     counts: dict[str, int]  # what has been done so far, for the metrics
 
-    def compile(self) -> None:
-        """Prepares all that a request may need."""
+    def compile(self, log: Callable[[int, int], object]) -> None:
+        """Compiles all that a request may need; `log` gets how many of how many."""
 
     def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
         """Returns a job of one sentence, or of the sentences of one document."""
@@ -118,7 +118,7 @@ class Programs:
         most = self.budget // (PASSES if is_deep else 1)
         return driver.plan(sizes, most, fills=self._fills, doublings=2)
 
-    def compile(self) -> None:
+    def compile(self, log: Callable[[int, int], object] = lambda *_: None) -> None:
         """Compiles the programs of all shapes, on all cores."""
         kinds = [(False, 24 if self._reads_characters else 1)]
         kinds += [(False, MAX_CHARACTERS)] * self._reads_characters
@@ -137,8 +137,12 @@ class Programs:
             job = self.job([["a"] * (size[0] - 2)])
             self._program(_padded([job.encoded], size, count), is_deep)
 
+        log(0, len(shapes))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(compile_one, sorted(shapes)))
+            tasks = [pool.submit(compile_one, shape) for shape in sorted(shapes)]
+            for done, task in enumerate(concurrent.futures.as_completed(tasks), 1):
+                task.result()
+                log(done, len(shapes))
         self.counts["late"] = 0
 
     def _program(self, batch: Sentence, is_deep: bool) -> Any:

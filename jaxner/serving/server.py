@@ -9,6 +9,7 @@ import gc
 import itertools
 import json
 import logging
+import math
 import os
 import re
 import signal
@@ -33,6 +34,7 @@ _FILES = 200  # that are no connections
 _READ = 1 << 14  # bytes to parse before others have their turn
 _YOUNG = 1.0  # seconds in which a connection is not closed for another one
 _LINGER = 1.0  # seconds in which clients learn that connections close
+_NEWS = 10  # seconds between two lines about what has compiled
 
 
 def _unread(connection: Any) -> int:
@@ -139,9 +141,17 @@ class Server(uvicorn.Server):
 
     def prepare(self) -> None:
         """Compiles all programs; an error ends the server."""
-        start = time.monotonic()
+        start, last = time.monotonic(), -math.inf
+
+        def log_progress(done: int, count: int) -> None:
+            nonlocal last
+            self._service.progress = f"{done} of {count} programs are compiled"
+            if time.monotonic() - last >= _NEWS:
+                last = time.monotonic()
+                log.info("Compiled %d of %d programs", done, count)
+
         try:
-            self._service.model.compile()
+            self._service.model.compile(log_progress)
         except Exception as error:
             self.error, self.should_exit = error, True
             return

@@ -288,14 +288,16 @@ class Service:
             without one.
 
     Attributes:
-        is_ready: Whether the model has compiled; before, requests get status 503.
+        is_ready: Whether the model has compiled; before, requests get status 503, with
+            the `progress`.
         ends: Number of requests answered and refused since `stop`.
     """
 
     def __init__(
         self, model: Model, limits: Limits, key: str | None = None, least: Any = 0.0
     ):
-        self.is_ready, self.ends = False, {"answered": 0, "refused": 0}
+        self.is_ready, self.progress = False, "compiling"
+        self.ends = {"answered": 0, "refused": 0}
         self.model, self._limits, self._key, self._least = model, limits, key, least
         self._open: set[asyncio.Timeout] = set()
         self._end = math.inf  # when what is open is refused
@@ -394,7 +396,7 @@ class Service:
         limits, model = self._limits, self.model
         self._check_key(request.headers.getlist("authorization"))
         if not self.is_ready:
-            raise Refusal(503, "Not ready: compiling.")
+            raise Refusal(503, f"Not ready: {self.progress}.")
         if write is entities and not (model.types.names and model.has_chances):
             raise Refusal(422, "This tagger has no entities with probabilities.")
         body, end = None, asyncio.get_running_loop().time() + limits.max_seconds
@@ -556,7 +558,8 @@ class Service:
     async def ready(self, request: Request) -> Response:
         """Answers with what the tagger knows, once all is compiled."""
         if not self.is_ready or self._end < math.inf:
-            raise Refusal(503, "Not ready: it compiles or stops.")
+            state = self.progress if self._end == math.inf else "the service stops"
+            raise Refusal(503, f"Not ready: {state}.")
         content = {"labels": self.model.labels, "types": self.model.types.names}
         content["min_probability"] = self._least
         return _json({**content, "limits": dataclasses.asdict(self._limits)})

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -189,7 +190,7 @@ def load_data(
         hint = "Is --config.data.label_column right?"
         raise InputError(f"has {flaw}. {hint}", train.path)
     for finding in (*audit.at_start(train), *audit.at_start(dev)):
-        log(f"WARNING  {finding}")
+        warnings.warn(str(finding), stacklevel=2)
 
     inputs: dict[str, Path | None] = {}
     vectors = None
@@ -255,7 +256,7 @@ def build_vocabulary(
         least = without
     vocabulary, aligned = build(
         [example.tokens for example in train.examples],
-        _all_types(train, old, log),
+        _all_types(train, old),
         scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
@@ -276,9 +277,9 @@ def build_vocabulary(
             )
         log(matched)
     words = train.words()
-    known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    for finding in audit.vocabulary(len(words), known, str(least), str(train.path)):
-        log(f"WARNING  {finding}")
+    count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
+    for finding in audit.vocabulary(len(words), count, str(least), str(train.path)):
+        warnings.warn(str(finding), stacklevel=2)
 
     if train.vectors is not None:
         sizes = train.vectors[0].sizes
@@ -307,15 +308,17 @@ def build_vocabulary(
     return vocabulary, aligned
 
 
-def _all_types(train: Split, old: Vocabulary | None, log: Log) -> list[str]:
+def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
     """Returns the types of the training split, and those of an old vocabulary."""
-    types, known = train.types(), () if old is None else old.types
-    if known and not {*types} & {*known}:
-        log(
-            f"WARNING  {train.path} has the types {', '.join(types)}, the run in "
-            f"--config.init_from {', '.join(known)}: if some mean the same, rename them"
+    types, old_types = train.types(), () if old is None else old.types
+    if old_types and not {*types} & {*old_types}:
+        warnings.warn(
+            f"{train.path} has the types {', '.join(types)}, the run in "
+            f"--config.init_from {', '.join(old_types)}: if some mean the same, rename "
+            "them",
+            stacklevel=2,
         )
-    return sorted({*types, *known})
+    return sorted({*types, *old_types})
 
 
 def encode_split(

@@ -47,12 +47,16 @@ class Objective:
     """The terms of the loss; hashable, so that a compiled step can depend on them.
 
     Attributes:
-        reduction: One of `REDUCTIONS`.
-        stages: One of `STAGES`, also for the dropout penalty.
+        reduction: How the losses of a batch combine: mean over sentences, mean over
+            tokens, or sum.
+        stages: Stages of the encoder that train on the labels, and that the dropout
+            penalty counts: the last, the mean of all, or their sum.
         dropout_penalty: Weight of expectation-linear dropout; 0 for none.
-        dropout_penalty_form: One of `DROPOUT_PENALTIES`.
-        orthogonality: Weight of `orthogonality`; 0 for none.
-        orthogonality_form: One of `ORTHOGONALITY_FORMS`.
+        dropout_penalty_form: "strubell" adds half the squared distance for each
+            sentence, "ma" the mean over sentences.
+        orthogonality: Weight of the penalty on similar LSTM units; 0 for none.
+        orthogonality_form: "pairs" makes units orthogonal; "identity" also pulls the
+            norm of each kernel to 1.
         retain: Weight of the cross-entropy to the labels of the run in `init_from`, at
             each token (Monaikul et al., AAAI 2021); 0 for none.
         partial: Whether O in the data may be any type that only that run knows.

@@ -116,19 +116,20 @@ class Options:
         warmup: Share of the steps in which the rate rises, before it falls to zero,
             both linearly.
         clip_norm: Maximum norm of the gradient; 0 for no limit.
-        clip: One of `CLIPS`: clip all parts together (the default), or each alone.
+        clip: Clip the gradients of all parts together ("joint", the default), or those
+            of each part alone ("parts").
         weight_decay: Weight of the parameters added to the clipped gradient; for
             "adamw", added to the step.
         momentum: Momentum of "sgd".
         nesterov: Whether "sgd" uses Nesterov momentum.
         b1: Decay of the mean of the gradient, in Adam's family.
         b2: Decay of the mean of the squared gradient, in Adam's family.
-        eps: Added to the root of that mean, in Adam's family.
-        eps_root: Added below the root, in Adam's family.
+        eps: Added to the root of the mean squared gradient, in Adam's family.
+        eps_root: Added to the mean squared gradient below the root, in Adam's family.
         layer_decay: Each layer of a pretrained encoder moves by this share of the layer
             above; the piece vectors move least (Howard and Ruder, ACL 2018).
-        frozen_layers: Number of its lowest layers that keep their weights, and so do
-            the piece vectors.
+        frozen_layers: Number of lowest layers of a pretrained encoder that keep their
+            weights, as its piece vectors do.
     """
 
     name: Annotated[str, OneOf(sorted(OPTIMIZERS))] = "sgd"

@@ -44,9 +44,9 @@ class Data(Reading):
     Attributes:
         name: The data set.
         unit: What the model reads at once: sentences, or documents with separators.
-        dir: A folder with the files, instead of a known name.
+        dir: Folder of the data set's files; for `name=files`, of yours.
         split_dev: Share of train that becomes dev, without a dev file.
-        split_seed: Seed of this draw.
+        split_seed: Seed of the draw for `split_dev`.
         format: Format of the files; None: by their names.
         label_names: What numbers in place of labels stand for, as in `O,B-PER,I-PER`.
         scheme: Scheme of the model's labels; "tags" are labels without spans.
@@ -54,16 +54,17 @@ class Data(Reading):
         lowercase_fallback: Whether to look up unknown words in lower case.
         zero_digits: Whether all digits are 0.
         unescape: Whether -LRB- is a bracket, as in treebanks.
-        alphabet: The known characters; None: those of train.
+        alphabet: Characters with a vector; None: those of train.
         typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
         train_words: Whether to train all word vectors; if not, only the unknown word's.
-        min_count: Rarer training words without a vector are unknown.
-        min_count_without_vectors: The same without `vectors`; None: as `min_count`.
+        min_count: Occurrences that a training word without a vector needs to be known.
+        min_count_without_vectors: `min_count` without `vectors`; None: the same.
         vectors: File of word vectors, or its name among the data.
         standardise_vectors: Whether to divide vectors by their standard deviation.
         min_vector_match: Smallest share of the distinct training words with a vector.
         contextual: Files of vectors for each token, such as elmo/{split}.npz.
-        vectors_on_device: Whether these all lie on the device; None: if they fit.
+        vectors_on_device: Whether all contextual vectors lie on the device; None: if
+            they fit.
         pretrained: Folder of BERT's weights.
         num_shapes: Largest number of padded sizes; each compiles once.
     """
@@ -125,7 +126,8 @@ class Run:
     Attributes:
         seed: Seed of all random draws; with restarts, of the first.
         num_seeds: Number of restarts: this seed, the next one, and so on.
-        restarts: How restarts are trained; see `RESTARTS`.
+        restarts: How to train restarts: "together" in one program, or "in_turn";
+            "auto": together on a GPU or TPU, in turn on a CPU.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
         patience: Epochs without a better dev score before training stops, counted from

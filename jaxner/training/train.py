@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import shlex
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,7 +75,9 @@ def main_run(
     console.quiet = quiet or not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())
     # Before any comparison or write, since two runs may start at the same moment.
-    with folder.locked():
+    with folder.locked(), warnings.catch_warnings():
+        if not cluster.is_writer():
+            warnings.simplefilter("ignore")  # one process says them
         environment.check_same_config(folder, config.to_dict())
         if config.num_seeds == 1 or seeds.is_together(config):
             results = train(config, folder, name)
@@ -231,10 +234,8 @@ class Program:
         rule, known_words = config.evaluation.rule, self.data.train.words()
         self.task = Task(config.data.scheme, rule=rule, known_words=known_words)
         if not self.task.has_tags and not self.data.dev.types():
-            console.print(
-                "dev has no entities, so its F1 cannot choose an epoch: the last is "
-                "kept"
-            )
+            message = "dev has no entities, so its F1 cannot choose an epoch: the last "
+            warnings.warn(f"{message}is kept", stacklevel=2)
         with monitor.waiting(console, "Building the model"):
             self._build(source, vocabulary)
         console.print(self._headline(name))

@@ -21,11 +21,16 @@ def test_files(file, run):
     status, shown = run("check", good, odd, "--strict")
     assert status == 1
     assert f"warning: {odd}:4: " in shown
-    bad = file(GOOD + "alone\n" * 30, "bad.conll")
+    bad = file(GOOD + "alone\n" + "a B_X\nb X1\n" * 30, "bad.conll")
     status, shown = run("check", good, bad, "--limit=3")
-    assert status == 1
-    assert shown.count("error: ") == 3
+    assert (status, shown.count("error: ")) == (1, 3)
     assert f"error: {bad}:3: " in shown
+    assert "(29 more like it: line 6, 8, 10, 12, 14, …)\n" in shown
+    assert "61 errors, " in shown
+    content = json.loads(run("check", bad, "--json", "-q")[1])
+    assert [x["line"] for x in content["findings"] if x["level"] == "error"] == [
+        *range(3, 64)
+    ]
 
 
 def test_files_are_compared_with_the_first(file, run):

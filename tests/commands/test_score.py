@@ -70,12 +70,14 @@ def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
 def test_compare(files, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     paths = (files / "b.conll", files / "a.conll")
-    line = "compare", *paths, "--rounds", 200, "--all"
+    line = "compare", *paths, "--rounds", 200, "--all", "-q"
     _, text = run(*line)
     assert "…" not in text  # tables are whole in a pipe
     assert "partial match precision" in text
-    f1 = json.loads(run(*line, "--json", "-q")[1])["figures"]["f1"]
-    assert f1["first"] == 1.0
+    f1 = json.loads(run(*line, "--json")[1])["figures"]["f1"]
+    score = json.loads(run("score", paths[1], "--json", "-q")[1])["f1"]
+    assert (f1["first"], f1["second"]) == (100, pytest.approx(score))
+    assert f1["difference"] == pytest.approx(100 - score)
     assert f1["bootstrap"] <= 0.005
     copy = files / "other.conll"
     copy.write_bytes(paths[1].read_bytes())

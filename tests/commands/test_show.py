@@ -38,7 +38,11 @@ def test_terminal_and_page_show_text_and_entities(finished, params, text, file, 
     path = file(text, "a.txt")
     arguments = "show", finished, path
     entities = jaxner.entities(params, text)
-    assert without_marks(run(*arguments)[1], entities) == text.strip()
+    told = run(*arguments)[1]
+    assert f"Loading {finished}; " in told
+    quiet = run(*arguments, "-q")[1]
+    assert quiet == "".join(x for x in told.splitlines(True) if "Loading" not in x)
+    assert without_marks(quiet, entities) == text.strip()
     run(*arguments, "-o", path.with_suffix(".html"))
     page = path.with_suffix(".html").read_text("utf-8")
     assert not re.search("src=|href=|<script", page)  # it needs no network
@@ -53,7 +57,7 @@ def test_options_of_show(finished, text, run, monkeypatch):
     data = io.BytesIO(text.encode())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
-    assert run("show", finished, *options)[1].strip() == text.strip()
+    assert run("show", finished, "-q", *options)[1].strip() == text.strip()
 
 
 @pytest.mark.parametrize("name", [None, "a.txt"])

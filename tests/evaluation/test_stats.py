@@ -135,6 +135,8 @@ def test_each_run_is_read_in_its_own_scheme():
     for pair in ((runs, rivals), (rivals, runs)):
         table = report.compare(*pair, rounds=50)
         assert table["ill_formed"] == [0, 0]
-        assert table["figures"]["f1"]["first"] == table["figures"]["f1"]["second"] == 1
+        assert (
+            table["figures"]["f1"]["first"] == table["figures"]["f1"]["second"] == 100
+        )
     odd = [report.Prediction(None, bioes, [["B-A", "I-A", "O"], ["O", "O"]], "BIOES")]
     assert report.compare(runs[:1], odd, rounds=50)["ill_formed"] == [0, 1]

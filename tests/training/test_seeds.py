@@ -98,6 +98,7 @@ def test_restarts_with_frozen_weights_of_their_own_resume(
     assert abs(tables[0] - tables[1]).max() > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:.* distinct training words are known")
 @pytest.mark.parametrize(
     ("standardise", "train_words"), [(False, True), (True, True), (True, False)]
 )

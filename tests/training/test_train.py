@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import signal
+import warnings
 from pathlib import Path
 
 import jax
@@ -130,10 +131,12 @@ def test_the_test_split_is_opened_when_all_else_is_done(copied, tmp_path):
 
 
 def load_data(folder, **options):
-    """The data of a run, and the warnings that it prints."""
-    options, lines = tiny.config(folder).data.to_dict() | options, []
-    data = train.corpora.load_data(options, word_dim=8, log=lines.append)
-    return data, [line for line in lines if line.startswith("WARNING")]
+    """The data of a run, and its warnings."""
+    options = tiny.config(folder).data.to_dict() | options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = train.corpora.load_data(options, word_dim=8, log=lambda text: None)
+    return data, [str(warning.message) for warning in caught]
 
 
 def test_a_run_says_what_looks_wrong(copied):
@@ -309,7 +312,7 @@ def test_changed_data_are_refused(copied, finished, tmp_path):
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2])
-def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path, capsys):
+def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path):
     """Resumed or not; patience, which has nothing to wait for, stops nothing."""
     (copied / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
 
@@ -322,9 +325,11 @@ def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path, 
         folder = Workdir(tmp_path / name)
         return folder if num_seeds == 1 else folder.seed(config.seed)
 
-    whole = result_of("whole", 3)
-    assert "dev has no entities" in capsys.readouterr().out
-    runs.assert_same_run(result_of("resumed", 1, 3).path, whole.path)
+    with pytest.warns(UserWarning, match="dev has no entities"):
+        whole = result_of("whole", 3)
+    with pytest.warns(UserWarning, match="dev has no entities"):
+        resumed = result_of("resumed", 1, 3)
+    runs.assert_same_run(resumed.path, whole.path)
     result = whole.read_json("result.json")
     assert (result["best_epoch"], result["chosen_by"]) == (3, "last epoch")
     assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
@@ -408,3 +413,21 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     assert (end.value.code, told.count("\n")) == (1, 1)
     assert "learning_rate" in told
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.filterwarnings("default")
+def test_quiet_runs_print_warnings_alone_and_learn_on_in_lower_case(
+    copied, tmp_path, run
+):
+    with (copied / "train.conll").open("a") as file:
+        file.write("\xa0 O\n")
+    folders, more = [tmp_path / "old", tmp_path / "new"], {}
+    for folder in folders:
+        options = {"num_epochs": 1, "data.lowercase": True, **more}
+        command = runs.plain_command(copied, folder, **options)
+        status, told = run(*command, "--quiet")
+        (line,) = told.splitlines()
+        assert (status, line.startswith(f"Warning: {copied}")) == (0, True)
+        more["init_from"] = folder
+    old, new = (jaxner.load(folder).vocabulary for folder in folders)
+    assert (old.lowercase, old) == (True, new)

@@ -217,7 +217,7 @@ for (const [name, text] of Object.entries(EXAMPLES)) {
     types = (await answer.json()).types;
     say("Ready");
   } else {
-    say("The service compiles its programs …");
+    say(answer ? (await answer.json()).error : "The service does not answer …");
     setTimeout(begin, 1000);
   }
 })();
