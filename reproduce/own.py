@@ -28,9 +28,9 @@ PAGE, COMMAND = queue.ROOT / "docs/choose.md", "python -m reproduce --own --writ
 MARKS = f"<!-- own data: {COMMAND} -->\n", "<!-- /own data -->\n"
 VECTORS, WITH, SPACY = "glove50+wiki50.cased.100d.txt", " + vectors", "spaCy"
 SYSTEMS = (
-    *("grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files", "idcnn:files,crf"),
-    *("bilstm:files,crf", "lan:files", "parallel_rnn:files", "cross_bilstm:files"),
-    SPACY,
+    *("own:files", "grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files"),
+    *("idcnn:files,crf", "bilstm:files,crf", "lan:files", "parallel_rnn:files"),
+    *("cross_bilstm:files", SPACY),
 )
 SETS = {  # corpus, column of the labels and number of training sentences
     f"{part}, {number or 'all'}": (corpus, column, number)

@@ -30,7 +30,7 @@ RESULTS = Results(ROOT / "results")
 def test_all_configs_have_their_cells_and_claims_are_orders_of_published_figures():
     files = {p.stem for p in (ROOT / "configs").glob("[!_]*.py")}
     configs = {cell.config for cell in CELLS.values()}
-    assert files == {config.partition(":")[0] for config in configs}
+    assert files - {"own"} == {config.partition(":")[0] for config in configs}
     assert len(configs) + 1 == len(CELLS) == 113  # GRN* is also run without ELMo
     pairs = {(claim["better"], claim["worse"]) for claim in KNOWN.claims}
     assert len(pairs) == len(KNOWN.claims)
