@@ -1,5 +1,7 @@
 """Other taggers behind one small interface, for the benchmarks only.
 
+As a program, it trains spaCy's own pipeline as its users do; see `reproduce.own`.
+
 PyTorch   a BiLSTM-CRF with pytorch-crf, written like a careful tutorial, with the sizes
           of `configs/cnn_bilstm_crf.py`
 spaCy     a blank English pipeline with `ner` and its default HashEmbedCNN
@@ -10,12 +12,15 @@ else with one thread or all, whichever is faster.
 
 from __future__ import annotations
 
+import argparse
 import functools
 import importlib
+import json
 import os
 import random
 import timeit
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 Sentences = Sequence[tuple[Sequence[str], Sequence[str]]]
@@ -185,6 +190,49 @@ class SpaCy:
         ]
 
 
+def train_spacy(
+    data: Path, output: Path, seed: int, kind: str, vectors: str | None
+) -> dict[str, dict[str, float]]:
+    """Trains spaCy's default pipeline for a CPU until its own early stop.
+
+    `data` has JSON lines with tokens and labels. `kind` is "tagger", or "ner" for
+    labels in BIO. Returns accuracy or F1 of dev and test, in percent.
+    """
+    spacy: Any = importlib.import_module("spacy")
+    tokens: Any = importlib.import_module("spacy.tokens")
+    training: Any = importlib.import_module("spacy.training")
+    commands: Any = importlib.import_module("spacy.cli")
+    nlp, examples = spacy.blank("en"), {}
+    labels = "tags" if kind == "tagger" else "ents"
+    for split in ("train", "dev", "test"):
+        lines = (data / f"{split}.jsonl").read_text("utf-8").splitlines()
+        docs = [
+            tokens.Doc(nlp.vocab, words=row["tokens"], **{labels: row["labels"]})
+            for row in map(json.loads, lines)
+        ]
+        examples[split] = [
+            training.Example(tokens.Doc(nlp.vocab, words=[t.text for t in doc]), doc)
+            for doc in docs
+        ]
+        tokens.DocBin(docs=docs).to_disk(output / f"{split}.spacy")
+    start: Any = importlib.import_module("spacy.cli.init_config").init_config
+    config = start(lang="en", pipeline=[kind], optimize="efficiency", silent=True)
+    config["paths"] |= {x: str(output / f"{x}.spacy") for x in ("train", "dev")}
+    config["system"]["seed"] = seed
+    if vectors:
+        training.initialize.convert_vectors(nlp, Path(vectors), truncate=0, prune=-1)
+        nlp.to_disk(output / "vectors")
+        config["paths"]["vectors"] = str(output / "vectors")
+        embed = config["components"]["tok2vec"]["model"]["embed"]
+        embed["include_static_vectors"] = True
+    config.to_disk(output / "config.cfg")
+    commands.train.train(output / "config.cfg", output / "pipeline")
+    best = spacy.load(output / "pipeline" / "model-best")
+    name, key = ("accuracy", "tag_acc") if kind == "tagger" else ("f1", "ents_f")
+    splits = ("dev", "test")
+    return {x: {name: 100 * best.evaluate(examples[x])[key]} for x in splits}
+
+
 KINDS: dict[str, Any] = {"PyTorch": PyTorch, "spaCy": SpaCy}
 
 
@@ -214,3 +262,16 @@ def runs(peers: dict[str, Any], batch: int, text: Any = None) -> dict[str, Any]:
         if isinstance(peer, PyTorch):
             made[name] = with_best_threads(made[name])
     return made
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config.seed", dest="seed", type=int)
+    parser.add_argument("--config.data.dir", dest="data", type=Path)
+    parser.add_argument("--config.data.scheme", dest="scheme", default="")
+    parser.add_argument("--config.data.vectors", dest="vectors")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    kind = "tagger" if options.scheme == "tags" else "ner"
+    of_run = options.data, options.output, options.seed, kind, options.vectors
+    (options.output / "result.json").write_text(json.dumps(train_spacy(*of_run)))

@@ -6,6 +6,7 @@ python -m reproduce --table grn --seeds 5    one paper's cells, five runs each
 python -m reproduce --cell grn/conll2003
 python -m reproduce --tables --write         writes tables from the results
 python -m reproduce figures mention-length --workdir runs/att runs/baseline
+python -m reproduce --own --python spacy/bin/python     beside spaCy, each by default
 
 The first Ctrl-C or SIGTERM stops the run at its next step; the same command
 resumes it.
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from jaxner import outputs
 from jaxner.errors import InputError
-from reproduce import tables
+from reproduce import own, tables
 from reproduce.plan import Plan, Published
 from reproduce.queue import ROOT, Queue
 from reproduce.results import Results
@@ -41,8 +42,12 @@ def main(argv: list[str] | None = None) -> None:
     add("--seeds", type=int, help="runs of each system; default: as plan.toml says")
     add("--list", action="store_true", help="show what is done, missing and skipped")
     add("--tables", action="store_true", help="print published and measured figures")
-    add("--write", action="store_true", help="with --tables: into README and docs")
+    add("--write", action="store_true", help="with --tables or --own: into the docs")
     add("--hours", type=float, help="stop after this many hours")
+    add("--own", action="store_true", help="systems with their defaults, and spaCy")
+    add("--set", action="append", choices=own.SETS, help="with --own; default: all")
+    add("--system", action="append", help="with --own: a config such as grn:files")
+    add("--python", default=sys.executable, help="with --own: a Python that has spaCy")
     add("--retry", action="store_true", help="repeat runs that failed")
     add("--results", type=Path, default=ROOT / "results", help="folder of results")
     add("--runs", type=Path, default=ROOT / "runs/reproduce", help="folder of runs")
@@ -53,10 +58,12 @@ def main(argv: list[str] | None = None) -> None:
         return figures.main(argv[1:])
     options = parser.parse_args(argv)
     published, results = Published.load(), Results(options.results)
+    if options.own:
+        return own.main(options, results)
     if options.tables:
         return show_tables(published, results, options.write)
     if not (options.list or options.all or options.table or options.cell):
-        parser.error("expected --list, --tables, --all, --table NAME or --cell ID")
+        parser.error("expected --list, --tables, --all, --own, --table or --cell")
     chosen = [published.cell(name) for name in options.cell]
     chosen += [cell for table in options.table for cell in published.of_table(table)]
     plan = Plan.load()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,27 @@ STOPPED = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
 def train(
     job: Job, flags: Sequence[str], folder: Path, seconds: float
 ) -> tuple[int, str]:
-    """Trains or resumes a run in another process, with its output in `train.log`.
-
-    After some seconds it stops. Returns the exit status (negative: the signal that
-    killed the run), and the last line.
-    """
+    """Trains or resumes a run in another process; returns what `execute` does."""
     # All seeds of a cell share compiled programs.
     compiled = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
     environment = {"JAX_COMPILATION_CACHE_DIR": str(compiled), **os.environ}
-    command = ["-m", "jaxner", "train", "--config", job.cell.config, *flags]
+    command = ["train", "--config", job.cell.config, *flags, "--workdir", str(folder)]
+    return execute(
+        [sys.executable, "-m", "jaxner", *command], folder, seconds, environment
+    )
+
+
+def execute(
+    command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]
+) -> tuple[int, str]:
+    """Runs a command in the clone's root, with its output in the folder's `train.log`.
+
+    After some seconds it stops. Returns the exit status (negative: the signal that
+    killed the process), and the last line.
+    """
     with (folder / "train.log").open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, *command, "--workdir", str(folder)],
+            command,
             cwd=ROOT,
             env=environment,
             stdout=log,

@@ -90,7 +90,7 @@ def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
         rows.append((rank, row))
     rows.sort(key=lambda pair: pair[0], reverse=True)
     columns = "system", "paper", "config", "published", "own rule", "test", "dev"
-    return _markdown((*columns, "settings", *COSTS), [row for _, row in rows])
+    return markdown((*columns, "settings", *COSTS), [row for _, row in rows])
 
 
 def settings(lines: Iterable[Line]) -> str:
@@ -118,12 +118,12 @@ def pages(published: Published, lines: Sequence[Line], costs: Costs) -> dict[str
     return {page: systems(cells, lines, costs) for page, cells in cells_by_page.items()}
 
 
-def inserted(text: str, table: str) -> str:
+def inserted(text: str, table: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """Returns a text with the table inserted between its two marks."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (begin and end):
-        raise InputError(f"Expected the lines {BEGIN!r} and {END!r} in the text")
+        raise InputError("Expected the lines {!r} and {!r} in the text".format(*marks))
     return f"{before}{begin}\n{table}\n{end}{after}"
 
 
@@ -138,12 +138,12 @@ def report(
     for table, about in published.tables.items():
         cells = published.of_table(table)
         rows = [_row(cell, lines) for cell in cells]
-        parts += [f"## {about['paper']}\n", _markdown((*COLUMNS, *more), rows)]
+        parts += [f"## {about['paper']}\n", markdown((*COLUMNS, *more), rows)]
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
         orders = [claim for claim in published.claims if claim["table"] == table]
         rows = verdicts(orders, published, lines, p_values)
-        parts.append("Orders claimed:\n\n" + _markdown(claims, rows))
+        parts.append("Orders claimed:\n\n" + markdown(claims, rows))
     return "\n".join(parts)
 
 
@@ -318,7 +318,8 @@ def _small(deviation: float) -> str:
     return f"{deviation:.2f}".removeprefix("0")
 
 
-def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table in Markdown."""
     lines = [" | ".join(columns), "| ".join(["--- "] * len(columns)).strip()]
     lines += [" | ".join(x.replace("|", "\\|") for x in row) for row in rows]
     return "".join(f"| {line} |\n" for line in lines)

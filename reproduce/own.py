@@ -1,0 +1,175 @@
+"""One's own data: systems with their defaults on parts of corpora, spaCy beside them.
+
+Each run is a process of its own, with no compiled programs, and ends by its own early
+stop; one that is stopped begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxner import outputs
+from jaxner.data import corpora, formats
+from reproduce import queue, results, tables
+from reproduce.plan import Cell, Job, Plan
+from reproduce.results import DONE, FAILED, Line
+
+PAGE, COMMAND = queue.ROOT / "docs/choose.md", "python -m reproduce --own --write"
+MARKS = f"<!-- own data: {COMMAND} -->\n", "<!-- /own data -->\n"
+VECTORS, WITH, SPACY = "glove50+wiki50.cased.100d.txt", " + vectors", "spaCy"
+SYSTEMS = (
+    *("own:files", "grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files"),
+    *("idcnn:files,crf", "bilstm:files,crf", "lan:files", "parallel_rnn:files"),
+    *("cross_bilstm:files", SPACY),
+)
+SETS = {  # corpus, column of the labels and number of training sentences
+    f"{part}, {number or 'all'}": (corpus, column, number)
+    for part, corpus, column, numbers in (
+        ("CoNLL-2003 entities", "conll2003", 3, (500, 1_500, 5_000, None)),
+        ("CoNLL-2003 chunks", "conll2003", 2, (1_000, 5_000)),
+        ("CoNLL-2003 tags", "conll2003", 1, (1_000, 5_000)),
+        ("WNUT-17", "wnut17", 1, (None,)),
+        ("OntoNotes", "ontonotes5", 3, (1_500, 5_000)),
+        ("UD EWT tags", "ud_ewt", 3, (1_000, None)),
+    )
+    for number in numbers
+}
+_MEASURED = ("dev", "test", "processor_seconds")
+
+
+def write_set(name: str, folder: Path) -> list[int]:
+    """Writes train, dev and test of a set; returns their numbers of sentences.
+
+    Train is the same random draw for all systems, and part of the larger draws: the
+    first sentences of a newspaper are of a few days and topics. Dev has at most as many
+    sentences as train; test is whole.
+    """
+    corpus, column, number = SETS[name]
+    scheme, sizes = "tags" if (has_tags := "tags" in name) else None, []
+    for split in corpora.SPLITS:
+        loaded = corpora.load(corpus, split, scheme=scheme, label_column=column)
+        examples = loaded.to_scheme(scheme or "BIO")
+        draw = np.random.default_rng(0).permutation(len(examples))
+        drawn = [
+            examples[i] for i in sorted(draw[: number if split != "test" else None])
+        ]
+        formats.write(folder / f"{split}.jsonl", drawn, tags=has_tags)
+        sizes.append(len(drawn))
+    return sizes
+
+
+class Runs(queue.Queue):
+    """The runs on one's own data; spaCy is a package of the Python `python`."""
+
+    python = sys.executable
+
+    def state(self, job: Job) -> tuple[str, str]:
+        """Returns a job's state, and why it failed."""
+        line = self.results.by_job().get((job.cell.id, job.seed), {})
+        return line.get("status", queue.MISSING), line.get("error", "")
+
+    def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
+        run, (name, _, system) = folder / "run", job.cell.id.partition("/")
+        shutil.rmtree(run, ignore_errors=True)
+        (run / "data").mkdir(parents=True)
+        sizes, has_tags = write_set(name, run / "data"), "tags" in name
+        vectors = VECTORS if system.endswith(WITH) else None
+        options = {"seed": job.seed, "data.dir": run / "data"}
+        options |= {"data.scheme": "tags"} if has_tags else {}
+        options |= {"data.vectors": corpora.find_vectors(vectors)} if vectors else {}
+        command = [sys.executable, "-m", "jaxner", "train", job.cell.config]
+        if job.cell.config == SPACY:
+            command = [self.python, "-m", "benchmarks.peers"]
+        command += [f"--config.{x}={value}" for x, value in options.items()]
+        command += ["--output", str(run)]
+        variables = {**os.environ, "XDG_CACHE_HOME": str(run / "cache")}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        status, error = queue.execute(command, folder, seconds, variables)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if status in queue.STOPPED:
+            return status
+        line = results.begun(job, {}, FAILED if status else DONE)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        line |= {"set": name, "sentences": sizes, "vectors": vectors}
+        line |= {_MEASURED[2]: round(used, 1), "cores": len(os.sched_getaffinity(0))}
+        line |= {"error": error} if status else _figures(run, has_tags)
+        self.results.add("own", line)
+        self.log(f"{job}: {error if status else [line[x] for x in _MEASURED]}")
+        shutil.rmtree(run)
+        return status
+
+
+def _figures(run: Path, has_tags: bool) -> dict[str, Any]:
+    """Returns F1 or accuracy in percent and, unless spaCy's, epochs and versions."""
+    result = json.loads((run / "result.json").read_text("utf-8"))
+    figure = "accuracy" if has_tags else "f1"
+    figures = {x: round(result[x][figure], 2) for x in _MEASURED[:2]}
+    if "best_epoch" not in result:
+        return figures
+    epochs = len((run / "metrics.jsonl").read_text("utf-8").splitlines())
+    figures |= {"best_epoch": result["best_epoch"], "epochs": epochs}
+    return (
+        figures | json.loads((run / "environment.json").read_text("utf-8"))["versions"]
+    )
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Returns dev, test and processor seconds by set and system, and the regret.
+
+    That is what a system lacks of the best of ours, over the sets on which it has run.
+    """
+    runs: dict[str, dict[str, list[Line]]] = {}
+    for line in lines:
+        if line["cell"].partition("/")[0] in SETS and line["status"] == DONE:
+            name = line["set"] + (WITH if line["vectors"] else "")
+            runs.setdefault(name, {}).setdefault(line["config"], []).append(line)
+    systems = sorted(
+        {x for row in runs.values() for x in row}, key=lambda x: (x == SPACY, x)
+    )
+    gaps: dict[str, list[list[float]]] = {system: [] for system in systems}
+    rows = []
+    for name in (x + with_ for x in SETS for with_ in ("", WITH) if x + with_ in runs):
+        means = {
+            system: [statistics.fmean(line[x] for line in group) for x in _MEASURED]
+            for system, group in runs[name].items()
+        }
+        show = "{:.1f} {:.1f} {:,.0f}".format
+        rows.append([name, *(show(*means[x]) if x in means else "" for x in systems)])
+        if ours := [x for system, x in means.items() if system != SPACY]:
+            best = [max(x) for x in zip(*ours, strict=True)]
+            for system, x in means.items():
+                gaps[system].append([best[0] - x[0], best[1] - x[1]])
+    for about, of in (("mean", statistics.fmean), ("largest", max)):
+        columns = (zip(*gaps[system], strict=True) for system in systems)
+        cells = (" ".join(f"{of(x):.1f}" for x in column) for column in columns)
+        rows.append([f"{about} regret", *cells])
+    heads = (x.replace(":files", "").replace(",", " ") for x in systems)
+    return tables.markdown(("dev, test, s", *heads), rows)
+
+
+def main(options: Any, stored: results.Results) -> None:
+    """Runs what is missing, or writes the table, as the command's options say."""
+    if options.write:
+        text = PAGE.read_text("utf-8")
+        text = tables.inserted(text, table(stored.lines()), MARKS)
+        return outputs.write_text(PAGE, text)
+    cells = [
+        Cell(f"{name}/{system}{with_}", "own", "", system, system)
+        for name in options.set or SETS
+        for with_ in ("", WITH)
+        for system in options.system or SYSTEMS
+    ]
+    jobs = [Job(cell, seed) for seed in range(options.seeds or 2) for cell in cells]
+    runs = Runs(Plan([], [], []), stored, options.runs)
+    runs.python = options.python
+    runs.work(jobs, options.hours, options.retry)
