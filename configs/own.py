@@ -26,7 +26,6 @@ def get_config(config, arg):
     """Sets the options."""
     config.num_epochs = 20
     config.batch_size = 16
-    config.data.num_shapes = 2  # a small corpus compiles longer than it trains
     config.data.lowercase = True  # capitals are read by characters and classes
     config.data.zero_digits = True
     if config.data.name != "sample":

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxner import cache, configuration, fields, outputs, tagging
-from jaxner.arguments import check_folder, check_tagger
+from jaxner.arguments import check_folder, check_tagger, expect
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
@@ -30,15 +30,16 @@ from jaxner.tagger import Tagger
 from jaxner.training import corpus, environment, schema
 from jaxner.wording import counted
 
+OWN = "own"  # the config for data of one's own
 _SHARE = 0.1  # of train, which is dev if there is none
 _BLANK = ("", "None", "nan", "NaT", "<NA>")  # cells of a table, as text
 
 
 def train(
-    config: str,
-    data: Any,
+    config: Any,
+    data: Any = None,
     *,
-    workdir: str | os.PathLike[str],
+    workdir: str | os.PathLike[str] = "runs/own",
     dev: Any = None,
     test: Any = None,
     **options: Any,
@@ -47,8 +48,9 @@ def train(
 
     Args:
         config: Name of a config, such as "grn" or "grn:files,head=softmax", or a file
-            of your own. Without a data set after the colon, it is `files`: no word
-            vectors, and training stops when dev no longer improves.
+            of your own; left out, "own", for a few hundred or thousand sentences.
+            Without a data set after the colon, it is `files`: no word vectors, and
+            training stops when dev no longer improves.
         data: A folder with the files `train`, `dev` and `test`; or examples of the
             training split; or a mapping of splits to examples. Without dev, a tenth of
             train is dev.
@@ -65,7 +67,7 @@ def train(
     Example:
         >>> import jaxner
         >>> examples = [(["Ann", "saw", "Rome"], ["B-PER", "O", "B-LOC"])] * 20
-        >>> tagger = jaxner.train("grn", examples, workdir="runs/mine", num_epochs=9)
+        >>> tagger = jaxner.train(examples, workdir="runs/mine", num_epochs=9)
         ... # doctest: +ELLIPSIS
         Reading the data …
         ...
@@ -76,27 +78,18 @@ def train(
 
     cache.use()
     check_folder(workdir)
-    name, variant = configuration.split(config)
-    first, *others = variant.split(",")
-    if not first or "=" in first:
-        variant = ",".join(["files", *filter(None, [first]), *others])
-    values = configuration.load(f"{name}:{variant}")
+    if data is None:
+        config, data = OWN, config
+    expect(isinstance(config, str), "the name of a config", config)
     folder, splits = outputs.expanded(workdir), {}
     more = {k: v for k, v in {"dev": dev, "test": test}.items() if v is not None}
-    values.data.update(dir=".", split_dev=_SHARE)  # "." until the examples are written
     if isinstance(data, str | os.PathLike):
         if more:
             message = "dev and test go with examples: put their files into the folder"
             raise InputError(message, data)
-        values.data.dir = str(outputs.expanded(data))
-        if os.path.isfile(values.data.dir):
-            message = "is a file: expected a folder with the files train and dev, or "
-            message += "examples, such as those that jaxner.read returns"
-            raise InputError(message, data)
-        with contextlib.suppress(FileNotFoundError):
-            corpora.find("files", "dev", values.data.dir)
-            values.data.split_dev = None
+        values = config_of(config, data)
     else:
+        values = config_of(config, ".")  # until the examples are written
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
         splits = {k: v for k, v in (splits | more).items() if v is not None}
         if "validation" in splits:
@@ -129,6 +122,27 @@ def train(
     except SystemExit:
         raise KeyboardInterrupt("Stopped; the same call resumes from here") from None
     return tagging.load(folder, seed="all" if values.num_seeds > 1 else None)
+
+
+def config_of(config: str, folder: str | os.PathLike[str]) -> Any:
+    """Returns a config for the files of a folder; without dev, a tenth of train is dev.
+
+    A data set after the colon of the config's name stays.
+    """
+    name, variant = configuration.split(config)
+    first, *others = variant.split(",")
+    if not first or "=" in first:
+        variant = ",".join(["files", *filter(None, [first]), *others])
+    values = configuration.load(f"{name}:{variant}")
+    path = outputs.expanded(folder)
+    if path.is_file():
+        message = "is a file: expected a folder with the files train and dev"
+        raise InputError(message, folder)
+    values.data.update(dir=str(path), split_dev=_SHARE)
+    with contextlib.suppress(FileNotFoundError):
+        corpora.find(values.data.name, "dev", values.data.dir)
+        values.data.split_dev = None
+    return values
 
 
 def evaluate(

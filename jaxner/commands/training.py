@@ -36,6 +36,9 @@ def train(
     config: str = "",
     /,
     *,
+    data: Path | None = None,
+    vectors: Path | None = None,
+    minutes: fields.Positive | None = None,
     output: Folder | None = None,
     quiet: bool = False,
     processes: Processes,
@@ -43,6 +46,7 @@ def train(
 ) -> None:
     """Trains a tagger.
 
+        jaxner train --data FOLDER                # your files, with the config own
         jaxner train grn
         jaxner train grn:conll2003 -o runs/conll
         jaxner train grn --config.num_epochs=50
@@ -54,6 +58,11 @@ def train(
 
     Args:
         config: Name of a config that comes with jaxner, or a file of your own.
+        data: Folder with files train, dev and test; without dev, a tenth of train is
+            dev.
+        vectors: File of word vectors: the text format of GloVe or fastText, perhaps
+            gzipped.
+        minutes: Time for the run: sets the number of epochs.
         output: Folder of the run; default: runs/<config>.
         processes: The processes of a cluster.
         **overrides: Values of the config, as `config.num_epochs`.
@@ -62,7 +71,17 @@ def train(
     from jaxner.training import cluster
     from jaxner.training import train as training
 
-    values = configuration.load(_needed(config))
+    if data is None:
+        values = configuration.load(_needed(config))
+    else:
+        from jaxner import examples
+
+        config = config or examples.OWN
+        values = examples.config_of(config, data)
+    if vectors is not None:
+        values.data.vectors = str(vectors)
+    if minutes is not None:
+        values.minutes = minutes
     for name, text in overrides.items():
         if not name.startswith("config."):
             hint = configuration.meant(values, name, text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ _POINTS = ("first", "second", "difference", "low", "high")  # of a difference; n
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
+_FREQUENT = 3  # of these, in a line
 _CONFUSED = 7  # types in a table of confusions, with "O"
 _WINDOW = 9  # tokens of context on each side
 
@@ -374,6 +376,28 @@ def short_line(scores: Scores) -> str:
         return "  ".join(f"{names.get(x, x)} {shown(y)}" for x, y in values.items())
     odd = f"  {scores.ill_formed:,} ill-formed" if scores.ill_formed else ""
     return "P {} R {} F1 {}".format(*(shown(values[x]) for x in PRF.split())) + odd
+
+
+def weakness_line(scores: Scores, gold: Labels, predicted: Labels) -> str:
+    """Returns the type with the lowest F1, and the most frequent errors; perhaps ""."""
+    if scores.has_tags:
+        rows = chain.from_iterable(map(zip, gold, predicted))
+        numbers = Counter(f"{x} as {y}" for x, y in rows if x != y)
+        names = numbers.most_common(_FREQUENT)
+    else:
+        rule = scores.rule if scores.rule in scoring.WITH_LENGTHS else "conlleval"
+        paired = errors.pairs(gold, predicted, rule, scores.scheme)
+        names = errors.largest(paired)[:_FREQUENT]
+    figures = {kind: x.f1 or 0.0 for kind, x in scores.by_type.items() if x.gold}
+    if not (names and figures):
+        return ""
+    noun = "tag" if scores.has_tags else "type"
+    weakest = min(figures, key=lambda kind: figures[kind])
+    listed = ", ".join(f"{name} ({number:,})" for name, number in names)
+    return (
+        f"Weakest {noun}: {weakest}, F1 {shown(100 * figures[weakest])}. Most frequent "
+        f"errors: {listed}"
+    )
 
 
 def interval_line(run: Value) -> str:

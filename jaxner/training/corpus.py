@@ -208,6 +208,14 @@ def load_data(
             line += f"; skipped {counted(vectors.malformed, 'malformed row')} and "
             line += counted(vectors.duplicates, "repeated word")
         log("\n  ".join([line, *vectors.notes]))
+    elif word_dim and options["name"] == "files":
+        words, tokens = train.words(), [t for e in dev.examples for t in e.tokens]
+        share = sum(token not in words for token in tokens) / max(len(tokens), 1)
+        log(
+            f"No word vectors: {share:.0%} of dev's tokens are not in train, and there "
+            "vectors help most. --config.data.vectors=FILE reads GloVe's and "
+            "fastText's text, gzipped, too"
+        )
     vocabulary, aligned = build_vocabulary(options, train, vectors, log, old)
     log_unknown_types(dev, vocabulary, log)
     sentences, labels = encode_split(train, vocabulary)

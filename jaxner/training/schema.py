@@ -22,7 +22,7 @@ from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
-from jaxner.fields import Count, OneOf, Part, Range, Seed, Share, Size
+from jaxner.fields import Count, OneOf, Part, Positive, Range, Seed, Share, Size
 from jaxner.models import options, pretrained
 from jaxner.models.options import Section
 from jaxner.runs import Workdir
@@ -130,6 +130,8 @@ class Run:
             "auto": together on a GPU or TPU, in turn on a CPU.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
+        minutes: Time for the run on one process; sets num_epochs to what fits, by the
+            time of some steps that are tried.
         patience: Epochs without a better dev score before training stops, counted from
             the first above 0; 0: never.
         batch_size: Sentences (or documents) in a step.
@@ -148,6 +150,7 @@ class Run:
     restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
     num_devices: Size | None = None
     num_epochs: Size = 20
+    minutes: Positive | None = None
     patience: Count = 0
     batch_size: Size = 10
     num_blocks: Size | None = None
@@ -220,6 +223,9 @@ def _needs(config: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, Any]]:
     """Yields options, whether they are set, what they need then, and if it is there."""
     model, data, objective = config["model"], config["data"], config["objective"]
     parts, head, old = model["representation"], model["head"]["name"], "init_from"
+    if config.get("minutes"):
+        is_alone = config["num_seeds"] == 1 == jax.process_count()
+        yield "minutes", True, "one seed and one process", is_alone
     yield "data.name=files", data["name"] == "files", "data.dir", data["dir"]
     for part, option in (("vectors", "contextual"), ("bert", "pretrained")):
         place, is_read = f"model.representation.{part}", parts.get(part) is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import shlex
 import time
 import warnings
@@ -51,6 +52,7 @@ from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
+_TRIAL = 40  # steps to time, most of which do not compile
 
 
 def main_run(
@@ -78,6 +80,10 @@ def main_run(
     with folder.locked(), warnings.catch_warnings():
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
+        if config.minutes and folder.is_begun():
+            saved = folder.read_json("config.json")
+            if saved.get("minutes") == config.minutes:
+                config.num_epochs = saved["num_epochs"]
         environment.check_same_config(folder, config.to_dict())
         if config.num_seeds == 1 or seeds.is_together(config):
             results = train(config, folder, name)
@@ -104,7 +110,10 @@ def train(config: Config, top: Workdir, name: str | None) -> list[dict[str, Any]
     A run that has stopped still takes part in the steps until the last one stops, but
     is no longer scored or written. `top` has the checkpoint to resume from.
     """
+    start = time.perf_counter()
     program = Program(config, top, name)
+    if config.minutes and not top.is_begun():
+        program.fit_epochs(60 * config.minutes - (time.perf_counter() - start))
     with signals.stop_requests(console.print) as stop, program.opened():
         program.resume()
         for epoch in range(program.epoch, config.num_epochs):
@@ -318,6 +327,53 @@ class Program:
             f"epoch, {counted(len(batches.shapes), 'shape')} to compile"
         )
 
+    def fit_epochs(self, seconds: float) -> None:
+        """Sets the number of epochs to what fits into some seconds, by trial steps.
+
+        These change nothing: they are taken on a copy of the state.
+        """
+        start, times = time.perf_counter(), []
+        numbers = [run.config.seed for run in self.runs]
+        state = self.place.state(jax.tree.map(jnp.copy, self.state))
+        with (
+            monitor.waiting(console, "Trying some steps, which compiles programs"),
+            self._stepping(lambda _: contextlib.nullcontext()) as take_step,
+        ):
+            epoch = self.corpus.epoch(numbers, 0)
+            for plan, blocks, _ in itertools.islice(epoch, _TRIAL):
+                begin = time.perf_counter()
+                state = jax.block_until_ready(take_step(state, plan, blocks))
+                times.append(time.perf_counter() - begin)
+        texts = [split.examples for split in (self.data.train, self.data.dev)]
+        train, dev = (sum(len(each.tokens) for each in text) for text in texts)
+        # The first steps compile. Scores take a third of the time of training.
+        taken = float(np.median(times)) * self.num_steps
+        scoring = taken * dev / train / 3
+        left = seconds - (time.perf_counter() - start) - 2 * scoring
+        count = max(1, int(left / (taken + scoring)))
+        for config in (self.config, *(run.config for run in self.runs)):
+            config.num_epochs = count
+        tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
+        self.recipe = self.recipe._replace(tx=tx)
+        console.print(
+            f"An epoch takes about {taken + scoring:.1f} s: {counted(count, 'epoch')} "
+            f"in {self.config.minutes:g} minutes"
+        )
+
+    def _stepping(self, compiling: step.Compiling) -> step.Step:
+        batches = self.corpus.batches
+        keys = [jax.random.key(run.config.seed) for run in self.runs]
+        return step.Step(
+            self.recipe,
+            batches.shapes,
+            batches.is_whole,
+            self.frozen,
+            self.corpus.arrays,
+            self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
+            self.is_shared,
+            compiling,
+        )
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Opens checkpoints and the progress bar, and readies the steps."""
@@ -330,17 +386,7 @@ class Program:
             num_programs=len(batches.shapes) + (not batches.is_whole),
             tensorboard=self.top.path / "tensorboard" if has_scalars else None,
         )
-        keys = [jax.random.key(run.config.seed) for run in self.runs]
-        self.take_step = step.Step(
-            self.recipe,
-            batches.shapes,
-            batches.is_whole,
-            self.frozen,
-            self.corpus.arrays,
-            self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
-            self.is_shared,
-            self.show.compiling,
-        )
+        self.take_step = self._stepping(self.show.compiling)
         self.latest = Checkpoints(self.top.part("latest"), about=self.about)
         for run in self.runs:
             run.best = Checkpoints(run.folder.part("best"), about=self.about)
@@ -498,6 +544,7 @@ class Program:
             "chosen_by": f"dev {task.main_figure}" if is_chosen else "last epoch",
             "seconds": round(sum(epoch["seconds"] for epoch in metrics), 1),
         }
+        weakness = ""
         for name in self.splits:
             split = corpora.load_split(self.config.data.to_dict(), name)
             console.print(split.summary())
@@ -506,6 +553,8 @@ class Program:
                 labels = self.labels(tagger, split)
             tokens = [example.tokens for example in split.examples]
             scores = task.score(tokens, *labels)
+            if name == "dev":
+                weakness = report.weakness_line(scores, *labels)
             result[name] = scores.to_dict()
             result[name] |= {"sha256": split.sha256, "notes": split.notes}
             if task.rule != "conlleval" and not task.has_tags:
@@ -522,8 +571,13 @@ class Program:
         score = f"{result[self.splits[0]][task.main_figure] or 0.0:.2f}"
         console.print(
             f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {score}"
-            f"{'' if is_chosen else ', the last, since none is above 0'}. "
-            f"Next: jaxner evaluate {shlex.quote(str(folder.path))}"
+            f"{'' if is_chosen else ', the last, since none is above 0'}. {weakness}"
+        )
+        place = shlex.quote(str(folder.path))
+        console.print(
+            f"Next: jaxner report {place} -o report.html (errors by kind); jaxner "
+            f"check {place} --split train (labels that may be wrong); jaxner tag "
+            f"{place} FILE"
         )
         return result
 

@@ -279,6 +279,35 @@ def test_another_config_is_refused(finished, corpus):
         train.main_run(config, finished)
 
 
+def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, capsys):
+    """Rates depend on the epochs; the same command resumes."""
+
+    def config_of(**options):
+        config = tiny.plain_config(corpus)
+        config.optimizer.update(warmup=0.5, decay=None)
+        config.update(options)
+        return config
+
+    results, folders = [], [tmp_path / "timed", tmp_path / "counted"]
+    timed = {"minutes": 1e-4, "num_epochs": 9}
+    for folder, options in zip(folders, (timed, {"num_epochs": 1}), strict=True):
+        train.main_run(config_of(**options), folder)
+        results.append(jaxner.load(folder).weights)
+    assert "An epoch takes about" in capsys.readouterr().out
+    jax.tree.map(np.testing.assert_array_equal, *results)
+    train.main_run(again := config_of(**timed), folders[0])
+    assert again.num_epochs == 1
+    counts = []
+    for minutes in (1, 20):
+        config = config_of(minutes=minutes)
+        program = train.Program(config, Workdir(tmp_path / "new"), None)
+        program.fit_epochs(60 * minutes)
+        counts.append(config.num_epochs)
+    assert 1 < counts[0] < counts[1]
+    with pytest.raises(InputError, match="minutes needs one seed and one process"):
+        train.main_run(config_of(minutes=1, num_seeds=2), tmp_path / "new")
+
+
 @pytest.mark.parametrize("part", ["optimizer", "optimizer.parts.encoder"])
 def test_epochs_on_which_rates_depend_stay(part, corpus, tmp_path):
     """The same number resumes; another one would change the rates of its steps."""
