@@ -267,6 +267,7 @@ _MISSING = (inspect.Parameter.empty, dataclasses.MISSING)
 _SHORT = {"split_sentences": "sentences"}
 # What the help shows for values whose form their type does not tell.
 _METAVARS = {
+    "data": "FOLDER",
     "cache": "FOLDER",
     "comments": "PREFIX",
     "contextual": "FILE",
