@@ -22,7 +22,7 @@ import optax
 from jax import stages
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxner import devices, models
+from jaxner import models
 from jaxner.data.batching import Plan, Shape
 from jaxner.training import objectives, optimizers
 from jaxner.training.cluster import ALONE, Placement
@@ -243,7 +243,6 @@ def _num_threads() -> int:
 def _programs(recipe: Recipe, is_shared: bool):
     """Returns a step of one block; sums of none, sums with a block, an update."""
     place = recipe.place
-    jit = functools.partial(jax.jit, compiler_options=devices.compiler_options())
 
     def whole(recipe, shape, state, *rest):
         sums = zeros(state.params), state.params, state.step
@@ -265,7 +264,7 @@ def _programs(recipe: Recipe, is_shared: bool):
 
     def program(function, out):
         function = functools.partial(mapped, function)
-        return jit(function, static_argnums=0, donate_argnums=1, out_shardings=out)
+        return jax.jit(function, static_argnums=0, donate_argnums=1, out_shardings=out)
 
     weights: PyTree = place.of_weights
     same: PyTree = place.whole
@@ -274,7 +273,7 @@ def _programs(recipe: Recipe, is_shared: bool):
     ends: PyTree = place.mesh and (state, sums)
     return (
         program(whole, state),
-        jit(jax.vmap(zeros), out_shardings=sums),
+        jax.jit(jax.vmap(zeros), out_shardings=sums),
         program(add, sums),
-        jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=ends),
+        jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=ends),
     )
