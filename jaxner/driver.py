@@ -36,7 +36,7 @@ _LONG_TEXT = 1 << 10  # sentences for which compiling costs more than padding
 # Characters of short words, which most are, and of long words.
 _SHORT_WORD, _LONG_WORD = 12, 24
 _LONG_SHARE = 8  # a batch reads one in so many words apart
-_PROGRAM = 4  # full batches of padding that a text takes instead of another program
+_PROGRAM = 2  # full batches of padding that a long text takes instead of a program
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
@@ -279,7 +279,10 @@ def _batches(
     platform = devices.platform_of(weights)
     most, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
-    sizes = few_sizes(sizes, cost=_PROGRAM * most)
+    # Many calls may have few sentences each, and positions of word pieces take longer.
+    is_long = len(sentences) >= _LONG_TEXT and sentences[0].pieces is None
+    if is_long:
+        sizes = few_sizes(sizes, cost=_PROGRAM * most)
     for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
         here = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars

@@ -149,19 +149,23 @@ def test_an_accelerator_compiles_few_shapes():
     assert len(shapes) <= 8
 
 
-def test_a_short_text_takes_fewer_programs_than_a_long_one(
+def test_a_text_takes_sizes_that_save_what_their_programs_cost(
     params, sentences, labels, batches
 ):
-    """It is padded to more, at most by four full batches for each program saved."""
     sizes = [(length, 5) for length in (3, 3, 20, 30, 60)]
-    assert driver.few_sizes(sizes, cost=100) == [(64, 24)] * 5
+    assert driver.few_sizes(sizes, cost=200) == [(64, 24)] * 5
     assert {*driver.few_sizes(sizes * 100, cost=100)} == {
         (size, 24) for size in (8, 24, 32, 64)
     }
-    wide = driver.few_sizes([(3, 5), (3, 25), (60, 5)], cost=100)
+    wide = driver.few_sizes([(3, 5), (3, 25), (60, 5)], cost=200)
     assert wide == [(64, 24), (32, 128), (64, 24)]
+    count = len(sentences)
+    assert jaxner.tag(params, sentences * 50) == labels * 50
+    long = {batch.words.shape[1] for batch in batches}
+    batches.clear()
     assert jaxner.tag(params, sentences) == labels
-    assert len({batch.words.shape[1] for batch in batches}) == 1
+    assert count < driver._LONG_TEXT <= 50 * count
+    assert len(long) <= len({batch.words.shape[1] for batch in batches})
 
 
 def test_an_accelerator_tags_as_a_cpu(params, sentences, labels, monkeypatch):
