@@ -41,7 +41,7 @@ _SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a
 _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 32  # positions that cost a CPU as much as one more block: 15 to 70
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
-_PROGRAM = 3_000  # positions that a shape must save an epoch, for its compilation
+_PROGRAM = 1_000  # positions that a shape must save an epoch, for its compilation
 _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
 _SHORT = 0.99  # the share of tokens that are no long words
 

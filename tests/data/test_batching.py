@@ -162,14 +162,14 @@ def test_rows_cost_little_more_than_the_best_of_all():
 
 
 def test_a_shape_must_save():
-    """As many positions an epoch as its program takes to compile: 3,000."""
+    """As many positions an epoch as its program takes to compile: 1,000."""
     lengths, counts = np.array([[99, 100]] * 50), np.array([2] * 50)
     for rows in (1, 2, None):
         assert batching.choose(lengths, counts, 5, rows) == [(100, rows or 2)]
     lengths = np.repeat([[16, 20, 44, 80]], 50, axis=0)
     tokens = [
         [size for size, _ in batching.choose(lengths, counts * 2, 4, 1, 1, batches)]
-        for batches in (20, 30, 700, 800)
+        for batches in (7, 10, 240, 260)
     ]
     assert tokens == [[80], [20, 80], [20, 44, 80], [16, 20, 44, 80]]
 
