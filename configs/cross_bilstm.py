@@ -48,6 +48,7 @@ def get_config(config, arg):
     config.data.unescape = arg.dataset == "ontonotes5"
     if arg.dataset == "sample":  # without vectors, words must be trained
         dim, config.num_epochs, config.batch_size = 100, 30, 16
+        config.data.num_shapes = 3
     else:
         known = {"wnut17": (400, 1600, "word2vec_twitter_tokens.txt")}
         others = 300, 400, "glove.840B.300d.txt"

@@ -33,4 +33,4 @@ def get_config(config, arg):
     config.batch_size = 32
     config.pool = 32
     config.num_blocks = 1
-    config.data.num_shapes = 10
+    config.data.num_shapes = 4 if arg.dataset == "sample" else 10

@@ -49,6 +49,7 @@ def get_config(config, arg):
     config.data.zero_digits = True
     if arg.dataset == "sample":
         config.num_epochs = 15
+        config.data.num_shapes = 3
     else:
         config.data.vectors = "lample-embeddings-pre.txt"
         config.data.train_words = False

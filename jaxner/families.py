@@ -20,6 +20,7 @@ def chen(config: Any) -> None:
         # Without vectors, every training word is known, and unknown words have only
         # their characters.
         config.num_epochs = 15
+        config.data.num_shapes = 4  # a small corpus compiles longer than it trains
     else:
         config.num_epochs = 200
         config.data.vectors = "glove.6B.100d.txt"
@@ -51,6 +52,7 @@ def gui(config: Any) -> None:
     config.data.zero_digits = True
     if config.data.name == "sample":
         config.num_epochs = 15
+        config.data.num_shapes = 3
     else:
         config.data.vectors = "glove.6B.100d.txt"
     config.objective.reduction = "sum"
@@ -117,6 +119,8 @@ def tune(config: Any, arg: Any, learning_rate: float = 3e-5) -> None:
     """
     config.num_epochs = 10
     config.batch_size = 16
+    if arg.dataset == "sample":
+        config.data.num_shapes = 3
     config.model.representation = {
         "words": None,
         "chars": None,
@@ -175,6 +179,7 @@ def strubell(config: Any, arg: Any, row: Any) -> None:
     config.data.zero_digits = True
     if is_sample:
         config.batch_size = 8 if arg.document else 16
+        config.data.num_shapes = 3
     else:
         config.data.min_count = 4
         config.data.vectors = "lample-embeddings-pre.txt"
