@@ -33,7 +33,7 @@ class Processes:
 
 
 def train(
-    config: str = "",
+    config: str | None = None,
     /,
     *,
     data: Path | None = None,
@@ -72,7 +72,8 @@ def train(
     from jaxner.training import train as training
 
     if data is None:
-        values = configuration.load(_needed(config))
+        config = _needed(config)
+        values = configuration.load(config)
     else:
         from jaxner import examples
 
@@ -112,7 +113,7 @@ def options(config: str = "", /) -> None:
     print(configuration.describe(_needed(config)))
 
 
-def _needed(config: str) -> str:
+def _needed(config: str | None) -> str:
     """Returns a config's name; UsageError, which says what there is, if it is empty."""
     from jaxner import configuration
 
