@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import configuration, errors, models, outputs
+from jaxner import errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes, spans
@@ -33,14 +33,14 @@ from jaxner.models import pretrained
 from jaxner.models.model import map_named, named
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import environment
-from jaxner.wording import shown
+from jaxner.wording import one_line, shown
 
 OURS = "jaxner"
 """The key of a `config.json` whose values transformers does not know."""
 Scheme = Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))]
 
 _CHAIN = ("transitions", "start", "end")
-_FILES = ("config.json", "tokenizer.json", "model.safetensors")
+_FILES = "config.json, tokenizer.json and model.safetensors"
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -79,6 +79,8 @@ def from_pretrained(
 
     """
     run = None if workdir is None else taggers.new_folder(workdir)
+    if data is not None and not outputs.expanded(data).is_dir():
+        raise NotADirectoryError(f"There is no folder {data}")
     place, commit = _found(os.fspath(folder), revision)
     path = place / "config.json"
     attributes = pretrained.sizes(place)
@@ -90,10 +92,12 @@ def from_pretrained(
     names = _label_names(config, given, path)
     cut, _ = pretrained.pieces_and_sizes(place)
     encoder, linear = pretrained.read_with_classifier(place, len(names))
-    ours = config.get(OURS) or {}
     with errors.using(path):
+        ours = dict(config.get(OURS) or {})
         chain = {x: np.float32(ours[x]) for x in _CHAIN if "transitions" in ours}
-        temperature = float(ours.get("temperature", 1.0))
+        temperature = ours.get("temperature", 1.0)
+        fields.check(f"{OURS}.temperature", temperature, fields.Positive)
+        fields.check(f"{OURS}.scheme", ours.get("scheme", schemes.TAGS), Scheme)
     try:
         names, scheme = schemes.inventory(names, scheme or ours.get("scheme"))
     except InputError as error:
@@ -106,9 +110,11 @@ def from_pretrained(
         pieces=cut,
         encoder_sizes=tuple(sorted(attributes.items())),
     )
-    options = configuration.load(f"encoder:files,model={'crf' if chain else 'softmax'}")
+    variant = f"encoder:model={'crf' if chain else 'softmax'}"
+    options = examples.config_of(variant, "." if data is None else data)
     options.data.scheme = scheme
-    options.data.dir = None if data is None else os.fspath(outputs.expanded(data))
+    if data is None:
+        options.data.update(dir=None, split_dev=None)
     rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
     options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
     model = taggers.build(vocabulary, **options.model.to_dict())
@@ -147,14 +153,14 @@ def _found(name: str, revision: str | None) -> tuple[Path, str | None]:
     except ImportError:
         raise ImportError(
             f"There is no folder {name}. To fetch it by this name, pip install "
-            f"huggingface_hub; or bring {', '.join(_FILES)} into a folder"
+            f"huggingface_hub; or bring {_FILES} into a folder"
         ) from None
     patterns = ["*.json", "*.safetensors", "vocab.txt"]
     options: Any = {"allow_patterns": patterns, "ignore_patterns": ["*/*"]}
     try:
         fetched = snapshot_download(name, revision=revision, **options)
     except Exception as error:  # of the network, the Hub, or a gated model
-        text = " ".join(str(error).split())
+        text = one_line(str(error))
         raise InputError(
             f"There is no folder {name}, and the Hub says: {text}"
         ) from None
@@ -169,9 +175,11 @@ def _check_known(config: Mapping[str, Any], path: Path) -> None:
     known = pretrained.classifiers()
     got, kind = config.get("architectures"), config.get("model_type", "bert")
     if not isinstance(kind, str) or got != [known.get(kind)]:
-        listed = ", ".join(known.values())
-        message = f"expected architectures with one of {listed}, got {shown(got)}"
-        raise InputError(f"{message} of model_type {shown(kind)}", path)
+        suffix = "ForTokenClassification"
+        listed = ", ".join(name.removesuffix(suffix) for name in known.values())
+        message = f"expected architectures [X{suffix}], with X one of {listed}, and "
+        message += f"its model_type, got {got!r} and {kind!r}"
+        raise InputError(message, path)
 
 
 def _label_names(

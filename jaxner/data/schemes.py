@@ -340,6 +340,8 @@ def inventory(
         InputError: A name is malformed, none of the scheme's, or occurs twice; or the
             names allow no well-formed labels.
     """
+    if scheme is not None:
+        _check_scheme(scheme)
     wrong, kinds = flaws(names), {*names} - {"O"}
     is_plain = not any(map(_correction, wrong))
     if scheme is None and wrong and is_plain and "O" not in names:

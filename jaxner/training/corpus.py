@@ -99,6 +99,11 @@ def training_text(options: Mapping[str, Any]) -> Split | None:
 def _load(options: Mapping[str, Any], name: str) -> Split:
     folder = options["dir"]
     known = None if folder else options["name"]
+    if known == "files":
+        raise FileNotFoundError(
+            "The run has no data of its own: give a file, as in jaxner evaluate RUN "
+            "--split FILE, or jaxner import … --data FOLDER"
+        )
     try:
         return corpora.load(known, name, directory=folder, **corpora.reading(options))
     except FileNotFoundError as error:
