@@ -77,6 +77,12 @@ def from_pretrained(
         InputError: The classifier is none that jaxner knows, or its files do not fit
             together.
 
+    Example:
+        >>> import tempfile, jaxner
+        >>> tagger, folder = jaxner.load("runs/hub"), tempfile.mkdtemp()
+        >>> jaxner.export_transformers(tagger, folder)
+        >>> jaxner.from_pretrained(folder).labels == tagger.labels
+        True
     """
     run = None if workdir is None else taggers.new_folder(workdir)
     if data is not None and not outputs.expanded(data).is_dir():
@@ -227,6 +233,13 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     Warns:
         UserWarning: The head is a CRF, whose scores of label pairs transformers
             ignores.
+
+    Example:
+        >>> import os, tempfile, jaxner
+        >>> folder = tempfile.mkdtemp()
+        >>> jaxner.export_transformers(jaxner.load("runs/hub"), folder)
+        >>> "model.safetensors" in os.listdir(folder)
+        True
     """
     check_tagger(tagger)
     path = taggers.new_folder(folder).path
