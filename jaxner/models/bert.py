@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxner.fields import Count, Depth, Field, OneOf, Positive, Rate, Size
+from jaxner.fields import Count, Depth, Distance, Field, OneOf, Positive, Rate, Size
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -171,6 +171,7 @@ class DeBERTa(_Pretrained):
         position_buckets: Buckets of distances to one side.
     """
 
+    max_position_embeddings: Distance = 512
     layer_norm_eps: Positive = 1e-7
     position_buckets: Size = 256
 
@@ -308,7 +309,7 @@ class ModernBERT(_Pretrained):
     """
 
     layer_norm_eps: Positive = 1e-5
-    max_position_embeddings: Size = 8192
+    max_position_embeddings: Distance = 8192
     layer_types: tuple[str, ...] = ()
     local_attention: Size = 128
     global_theta: Positive = 160_000.0
