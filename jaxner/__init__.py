@@ -13,6 +13,8 @@ under your own `jax.jit`, `jax.vmap` or mesh:
     train, evaluate              a tagger from examples or files; its scores
     load, save, export_onnx      taggers from and to folders; for other languages
     export, load_exported        taggers to and from one file
+    from_pretrained,             taggers from and to transformers' folders
+    export_transformers
     tag, encode                  labels of tokens; tokens as arrays
     entities, entity_types       entities of texts or tokens
     show                         a text drawn with its entities
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from jaxner.examples import evaluate, train
     from jaxner.exported import load_exported
     from jaxner.exporting import export
+    from jaxner.hub import export_transformers, from_pretrained
     from jaxner.models import apply, init
     from jaxner.onnx import export_onnx
     from jaxner.tagger import Ensemble, Tagger, build, load, save
@@ -60,6 +63,7 @@ _NAMES = {
     "data.vocabulary": "Vocabulary build_vocabulary",
     "exported": "load_exported",
     "exporting": "export",
+    "hub": "export_transformers from_pretrained",
     "models": "apply init",
     "onnx": "export_onnx",
     "tagger": "Ensemble Tagger build load save",

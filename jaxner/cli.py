@@ -16,6 +16,7 @@ import importlib
 import inspect
 import io
 import json
+import keyword
 import os
 import sys
 import types
@@ -32,6 +33,7 @@ from jaxner.wording import printable
 GROUPS = {
     "Train": {
         "train": ("training", "trains a tagger"),
+        "import": ("hub", "makes a run of a token classifier of transformers"),
         "options": ("training", "lists all options of a config"),
     },
     "Use": {
@@ -165,7 +167,7 @@ def _overview() -> str:
 def function_of(name: str) -> Callable:
     """Returns the function of a command."""
     module = importlib.import_module(f"jaxner.commands.{COMMANDS[name]}")
-    return getattr(module, name.replace("-", "_"))
+    return getattr(module, name.replace("-", "_") + "_" * keyword.iskeyword(name))
 
 
 def call(function: Callable, arguments: Sequence[str], file: Path | None = None) -> Any:
@@ -279,6 +281,7 @@ _METAVARS = {
     "output": "OUTPUT",
     "proxies": "ADDRESSES",
     "restart": "SEED",
+    "revision": "NAME",
     "root_path": "PATH",
     "shard": "I/N",
     "split": "SPLIT",
@@ -394,7 +397,7 @@ def parser_of(function: Callable) -> Parser:
     docstring = inspect.getdoc(function) or ""
     meanings = fields.meanings(docstring, "Args")
     parser = Parser(
-        prog=f"jaxner {function.__name__.replace('_', '-')}",
+        prog=f"jaxner {function.__name__.rstrip('_').replace('_', '-')}",
         description=docstring.partition("\nArgs:\n")[0].strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

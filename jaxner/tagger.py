@@ -288,22 +288,33 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         >>> jaxner.load(folder).vocabulary.scheme
         'BIOES'
     """
-    from jaxner import checkpoints  # which takes long
-
-    arguments.check_folder(workdir)
+    folder = new_folder(workdir)
     arguments.check_tagger(tagger)
     if isinstance(tagger, Ensemble):
         raise TypeError("Save each member, ensemble.member(i), to its own folder.")
+    try:
+        description = models.describe(tagger.model)
+    except TypeError:
+        description = None  # has the caller's own module
+    write(folder, tagger, "model.json", {"model": description})
+
+
+def new_folder(workdir: str | os.PathLike[str]) -> Workdir:
+    """Returns a folder to save to; FileExistsError: it is not empty."""
+    arguments.check_folder(workdir)
     folder = Workdir(workdir)
     if folder.path.exists() and any(folder.path.iterdir()):
         raise FileExistsError(
             f"{folder.path} is not empty: save to an empty or new folder"
         )
-    try:
-        description = models.describe(tagger.model)
-    except TypeError:
-        description = None  # has the caller's own module
-    about = belongs_to(tagger.vocabulary, description)
+    return folder
+
+
+def write(folder: Workdir, tagger: Tagger, name: str, content: Any) -> None:
+    """Writes a tagger for `load`; the file `name` has the model, in `content`."""
+    from jaxner import checkpoints  # which takes long
+
+    about = belongs_to(tagger.vocabulary, content["model"])
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
     checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], about)
     with checkpoints.Checkpoints(folder.part("best"), about=about) as best:
@@ -312,7 +323,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     if temperature != 1.0:
         folder.write_json(CALIBRATION, {"temperature": temperature, "step": 0})
     # Last, since this file marks a complete folder.
-    folder.write_json("model.json", {"model": description})
+    folder.write_json(name, content)
 
 
 def belongs_to(vocabulary: Vocabulary, model: dict[str, Any] | None) -> Source:

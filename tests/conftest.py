@@ -185,6 +185,18 @@ def _stored(name):
     return folder
 
 
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """The folder of a run that was a token classifier of transformers."""
+    import jaxner
+    from tests import test_hub
+
+    folder = tmp_path_factory.mktemp("imported")
+    source = test_hub.classifier(folder / "bert")
+    jaxner.from_pretrained(source, workdir=folder / "run")
+    return folder / "run"
+
+
 attending = _stored("att_bilstm")  # its encoder ends in self-attention
 refining = _stored("uanet")
 

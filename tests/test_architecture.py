@@ -14,7 +14,7 @@ ORDER = (
     *("terminal", "devices", "arguments", "archive", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "exporting", "exported", "stream", "training"),
-    *("configuration", "families", "examples", "onnx", "analysis", "serving"),
+    *("configuration", "families", "examples", "hub", "onnx", "analysis", "serving"),
     *("doors", "spellings", "cli", "commands", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "outputs"}

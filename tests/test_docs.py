@@ -35,6 +35,7 @@ MODULES = [
 ]
 EXPERIMENTS = ("jaxner.analysis.", "jaxner.answers.temperature", "jaxner.examples")
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
+RUNS |= {"runs/hub": "imported"}
 TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 
 

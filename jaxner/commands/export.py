@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from jaxner import archive, fields, outputs
 from jaxner.commands import Folder, Output, load, note
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 
 
 def export(
@@ -16,20 +16,33 @@ def export(
     *,
     output: Output,
     weights: Annotated[str, fields.OneOf(archive.KINDS)] = "float32",
+    to: Literal["jaxner", "transformers"] = "jaxner",
 ) -> None:
-    """Writes a run's tagger to one file, for jaxner.load_exported.
+    """Writes a run's tagger to one file, or for transformers.
 
         jaxner export runs/grn -o grn.zip
+        jaxner export runs/minilm --to transformers -o minilm
 
-    The file needs only JAX and NumPy. JAX promises for six months that newer
-    versions run its programs; `jaxner refresh` renews them.
+    The file, for jaxner.load_exported, needs only JAX and NumPy. JAX promises for
+    six months that newer versions run its programs; `jaxner refresh` renews them.
+    transformers reads taggers of a pretrained encoder; of a CRF, it ignores the
+    scores of label pairs.
 
     Args:
         run: Folder of the run.
-        output: File to write.
+        output: File to write; for transformers, a new folder.
         weights: Precision of the stored weights; for bfloat16 and int8 the command
             prints dev F1 before and after.
+        to: Library that reads the result.
     """
+    if to == "transformers":
+        from jaxner import hub
+
+        if weights != "float32":
+            raise UsageError("--weights is for jaxner's own files")
+        hub.export_transformers(load(run), output)
+        note(f"Wrote {output}")
+        return
     from jaxner import exporting
     from jaxner.exported import load_exported
 

@@ -24,6 +24,7 @@ from jaxner.errors import InputError
 from jaxner.types import Pieces
 
 _UNKNOWN = ("[UNK]", "<unk>")
+_PADDING, _MASK = ("[PAD]", "<pad>"), ("[MASK]", "<mask>")
 _RARE = "\U00013000"  # a hieroglyph, of which no vocabulary here knows
 
 
@@ -84,6 +85,16 @@ class PieceTokenizer:
         places = [i for i, word in enumerate(whole.word_ids) if word is not None]
         first, last = (places[0], places[-1]) if places else (len(whole), len(whole))
         return whole.ids[:first], whole.ids[last + 1 :]
+
+    @property
+    def special(self) -> dict[str, tuple[int, str]]:
+        """The id of each special piece and the piece, by transformers' name of it."""
+        (begin, close), get = self._special, self._tokenizer.token_to_id
+        ids = {"unk": [self._unknown], "cls": begin, "sep": close[-1:]}
+        for name, spellings in {"pad": _PADDING, "mask": _MASK}.items():
+            ids[name] = [i for i in map(get, spellings) if i is not None]
+        firsts = {name: found[0] for name, found in ids.items() if found}
+        return {name: (i, self._tokenizer.id_to_token(i)) for name, i in firsts.items()}
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
         """Returns the ids of the pieces of each token, at least one.
@@ -218,6 +229,9 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
 
 def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str:
     """Returns a hint with the command that writes the files that are read."""
+    path, head = folder / "config.json", "ForTokenClassification"
+    if path.is_file() and head in outputs.read_text(path):  # AutoModel would drop it
+        kinds = kinds.replace("t.AutoModel", f"t.AutoModel{head}")
     return (
         "convert the folder (pip install torch transformers sentencepiece protobuf): "
         f'python -c "import transformers as t; f = {str(folder)!r}; [x.from_pretrained'

@@ -327,6 +327,60 @@ def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(scheme for scheme, count in breaches.items() if count == least)
 
 
+def inventory(
+    names: Sequence[str], scheme: str | None = None
+) -> tuple[tuple[str, ...], str]:
+    """Returns the label names of a tagger as written here, and their scheme.
+
+    If `scheme` is None, the names tell: with L or U it is BILOU, with E or S BIOES; B
+    and I alone are BIO, or IOB1 if a type has an I, but no B. Bare types beside O are
+    IO labels, and names without prefixes, O among them or not, `TAGS` and IO.
+
+    Raises:
+        InputError: A name is malformed, none of the scheme's, or occurs twice; or the
+            names allow no well-formed labels.
+    """
+    if scheme is not None:
+        _check_scheme(scheme)
+    wrong, kinds = flaws(names), {*names} - {"O"}
+    is_plain = not any(map(_correction, wrong))
+    if scheme is None and wrong and is_plain and "O" not in names:
+        scheme = TAGS
+    if scheme == TAGS:
+        wrong = {}
+    elif is_io(names) or (kinds == {*wrong} and is_plain):
+        names, wrong = from_io(names), {}
+    if wrong:
+        raise InputError(f"{min(wrong.values())}; or the scheme is {TAGS}")
+    if scheme != TAGS:
+        pairs = [*map(parse, names)]
+        names = ["-".join(filter(None, pair)) for pair in pairs]
+        scheme = scheme or _scheme_of(pairs)
+        for prefix, name in zip(pairs, names, strict=True):
+            if prefix[0] not in "O" + _PREFIXES[scheme]:
+                raise InputError(f"Label {name!r} is none of {scheme}")
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise InputError(f"Label {twice[0]!r} occurs twice")
+    start, steps, end = allowed(names, scheme)
+    for length in range(1, len(names) + 2):
+        if not (start & end).any():
+            tokens = counted(length, "token")
+            raise InputError(f"No labels of {tokens} are well-formed in {scheme}")
+        start = start @ steps
+    return tuple(names), scheme
+
+
+def _scheme_of(pairs: Sequence[tuple[str, str]]) -> str:
+    """Returns the scheme that the prefixes of a tagger's labels tell."""
+    prefixes = {prefix for prefix, _ in pairs}
+    if prefixes & {*"LU"}:
+        return "BILOU"
+    if prefixes & {*"ES"}:
+        return "BIOES"
+    is_begun = all(("B", kind) in pairs for prefix, kind in pairs if prefix == "I")
+    return "BIO" if is_begun else "IOB1"
+
+
 class LabelTypes(NamedTuple):
     """The spans of `to_spans`, as arrays over `L` labels and `K` types.
 

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxner.fields import Count, Depth, Field, OneOf, Positive, Rate, Size
+from jaxner.fields import Count, Depth, Distance, Field, OneOf, Positive, Rate, Size
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -171,6 +171,7 @@ class DeBERTa(_Pretrained):
         position_buckets: Buckets of distances to one side.
     """
 
+    max_position_embeddings: Distance = 512
     layer_norm_eps: Positive = 1e-7
     position_buckets: Size = 256
 
@@ -304,15 +305,17 @@ class ModernBERT(_Pretrained):
             a window around each ("sliding_attention").
         local_attention: Width of this window.
         global_theta, local_theta: Base of the rotations' wave lengths in either layer.
+        prediction_head: Whether a dense layer and a norm follow, as in its classifiers.
     """
 
     layer_norm_eps: Positive = 1e-5
-    max_position_embeddings: Size = 8192
+    max_position_embeddings: Distance = 8192
     layer_types: tuple[str, ...] = ()
     local_attention: Size = 128
     global_theta: Positive = 160_000.0
     local_theta: Positive = 10_000.0
     embedding_dropout: Rate = 0.0
+    prediction_head: bool = False
 
     def check(self) -> None:
         """Raises ValueError if the layers have no kind each that is known."""
@@ -345,6 +348,10 @@ class ModernBERT(_Pretrained):
         inputs = x, mask, near, waves
         x = self._stack(_PreNormLayer, *inputs, by_layer=by_layer, train=train)
         x = layers.norm(self.layer_norm_eps, "final_norm", bias=False)(x)
+        if self.prediction_head:
+            x = layers.dense(self.hidden_size, _draw, "head_dense", bias=None)(x)
+            x = ACTIVATIONS["gelu"](x)
+            x = layers.norm(self.layer_norm_eps, "head_norm", bias=False)(x)
         return jnp.where(mask[:, None], x, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Reads the weights of pretrained encoders from local Hugging Face folders.
+"""Reads and writes the weights of pretrained encoders in local Hugging Face folders.
 
 This module downloads nothing and opens no pickle.
 """
@@ -56,23 +56,35 @@ class Family(NamedTuple):
     """Encoders whose configs and tensors are spelt alike.
 
     `fixed` are values without which an encoder is another than ours, `renamed` options
-    by their names in our module, and `derived` our values, given the config.
+    by their names in our module, and `derived` our values, given the config; `stated`
+    are the config's values, given ours. `classifier` is transformers' name of a token
+    classifier, in which the encoder's tensors begin with `prefix`.
     """
 
+    classifier: str
+    prefix: str
     module: Any = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
     fixed: Mapping[str, bool | int | str] = {}
     renamed: Mapping[str, str] = {}
     derived: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda config: {}
+    stated: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda sizes: {}
 
 
 def _from_two(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"first_position": 1 + config.get("pad_token_id", 1)}
 
 
+def _padding(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pad_token_id": sizes["first_position"] - 1}
+
+
+_KINDS = {"global": "full_attention", "local": "sliding_attention"}
+
+
 def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what ModernBERT's configs say in two ways."""
-    kinds = {"global": "full_attention", "local": "sliding_attention"}
+    """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
+    kinds = _KINDS
     rotations = config.get("rope_parameters") or {}
     every = config.get("global_attn_every_n_layers", 3)
     numbers = range(config.get("num_hidden_layers", 0))
@@ -83,7 +95,22 @@ def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
             "rope_theta", config.get(f"{ours}_rope_theta")
         )
         values |= {} if base is None else {f"{ours}_theta": float(base)}
+    if is_classifier(config):
+        plain = {"classifier_bias": False, "classifier_activation": "gelu"}
+        for name, value in plain.items():
+            if config.get(name, value) != value:
+                raise ValueError(f"expected {name} {value!r}, got {config[name]!r}")
+        values["prediction_head"] = True
     return values
+
+
+def _rotations(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    thetas = {
+        theirs: {"rope_type": "default", "rope_theta": sizes[f"{ours}_theta"]}
+        for ours, theirs in _KINDS.items()
+        if f"{ours}_theta" in sizes
+    }
+    return {"rope_parameters": thetas} if thetas else {}
 
 
 def _disentangled(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +159,8 @@ _MODERN_TOP = {
     "words": "embeddings.tok_embeddings",
     "norm": "embeddings.norm",
     "final_norm": "final_norm",
+    "head_dense": "head.dense",
+    "head_norm": "head.norm",
 }
 _MODERN_BODY = {
     "qkv": "attn.Wqkv",
@@ -151,32 +180,44 @@ _PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
 _UNBIASED = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
 
 FAMILIES = {
-    "bert": Family(fixed=_PLAIN),
-    "electra": Family(fixed=_PLAIN),
-    **dict.fromkeys(
-        ("roberta", "xlm-roberta", "camembert"), Family(fixed=_PLAIN, derived=_from_two)
-    ),
+    "bert": Family("Bert", "bert", fixed=_PLAIN),
+    "electra": Family("Electra", "electra", fixed=_PLAIN),
+    **{
+        kind: Family(name, "roberta", fixed=_PLAIN, derived=_from_two, stated=_padding)
+        for kind, name in (
+            ("roberta", "Roberta"),
+            ("xlm-roberta", "XLMRoberta"),
+            ("camembert", "Camembert"),
+        )
+    },
     "distilbert": Family(
+        *("DistilBert", "distilbert"),
         names=_named(_TOP, _DISTIL_BODY, "transformer.layer.{}."),
         renamed=_DISTIL_OPTIONS,
         derived=lambda config: {"type_vocab_size": 0},
     ),
     "mpnet": Family(
+        *("MPNet", "mpnet"),
         names=_named(_MP_TOP, _BODY | _MP_BODY),
         derived=lambda config: {"type_vocab_size": 0, **_from_two(config)},
+        stated=_padding,
     ),
     "deberta-v2": Family(
+        *("DebertaV2", "deberta"),
         DeBERTa,
         _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
         _DE_FIXED,
         derived=_disentangled,
+        stated=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
     ),
     "modernbert": Family(
+        *("ModernBert", "model"),
         ModernBERT,
         _named(_MODERN_TOP, _MODERN_BODY, "layers.{}."),
         _UNBIASED,
         _MODERN_OPTIONS,
         _modern,
+        _rotations,
     ),
 }
 """The families of encoders, by `model_type` of a Hugging Face config."""
@@ -190,6 +231,17 @@ _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bi
 # What an encoder's tensors begin with; others belong to heads.
 _ROOTS = ("embeddings", "encoder.", "transformer.", "layers.", "final_norm.")
 _NO_WEIGHT = {"embeddings.position_ids"}  # 0, 1, 2, …, stored by older versions
+_CLASSIFIER = "ForTokenClassification"
+
+
+def is_classifier(config: Mapping[str, Any]) -> bool:
+    """Returns whether a Hugging Face config is that of a token classifier."""
+    return any(str(x).endswith(_CLASSIFIER) for x in config.get("architectures") or ())
+
+
+def classifiers() -> dict[str, str]:
+    """Returns transformers' name of the token classifier of each family."""
+    return {kind: x.classifier + _CLASSIFIER for kind, x in FAMILIES.items()}
 
 
 def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -264,6 +316,31 @@ def length(sizes: Mapping[str, Any]) -> int:
     return sizes.get("max_position_embeddings", 512) if is_own else make(sizes).length
 
 
+def pieces_and_sizes(
+    folder: str | os.PathLike[str],
+) -> tuple[pieces.PieceTokenizer, dict[str, Any]]:
+    """Returns what splits tokens for the encoder of a folder, and what `sizes` does.
+
+    Raises:
+        FileNotFoundError, ImportError, InputError: They cannot be read, or differ in
+            the number of pieces.
+    """
+    attributes = sizes(folder)
+    cut = pieces.read(folder, length(attributes))
+    if cut.size > (most := attributes.get("vocab_size", cut.size)):
+        message = f"expected a vocab_size of at least {cut.size:,}, the number of "
+        message += f"ids in the tokenizer, got {most:,}"
+        raise InputError(message, Path(folder) / "config.json")
+    return cut, attributes
+
+
+def files(folder: str | os.PathLike[str]) -> dict[str, Path]:
+    """Returns what is read in a folder, by names for the record of a run."""
+    paths = sorted(Path(folder).iterdir())
+    suffixes = (".json", ".txt", ".safetensors")
+    return {f"pretrained {x.name}": x for x in paths if x.suffix in suffixes}
+
+
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the encoder weights of a Hugging Face folder, as NumPy arrays.
 
@@ -275,13 +352,26 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
         ImportError: safetensors is not installed.
         InputError: Tensors are missing, unknown or have another shape.
     """
+    return read_with_classifier(folder, None)[0]
+
+
+def read_with_classifier(
+    folder: str | os.PathLike[str], num_labels: int | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns what `read` does, and the linear layer of a token classifier.
+
+    None: there is no such layer.
+    """
     attributes = sizes(folder)
     model, ids = make(attributes), jnp.zeros(1, jnp.int32)
     names = FAMILIES[attributes["model_type"]].names
     start = functools.partial(model.init, jax.random.key(0), train=False)
-    path, tensors = _tensors(Path(folder))
+    path, tensors, others = _tensors(Path(folder))
+    if attributes.get("prediction_head"):
+        heads = [name for name in others if name.startswith("head.")]
+        tensors |= {name: others[name] for name in heads}
 
-    def take(name, shape, is_map):
+    def take(tensors, name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
         tensor = tensors.pop(name, None)
         if name == _ABSENT:
@@ -293,24 +383,62 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
         array = np.asarray(tensor, np.float32)
         return array.T if is_map else array
 
-    def fill(path, leaf):
-        *keys, kind = (entry.key for entry in path)
-        name = names[keys[-1] if keys else kind]
-        name += ".bias" if kind == "bias" else ".weight"
-        if keys[:1] != ["layers"]:
-            return take(name, leaf.shape, is_map=kind == "kernel")
-        shape, is_map = leaf.shape[1:], kind == "kernel"
-        return np.stack([take(name.format(i), shape, is_map) for i in range(len(leaf))])
+    def fill(name, leaf):
+        theirs, is_stacked, is_map = _spelt(name, names)
+        if not is_stacked:
+            return take(tensors, theirs, leaf.shape, is_map)
+        numbers, shape = range(len(leaf)), leaf.shape[1:]
+        rows = (take(tensors, theirs.format(i), shape, is_map) for i in numbers)
+        return np.stack([*rows])
 
-    like = jax.eval_shape(start, ids, ids == 0)["params"]
-    weights = jax.tree_util.tree_map_with_path(fill, like)
+    weights = map_named(fill, jax.eval_shape(start, ids, ids == 0)["params"])
     if unknown := sorted(tensors.keys() - _NO_WEIGHT):
         raise InputError(
             f"{len(unknown)} tensors are not known: {', '.join(unknown[:8])}. Does "
             "config.json belong to these weights?",
             path,
         )
-    return weights
+    if num_labels is None:
+        return weights, {}
+    shapes = {"kernel": (attributes["hidden_size"], num_labels), "bias": (num_labels,)}
+    return weights, {
+        name: take(others, _spelt(name, {name: "classifier"})[0], shape, len(shape) > 1)
+        for name, shape in shapes.items()
+    }
+
+
+def _spelt(name: str, names: Mapping[str, str]) -> tuple[str, bool, bool]:
+    """Returns PyTorch's name of an array, and if it is of all layers, and if a map."""
+    *keys, kind = name.split("/")
+    theirs = names[keys[-1] if keys else kind]
+    theirs += ".bias" if kind == "bias" else ".weight"
+    return theirs, keys[:1] == ["layers"], kind == "kernel"
+
+
+def classifier(
+    sizes: Mapping[str, Any], encoder: Weights, linear: Weights
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns config and tensors of a token classifier: undoes `sizes` and `read`."""
+    kind = sizes["model_type"]
+    family = FAMILIES[kind]
+    tensors = {}
+    for name, leaf in named(encoder).items():
+        theirs, is_stacked, is_map = _spelt(name, family.names)
+        rows = np.asarray(leaf, np.float32)
+        for i, row in enumerate(rows if is_stacked else rows[None]):
+            whole = theirs.format(i)
+            is_beside = whole.startswith("head.")
+            place = whole if is_beside else f"{family.prefix}.{whole}"
+            tensors[place] = np.ascontiguousarray(row.T if is_map else row)
+    tensors.pop(f"{family.prefix}.{_ABSENT}", None)
+    for name, leaf in linear.items():
+        theirs, _, is_map = _spelt(name, {name: "classifier"})
+        array = np.asarray(leaf, np.float32)
+        tensors[theirs] = np.ascontiguousarray(array.T if is_map else array)
+    ours = {"first_position", "global_theta", "local_theta", "prediction_head"}
+    config = {family.renamed.get(n, n): x for n, x in sizes.items() if n not in ours}
+    config |= {**family.fixed, **family.stated(sizes)}
+    return {"architectures": [classifiers()[kind]], **config}, tensors
 
 
 def fill(
@@ -333,8 +461,10 @@ def fill(
     return map_named(take, weights)
 
 
-def _tensors(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
-    """Returns the file of, or with a list of, the encoder's tensors, and these."""
+def _tensors(
+    folder: Path,
+) -> tuple[Path, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Returns the file of all tensors, or their list; those of the encoder; others."""
     files = optional("safetensors.numpy", "A pretrained encoder")
     error_of_files = optional("safetensors", "A pretrained encoder").SafetensorError
     tensors: dict[str, np.ndarray] = {}
@@ -348,14 +478,16 @@ def _tensors(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
     first = next((name for name in tensors if name.endswith(words)), "")
     prefix = first[: first.find("embeddings.")]
-    current_ones = {}
+    current_ones, others = {}, {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
         for older, today in _OLDER.items():
             current = current.replace(older, today)
         if name.startswith(prefix) and current.startswith(_ROOTS):
             current_ones[current] = tensor
-    return whole, current_ones
+        else:
+            others[name] = tensor
+    return whole, current_ones, others
 
 
 def _files(folder: Path) -> tuple[Path, list[Path]]:

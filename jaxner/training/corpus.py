@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import models
-from jaxner.data import audit, batching, corpora, pieces, schemes
+from jaxner.data import audit, batching, corpora, schemes
 from jaxner.data import vectors as files
 from jaxner.data.batching import Batches, Plan, Shape
 from jaxner.data.corpora import Split
@@ -99,6 +99,11 @@ def training_text(options: Mapping[str, Any]) -> Split | None:
 def _load(options: Mapping[str, Any], name: str) -> Split:
     folder = options["dir"]
     known = None if folder else options["name"]
+    if known == "files":
+        raise FileNotFoundError(
+            "The run has no data of its own: give a file, as in jaxner evaluate RUN "
+            "--split FILE, or jaxner import … --data FOLDER"
+        )
     try:
         return corpora.load(known, name, directory=folder, **corpora.reading(options))
     except FileNotFoundError as error:
@@ -222,9 +227,7 @@ def load_data(
 
     inputs |= {f"contextual {s}": find_vectors(options, s) for s in ("train", "dev")}
     if folder := options.get("pretrained"):
-        for path in sorted(Path(folder).iterdir()):
-            if path.suffix in (".json", ".txt", ".safetensors"):
-                inputs[f"pretrained {path.name}"] = path
+        inputs |= pretrained.files(folder)
     record = environment.describe([train, dev], inputs)
     return Data(vocabulary, aligned, sentences, labels, train, dev, record)
 
@@ -299,13 +302,7 @@ def build_vocabulary(
                 if path := find_vectors(options, split):
                     files.check_sizes(path, files.contextual_sizes(path), sizes)
     if folder := options.get("pretrained"):
-        sizes = pretrained.sizes(folder)
-        cut = pieces.read(folder, pretrained.length(sizes))
-        most = sizes.get("vocab_size", cut.size)
-        if cut.size > most:
-            message = f"expected a vocab_size of at least {cut.size:,}, the number of "
-            message += f"ids in the tokenizer, got {most:,}"
-            raise InputError(message, Path(folder) / "config.json")
+        cut, sizes = pretrained.pieces_and_sizes(folder)
         log(f"{folder}: {sizes['model_type']}, {cut.size:,} pieces")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(

@@ -286,7 +286,8 @@ def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
             name = jax.tree_util.keystr(path)
             if _LAYERS in name:
                 return leaf * shares[1:].reshape(-1, *(1,) * (leaf.ndim - 1))
-            return leaf if "final_norm" in name else leaf * shares[0]
+            is_above = any(part in name for part in ("final_norm", "head_"))
+            return leaf if is_above else leaf * shares[0]
 
         return jax.tree_util.tree_map_with_path(scale, updates)
 

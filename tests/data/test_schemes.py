@@ -185,3 +185,46 @@ def test_tags_are_any_strings_in_any_order():
 def test_labels_are_a_list_of_strings(unchecked):
     with pytest.raises(TypeError):
         schemes.convert("O", "BIO")
+
+
+# --- The labels of a tagger -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme", "read"),
+    [
+        ("I-PER B-PER O B-LOC", "BIO", None),
+        ("B-LOC I-LOC I-PER O", "IOB1", None),  # of the CoNLL-2003 of 2003
+        ("I-PER I-LOC O", "IOB1", None),
+        ("E-A O S-A I-A B-A", "BIOES", None),
+        ("L-A O U-A I-A B-A", "BILOU", None),
+        ("B-A M-A E-A S-A O", "BIOES", "B-A I-A E-A S-A O"),
+        ("LOC O PER", "IOB1", "I-LOC O I-PER"),
+        ("art-film O event-war", "IOB1", "I-art-film O I-event-war"),
+        ("B I", "BIO", "B-_ I-_"),  # words of Chinese
+        ("NOUN X VERB PUNCT", "tags", None),
+        (". , ? : -", "tags", None),
+    ],
+)
+def test_the_labels_of_a_tagger_tell_their_scheme(names, scheme, read):
+    expected = tuple((read or names).split()), scheme
+    assert schemes.inventory(names.split()) == expected
+    assert schemes.inventory(names.split(), scheme) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme", "message"),
+    [
+        ("B_PER I_PER O", None, "write B-PER; or the scheme is tags"),
+        ("B-PER X O", None, "'X' is neither"),
+        ("B-PER S-PER O", "BIO", "'S-PER' is none of BIO"),
+        ("I-PER M-PER O", None, "'I-PER' occurs twice"),
+        ("NOUN NOUN", None, "'NOUN' occurs twice"),
+        ("I-PER", "BIO", "No labels of 1 token are well-formed in BIO"),
+        ("B-A E-A", "BIOES", "No labels of 1 token"),
+        ("O B-A", "IOB9", "Unknown scheme 'IOB9'"),
+    ],
+)
+def test_labels_that_no_tagger_has(names, scheme, message):
+    with pytest.raises(InputError, match=message):
+        schemes.inventory(names.split(), scheme)

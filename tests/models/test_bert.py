@@ -158,6 +158,14 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
             pretrained.read(tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["deberta-v2", "modernbert"])
+def test_distances_that_no_weight_shows_are_bounded(kind, tmp_path):
+    config = CASE_OF[kind]["config"] | {"max_position_embeddings": 10**12}
+    write(tmp_path, config, {})
+    with pytest.raises(InputError, match=r"max_position_embeddings .* at most 65536"):
+        pretrained.read(tmp_path)
+
+
 def test_folders_that_cannot_be_read(tmp_path):
     config, index = "config.json", "model.safetensors.index.json"
     others = {"model_type": "gpt2", "is_decoder": True, "hidden_act": []}

@@ -1,0 +1,317 @@
+"""Taggers from and to transformers' token classifiers, in Hugging Face folders.
+
+The encoder, the linear layer and the labels are theirs; a CRF's scores, the scheme and
+the temperature stand in `config.json` under `jaxner`, which transformers ignores. No
+code and no pickle of a folder is read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import secrets
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxner import errors, examples, fields, models, outputs
+from jaxner import tagger as taggers
+from jaxner.arguments import check_tagger
+from jaxner.data import schemes, spans
+from jaxner.data.vocabulary import build as build_vocabulary
+from jaxner.data.vocabulary import strings
+from jaxner.errors import InputError
+from jaxner.fields import OneOf, checked
+from jaxner.models import pretrained
+from jaxner.models.model import map_named, named
+from jaxner.tagger import Ensemble, Tagger
+from jaxner.training import environment
+from jaxner.wording import one_line, shown
+
+OURS = "jaxner"
+"""The key of a `config.json` whose values transformers does not know."""
+Scheme = Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))]
+
+_CHAIN = ("transitions", "start", "end")
+_FILES = "config.json, tokenizer.json and model.safetensors"
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+@checked
+def from_pretrained(
+    folder: str | os.PathLike[str],
+    *,
+    workdir: str | os.PathLike[str] | None = None,
+    label_names: Sequence[str] | None = None,
+    scheme: Scheme | None = None,
+    data: str | os.PathLike[str] | None = None,
+    revision: str | None = None,
+) -> Tagger:
+    """Returns the tagger of a token classifier of transformers.
+
+    Its labels are those of the classifier, in the same order: bare types such as `PER`
+    become `I-PER`. Without `constrained`, it gives what the classifier gives.
+
+    Args:
+        folder: Folder with config.json, tokenizer.json and model.safetensors; or a name
+            on the Hub such as "org/model", which `huggingface_hub` fetches.
+        workdir: New folder for the tagger, as of a run; None writes nothing.
+        label_names: The label of each id, where the classifier's config has none.
+        scheme: Scheme of the labels, where these do not tell: without, B and I are
+            BIO's, or IOB1's if a type has no B.
+        data: Folder with files train, dev and test, for `jaxner calibrate` and
+            `evaluate` of the run.
+        revision: Branch, tag or commit on the Hub.
+
+    Raises:
+        FileExistsError: `workdir` is not empty.
+        FileNotFoundError: There is no such folder, or a file in it is missing.
+        ImportError: `tokenizers`, `safetensors` or `huggingface_hub` is missing.
+        InputError: The classifier is none that jaxner knows, or its files do not fit
+            together.
+
+    Example:
+        >>> import tempfile, jaxner
+        >>> tagger, folder = jaxner.load("runs/hub"), tempfile.mkdtemp()
+        >>> jaxner.export_transformers(tagger, folder)
+        >>> jaxner.from_pretrained(folder).labels == tagger.labels
+        True
+    """
+    run = None if workdir is None else taggers.new_folder(workdir)
+    if data is not None and not outputs.expanded(data).is_dir():
+        raise NotADirectoryError(f"There is no folder {data}")
+    place, commit = _found(os.fspath(folder), revision)
+    path = place / "config.json"
+    attributes = pretrained.sizes(place)
+    config = spans.read_json(path)
+    _check_known(config, path)
+    given = (
+        None if label_names is None else strings("label_names", label_names, "['O']")
+    )
+    names = _label_names(config, given, path)
+    cut, _ = pretrained.pieces_and_sizes(place)
+    encoder, linear = pretrained.read_with_classifier(place, len(names))
+    with errors.using(path):
+        ours = dict(config.get(OURS) or {})
+        chain = {x: np.float32(ours[x]) for x in _CHAIN if "transitions" in ours}
+        temperature = ours.get("temperature", 1.0)
+        fields.check(f"{OURS}.temperature", temperature, fields.Positive)
+        fields.check(f"{OURS}.scheme", ours.get("scheme", schemes.TAGS), Scheme)
+    try:
+        names, scheme = schemes.inventory(names, scheme or ours.get("scheme"))
+    except InputError as error:
+        raise InputError(error.message, path) from None
+    vocabulary, _ = build_vocabulary((), ["_"])
+    vocabulary = dataclasses.replace(
+        vocabulary,
+        label_names=names,
+        scheme=scheme,
+        pieces=cut,
+        encoder_sizes=tuple(sorted(attributes.items())),
+    )
+    variant = f"encoder:model={'crf' if chain else 'softmax'}"
+    options = examples.config_of(variant, "." if data is None else data)
+    options.data.scheme = scheme
+    if data is None:
+        options.data.update(dir=None, split_dev=None)
+    rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
+    options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
+    model = taggers.build(vocabulary, **options.model.to_dict())
+    arrays = {f"params/{pretrained.PLACE}{n}": x for n, x in named(encoder).items()}
+    arrays |= {f"params/head/emissions/{n}": x for n, x in linear.items()}
+    arrays |= {f"params/head/{n}": x for n, x in chain.items()}
+
+    def take(name: str, leaf: Any) -> Any:
+        if arrays[name].shape != leaf.shape:
+            wanted = f"{OURS}.{name.rpartition('/')[2]} of shape {leaf.shape}"
+            raise InputError(f"expected {wanted}, got {arrays[name].shape}", path)
+        return jnp.asarray(arrays[name])
+
+    weights = map_named(take, models.shapes(model))
+    tagger = Tagger(weights, model, vocabulary, jnp.float32(temperature))
+    if run is None:
+        return tagger
+    record = environment.describe([], pretrained.files(place))
+    source = {"name": os.fspath(folder), "revision": commit}
+    run.write_json("environment.json", {**record, "source": source})
+    taggers.write(run, tagger, "config.json", options.to_dict())
+    return taggers.load(run.path)
+
+
+def _found(name: str, revision: str | None) -> tuple[Path, str | None]:
+    """Returns a local folder, fetched if `name` is none, and the commit on the Hub."""
+    path = outputs.expanded(name)
+    if path.is_dir():
+        if revision is not None:
+            raise InputError("revision is for names on the Hub, got a folder", path)
+        return path, None
+    if path.exists() or not _NAME.fullmatch(name):
+        raise NotADirectoryError(f"There is no folder {name}")
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise ImportError(
+            f"There is no folder {name}. To fetch it by this name, pip install "
+            f"huggingface_hub; or bring {_FILES} into a folder"
+        ) from None
+    patterns = ["*.json", "*.safetensors", "vocab.txt"]
+    options: Any = {"allow_patterns": patterns, "ignore_patterns": ["*/*"]}
+    try:
+        fetched = snapshot_download(name, revision=revision, **options)
+    except Exception as error:  # of the network, the Hub, or a gated model
+        text = one_line(str(error))
+        raise InputError(
+            f"There is no folder {name}, and the Hub says: {text}"
+        ) from None
+    return Path(fetched), Path(fetched).name
+
+
+def _check_known(config: Mapping[str, Any], path: Path) -> None:
+    """Raises InputError unless a config is that of a token classifier known here."""
+    if "auto_map" in config:
+        message = "needs code of its own (auto_map), and jaxner runs none from a folder"
+        raise InputError(message, path)
+    known = pretrained.classifiers()
+    got, kind = config.get("architectures"), config.get("model_type", "bert")
+    if not isinstance(kind, str) or got != [known.get(kind)]:
+        suffix = "ForTokenClassification"
+        listed = ", ".join(name.removesuffix(suffix) for name in known.values())
+        message = f"expected architectures [X{suffix}], with X one of {listed}, and "
+        message += f"its model_type, got {got!r} and {kind!r}"
+        raise InputError(message, path)
+
+
+def _label_names(
+    config: Mapping[str, Any], given: list[str] | None, path: Path
+) -> list[str]:
+    """Returns the name of each label id, or those that are given."""
+    named_ids: Any = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    keys = [*map(str, range(len(named_ids)))]
+    is_right = isinstance(named_ids, dict) and {*named_ids} == {*keys}
+    if not is_right or not all(isinstance(x, str) for x in named_ids.values()):
+        message = "expected id2label from 0, 1, … to names of labels, got "
+        raise InputError(message + shown(config.get("id2label")), path)
+    if given is not None:
+        if len(given) != len(keys) and config.get("id2label"):
+            message = f"expected {len(keys)} label_names, got {len(given)}"
+            raise InputError(message, path)
+        return given
+    names = [named_ids[key] for key in keys]
+    if all(re.fullmatch(r"LABEL_\d+", name) for name in names):
+        raise InputError(
+            "has no names of labels, only LABEL_0 and so on: give theirs in this order "
+            "(--label-names O,B-PER,I-PER)",
+            path,
+        )
+    return names
+
+
+# --- Out ------------------------------------------------------------------------------
+
+
+def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
+    """Writes a tagger as a token classifier of transformers, to a new folder.
+
+    transformers gives the labels that `tag` gives, if the head is a softmax.
+
+    Args:
+        tagger: What `load` returned, of a pretrained encoder and a head.
+        folder: A folder that is empty or does not exist; "~" is your home.
+
+    Raises:
+        FileExistsError: The folder is not empty.
+        ImportError: safetensors is not installed.
+        InputError: transformers has no such model.
+
+    Warns:
+        UserWarning: The head is a CRF, whose scores of label pairs transformers
+            ignores.
+
+    Example:
+        >>> import os, tempfile, jaxner
+        >>> folder = tempfile.mkdtemp()
+        >>> jaxner.export_transformers(jaxner.load("runs/hub"), folder)
+        >>> "model.safetensors" in os.listdir(folder)
+        True
+    """
+    check_tagger(tagger)
+    path = taggers.new_folder(folder).path
+    files = errors.optional("safetensors.numpy", "Export to transformers")
+    if reason := _obstacle(tagger):
+        message = "Expected a tagger of a pretrained encoder with head 'softmax' or "
+        raise InputError(f"{message}'crf', as transformers has it; this one {reason}")
+    vocabulary, params = tagger.vocabulary, tagger.weights["params"]
+    sizes, head = dict(vocabulary.encoder_sizes or ()), params["head"]
+    encoder = params["representation"]["bert"]["encoder"]
+    config, tensors = pretrained.classifier(sizes, encoder, head["emissions"])
+    ours: dict[str, Any] = {"scheme": vocabulary.scheme}
+    ours["temperature"] = float(str(np.float32(tagger.temperature)))
+    ours |= {name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head}
+    names = vocabulary.label_names
+    config |= {
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: i for i, name in enumerate(names)},
+        "classifier_dropout": tagger.model.head.dropout,
+        OURS: ours,
+    }
+    cut: Any = vocabulary.pieces
+    special = cut.special
+    # A family's usual id may lie beyond a small vocabulary.
+    config.setdefault("pad_token_id", special.get("pad", (None,))[0])
+    options = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    options |= {f"{name}_token": piece for name, (_, piece) in special.items()}
+    options |= {"model_max_length": cut.max_length, "add_prefix_space": True}
+    options["model_input_names"] = ["input_ids", "attention_mask"]
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    beside.mkdir(parents=True)
+    try:
+        metadata = {"format": "pt"}  # transformers asks for it
+        files.save_file(tensors, beside / "model.safetensors", metadata=metadata)
+        outputs.write_text(beside / "config.json", json.dumps(config, indent=2))
+        outputs.write_text(beside / "tokenizer.json", cut.json)
+        text = json.dumps(options, indent=2, ensure_ascii=False)
+        outputs.write_text(beside / "tokenizer_config.json", text)
+        os.replace(beside, path)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    if "transitions" in ours:
+        warnings.warn(
+            "transformers ignores the CRF's scores of label pairs: it chooses each "
+            "token's label alone, so labels and probabilities differ. jaxner reads the "
+            "scores again, from config.json",
+            stacklevel=2,
+        )
+
+
+def _obstacle(tagger: Tagger) -> str | None:
+    """Returns why transformers has no model like a tagger's; None if it has."""
+    model: Any = tagger.model
+    if isinstance(tagger, Ensemble):
+        return "is an ensemble: export each member, ensemble.member(i)"
+    read, kind = model.representation, dict(tagger.vocabulary.encoder_sizes or ())
+    bert = getattr(read, "bert", None)
+    family = pretrained.FAMILIES.get(kind.get("model_type", "bert"))
+    more = ("words", "chars", "caps", "vectors")
+    if bert is None or family is None or type(bert.encoder) is not family.module:
+        return "has no encoder of " + ", ".join(pretrained.FAMILIES)
+    if any(getattr(read, name, None) is not None for name in more):
+        return "reads more of a token than its pieces"
+    if bert.pool != "first":
+        return f"has pool={bert.pool!r}, not 'first'"
+    if not isinstance(model.encoder, models.Identity) or model.refinement is not None:
+        return "has more layers above its encoder"
+    if not isinstance(model.head, models.Head) or model.mc_dropout.num_samples:
+        return "has another head, or passes with dropout"
+    if tagger.vocabulary.reads_documents or tagger.vocabulary.unescape:
+        return "reads documents, or undoes escapes"
+    if family.classifier == "ModernBert" and not bert.encoder.prediction_head:
+        return "lacks the prediction head that ModernBert has there"
+    return None
