@@ -126,7 +126,7 @@ def _figures(run: Path, has_tags: bool) -> dict[str, Any]:
 def table(lines: Sequence[Line]) -> str:
     """Returns dev, test and processor seconds by set and system, and the regret.
 
-    That is what a system lacks of the best of ours, over the sets on which it has run.
+    That is what a system lacks of the best of ours, over the sets on which several ran.
     """
     runs: dict[str, dict[str, list[Line]]] = {}
     for line in lines:
@@ -145,11 +145,13 @@ def table(lines: Sequence[Line]) -> str:
         }
         show = "{:.1f} {:.1f} {:,.0f}".format
         rows.append([name, *(show(*means[x]) if x in means else "" for x in systems)])
-        if ours := [x for system, x in means.items() if system != SPACY]:
+        ours = [x for system, x in means.items() if system != SPACY]
+        if len(ours) > 1:  # else there is nothing to choose from
             best = [max(x) for x in zip(*ours, strict=True)]
             for system, x in means.items():
                 gaps[system].append([best[0] - x[0], best[1] - x[1]])
-    for about, of in (("mean", statistics.fmean), ("largest", max)):
+    few = (("mean", statistics.fmean), ("largest", max)) if any(gaps.values()) else ()
+    for about, of in few:
         columns = (zip(*gaps[system], strict=True) for system in systems)
         cells = (" ".join(f"{of(x):.1f}" for x in column) for column in columns)
         rows.append([f"{about} regret", *cells])

@@ -365,7 +365,7 @@ def test_the_table_has_means_and_regret():
         "63.0 50.0 90",
         "70.0 70.0 60",
     ]
-    assert rows[4] == ["mean regret", "2.0 0.0", "0.0 1.0", "-7.0 -18.0"]
+    assert rows[4] == ["mean regret", "2.0 0.0", "0.0 2.0", "-7.0 -18.0"]
     assert rows[5][:3] == ["largest regret", "2.0 0.0", "0.0 2.0"]
 
 
