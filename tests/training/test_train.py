@@ -301,7 +301,7 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     for minutes in (1, 20):
         config = config_of(minutes=minutes)
         program = train.Program(config, Workdir(tmp_path / "new"), None)
-        program.fit_epochs(60 * minutes)
+        program.fit_epochs(60.0 * minutes)
         counts.append(config.num_epochs)
     assert 1 < counts[0] < counts[1]
     with pytest.raises(InputError, match="minutes needs one seed and one process"):
