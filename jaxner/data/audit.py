@@ -129,11 +129,16 @@ def of_splits(splits: Mapping[str, Split], train: str = "train") -> list[Finding
             message = f"{train} lacks {counted(len(strangers), 'type')} of {name}: "
             message += ", ".join(strangers)
             result.append(_of("unseen types", message, split.path))
-        tokens = [token for example in split.examples for token in example.tokens]
-        share = sum(token not in words for token in tokens) / max(len(tokens), 1)
+        share = unknown_share(split, words)
         message = f"{share:.1%} of the tokens of {name} are not in {train}"
         result.append(_of("out of vocabulary", message, split.path, level="note"))
     return result
+
+
+def unknown_share(split: Split, words: Set[str]) -> float:
+    """Returns the share of a split's tokens that are not among some words."""
+    tokens = [token for example in split.examples for token in example.tokens]
+    return sum(token not in words for token in tokens) / max(len(tokens), 1)
 
 
 def vocabulary(words: int, count: int, rule: str, file: str) -> list[Finding]:

@@ -214,8 +214,7 @@ def load_data(
             line += counted(vectors.duplicates, "repeated word")
         log("\n  ".join([line, *vectors.notes]))
     elif word_dim and options["name"] == "files":
-        words, tokens = train.words(), [t for e in dev.examples for t in e.tokens]
-        share = sum(token not in words for token in tokens) / max(len(tokens), 1)
+        share = audit.unknown_share(dev, train.words())
         log(
             f"No word vectors: {share:.0%} of dev's tokens are not in train, and there "
             "vectors help most. --config.data.vectors=FILE reads GloVe's and "

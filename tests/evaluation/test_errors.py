@@ -132,3 +132,22 @@ def test_groups_by_training():
     for name, expected in {"2–4": (1, 2, 2), "1": (0, 0, 0), "0": (0, 3, 3)}.items():
         row = by_frequency[name]
         assert (row["correct"], row["predicted"], row["gold"]) == expected
+
+
+def test_a_run_names_its_weakest_type_and_most_frequent_errors():
+    gold = [["S-A", "O", "S-B"], ["S-A", "O", "O"]]
+    predicted = [["S-B", "S-A", "S-B"], ["S-A", "S-A", "O"]]
+    line = report.weakness_line(
+        scoring.score(gold, predicted, scheme="BIOES"), gold, predicted
+    )
+    assert line == (
+        "Weakest type: A, F1 40.00. Most frequent errors: spurious: A (2), type: A as "
+        "B (1)"
+    )
+    assert (
+        report.weakness_line(scoring.score(gold, gold, scheme="BIOES"), gold, gold)
+        == ""
+    )
+    tags = [["N", "V", "N"]], [["N", "N", "V"]]
+    line = report.weakness_line(scoring.score(*tags, scheme="tags"), *tags)
+    assert line.startswith("Weakest tag: V, F1 0.00. Most frequent errors: V as N (1)")
