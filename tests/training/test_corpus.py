@@ -22,8 +22,8 @@ KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 @pytest.fixture(autouse=True)
 def _cut(monkeypatch):
-    """Blocks cost nothing: else each of these small batches would be one."""
-    monkeypatch.setattr(batching, "_BLOCK", 0)
+    """Programs cost nothing: else all blocks would have one shape."""
+    monkeypatch.setattr(batching, "_PROGRAM", 0)
 
 
 def text(count=23, seed=0):
@@ -67,6 +67,7 @@ class Trainer:
     ):
         self.seeds = seeds
         sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}
+        sizes["block"] = 0  # else each of these small batches would be one
         self.corpus = Corpus(*text(), model, place=place, **sizes)
         self.batches = self.corpus.batches
         settings = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
