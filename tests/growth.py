@@ -22,16 +22,13 @@ def growth(function, make, size):
             function(value)
         return process_time() - start
 
-    small, large = [make(size) for _ in range(10)], [make(10 * size)]
-    ratio = float("inf")
-    gc.collect()
+    inputs = [make(size) for _ in range(10)], [make(10 * size)]
+    least, ratio = [float("inf")] * 2, float("inf")
     gc.disable()
     try:
-        for _ in range(5):
-            times = [
-                min(seconds(values) for _ in range(3)) for values in (small, large)
-            ]
-            ratio = min(ratio, 10 * times[1] / times[0])
+        for _ in range(15):
+            least = [*map(min, least, map(seconds, inputs))]
+            ratio = 10 * least[1] / least[0]
             if ratio < LINEAR / 2:
                 break
     finally:
