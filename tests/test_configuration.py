@@ -27,12 +27,15 @@ def load(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", configuration.names())
 def test_every_config_takes_every_part(name):
-    """Each encoder with each head; both meet each reader of characters.
+    """Each encoder with each head, over three configs; both meet each character reader.
 
     Attention and the head of two directions divide the features that they read.
     """
     pairs = itertools.product(enumerate(ENCODERS), enumerate(HEADS))
+    number = configuration.names().index(name)
     for (i, encoder), (j, head) in pairs:
+        if (i + j + number) % 3:
+            continue
         chars = READERS[(i + j) % len(READERS)]
         config = load(f"{name}:conll2003,encoder={encoder},head={head},chars={chars}")
         config.objective.orthogonality = 0.0  # of units of LSTMs

@@ -1,6 +1,7 @@
 """The server on a real socket: clients that hold it, its start and its end."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -430,11 +431,12 @@ def test_a_signal_ends_a_process_at_any_time():
 @pytest.mark.slow
 def test_a_process_whose_log_is_not_read_ends():
     with process() as started:
+        fcntl.fcntl(started.stderr, fcntl.F_SETPIPE_SZ, 4096)
         port = port_of(started)
         while ask(port, request(b"{}"))[0] == 503:
             time.sleep(0.1)
         with contextlib.suppress(TimeoutError):
-            for _ in range(3000):
+            for _ in range(200):
                 with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
                     link.sendall(request(GOOD))
                     answer(link)
