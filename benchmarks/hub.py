@@ -17,12 +17,14 @@ spacy-transformers alone.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import importlib
 import importlib.util
 import itertools
 import json
+import operator
 import os
 import re
 import sys
@@ -43,59 +45,56 @@ RIVALS = {"pipeline": "torch", "ONNX Runtime": "optimum", "spaCy": "spacy_transf
 _SHOWN = 3  # texts whose entities differ
 
 
-def classifier(folder: str) -> tuple[Any, Any]:
-    """Returns PyTorch's model and a tokenizer with a space before the first word."""
+def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., Any]]:
+    """Returns the classifier, its tokenizer and the pipeline, which is of both."""
     torch, t = map(importlib.import_module, ("torch", "transformers"))
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
-    model = t.AutoModelForTokenClassification.from_pretrained(folder)
+    cores = len(os.sched_getaffinity(0))
+    torch.set_num_threads(cores)
+    # Our words, too, have a space before the first one.
     cut = t.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
-    return model.float().eval(), cut
-
-
-def pipeline(model: Any, cut: Any) -> Callable[..., Any]:
-    """Returns transformers' function from texts to entities."""
-    make = importlib.import_module("transformers").pipeline
+    if is_onnx:
+        made: Any = importlib.import_module("onnxruntime").SessionOptions()
+        made.intra_op_num_threads = cores
+        kind = importlib.import_module("optimum.onnxruntime")
+        kind, more = kind.ORTModelForTokenClassification, {"session_options": made}
+        model = kind.from_pretrained(folder, export=True, **more)
+    else:
+        model = t.AutoModelForTokenClassification.from_pretrained(folder).float()
     options = {"aggregation_strategy": "first", "device": "cpu"}
-    return make("token-classification", model=model, tokenizer=cut, **options)
+    pair = {"model": model, "tokenizer": cut}
+    return model, cut, t.pipeline("token-classification", **pair, **options)
 
 
-def jaxner_(folder: str) -> Callable[..., Any]:
-    """Returns our function from texts to entities."""
+def finder(name: str, folder: str) -> Callable[..., Any]:
+    """Returns a rival's function from texts to entities."""
+    if name == "spaCy":
+        nlp: Any = importlib.import_module("spacy").blank("en")
+        config = {"@architectures": "spacy-transformers.TransformerModel.v3"}
+        spans = {"@span_getters": "spacy-transformers.doc_spans.v1"}
+        config |= {"name": folder, "get_spans": spans}
+        nlp.add_pipe("transformer", config={"model": config})
+        nlp.initialize()
+        return lambda texts, batch_size: [*nlp.pipe(texts, batch_size=batch_size)]
+    if name != "jaxner":
+        return load(folder, name == "ONNX Runtime")[2]
     tagger = jaxner.from_pretrained(folder)
+    has_spans = tagger.vocabulary.scheme != schemes.TAGS
 
     def find(texts: Sequence[str], batch_size: int) -> None:
         tagger.vocabulary.forget()  # as if the text were new
         for start in range(0, len(texts), batch_size):
             part = texts[start : start + batch_size]
-            tagger.entities(part, raw=True, split_sentences=False)
+            if has_spans:
+                tagger.entities(part, raw=True, split_sentences=False)
+            else:
+                tagger.tag([text.split() for text in part])
 
     return find
 
 
-def onnx(folder: str) -> Callable[..., Any]:
-    """Returns the pipeline with a classifier in ONNX Runtime."""
-    made: Any = importlib.import_module("onnxruntime").SessionOptions()
-    made.intra_op_num_threads = len(os.sched_getaffinity(0))
-    kind = importlib.import_module("optimum.onnxruntime").ORTModelForTokenClassification
-    model = kind.from_pretrained(folder, export=True, session_options=made)
-    return pipeline(model, classifier(folder)[1])
-
-
-def spacy(folder: str) -> Callable[..., Any]:
-    """Returns spaCy's function from texts to documents with the encoder's states."""
-    nlp: Any = importlib.import_module("spacy").blank("en")
-    model = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": folder}
-    model["get_spans"] = {"@span_getters": "spacy-transformers.doc_spans.v1"}
-    nlp.add_pipe("transformer", config={"model": model})
-    nlp.initialize()
-    return lambda texts, batch_size: [*nlp.pipe(texts, batch_size=batch_size)]
-
-
 def tag(turn: Callable[[float], None], task: Any) -> None:
     """Tags all texts in each turn."""
-    functions = {"jaxner": jaxner_, "ONNX Runtime": onnx, "spaCy": spacy}
-    functions["pipeline"] = lambda folder: pipeline(*classifier(folder))
-    find = functions[task["name"]](task["folder"])
+    find = finder(task["name"], task["folder"])
     texts = json.loads(Path(task["texts"]).read_text("utf-8"))
     while True:
         find(texts, batch_size=task["batch"])
@@ -120,43 +119,41 @@ def scores_of(tagger: Any, sentence: Any, key: Any) -> Any:
 def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
     """Returns how far scores, labels and entities are those of transformers."""
     torch, tagger = importlib.import_module("torch"), jaxner.from_pretrained(folder)
-    model, cut = classifier(folder)
-    scheme, theirs = tagger.vocabulary.scheme, pipeline(model, cut)
-    spans = functools.partial(words_of, cut=cut)
+    model, cut, theirs = load(folder)
+    spans, scheme = functools.partial(words_of, cut=cut), tagger.vocabulary.scheme
     tokens = [[text[a:b] for a, b in spans(text)] for text in texts]
     scores, labels = tagging.over(scores_of, tagger, tokens), tagger.tag(tokens)
     options: Any = {"raw": True, "tokenizer": spans, "split_sentences": False}
-    found = None if scheme == schemes.TAGS else tagger.entities(texts, **options)
-    counts = dict.fromkeys(("texts", "too long", "words", "equal labels"), 0)
-    largest, same = 0.0, {"well-formed": [], "ill-formed": []}
+    has_spans = scheme != schemes.TAGS
+    found = tagger.entities(texts, **options) if has_spans else []
+    counts: collections.Counter[str] = collections.Counter(texts=len(texts))
+    largest, differing = 0.0, 0
     for i, (text, words) in enumerate(zip(texts, tokens, strict=True)):
         read = cut(words, is_split_into_words=True, return_tensors="pt")
         if read["input_ids"].shape[1] > tagger.vocabulary.pieces.max_length:
-            counts["too long"] += 1
+            counts["too long for the pipeline"] += 1
             continue
         ids = read.word_ids()
         known = [j for j in range(len(words)) if j in ids]  # others have no pieces
         with torch.inference_mode():
             logits = model(**read).logits[0].numpy()[[ids.index(j) for j in known]]
-        largest = max(largest, float(np.abs(scores[i][known] - logits).max()))
+        largest = max(largest, float(np.abs(scores[i][known] - logits).max(initial=0)))
         best = [tagger.labels[j] for j in logits.argmax(axis=1)]
-        equal = sum(labels[i][j] == label for j, label in zip(known, best, strict=True))
-        for name, more in zip(counts, (1, 0, len(known), equal), strict=True):
-            counts[name] += more
-        if found is None:
+        counts["words"] += len(known)
+        ours = (labels[i][j] for j in known)
+        counts["equal labels"] += sum(map(operator.eq, ours, best))
+        if not has_spans:
             continue
-        pair = (
-            [(x["start"], x["end"], x["entity_group"]) for x in theirs(text)],
-            [(x.start_char, x.end_char, x.type) for x in found[i]],
-        )
+        entities = [(x["start"], x["end"], x["entity_group"]) for x in theirs(text)]
+        ours = [(x.start_char, x.end_char, x.type) for x in found[i]]
         kind = "ill-formed" if schemes.violations(best, scheme) else "well-formed"
-        same[kind].append(pair[0] == pair[1])
-        if pair[0] != pair[1] and sum(x.count(False) for x in same.values()) <= _SHOWN:
-            say(f"{text[:60]}… pipeline {pair[0]}, jaxner {pair[1]}")
-    row = {**counts, "largest difference": f"{largest:.1e}"}
-    for name, equal in same.items():
-        row[f"equal entities, {name}"] = f"{sum(equal):,} of {len(equal):,}"
-    return row
+        counts[f"{kind} texts"] += 1
+        counts[f"{kind} texts, equal entities"] += ours == entities
+        differing += ours != entities
+        if ours != entities and differing <= _SHOWN:
+            say(f"{text[:60]}… pipeline {entities}, jaxner {ours}")
+    rows = [{"": name, "number": number} for name, number in counts.items()]
+    return [*rows, {"": "largest difference of scores", "number": f"{largest:.1e}"}]
 
 
 def write_random(folder: str, layers: int, size: int, output: str) -> None:
@@ -199,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             task["folder"] = f"{place}/random"
         task["texts"] = f"{place}/texts.json"
         Path(task["texts"]).write_text(json.dumps(texts), "utf-8")
-        report.table("agreement", [agreement(task["folder"], texts, report.say)])
+        report.table("agreement", agreement(task["folder"], texts, report.say))
         for batch in options.batch:
             names = ["jaxner", *(name for name, needs in RIVALS.items() if has[needs])]
             start = functools.partial(measure.Worker, measure.ROOT, "tag", "hub.py")
