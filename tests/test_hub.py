@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from scipy.special import erf
 
 import jaxner
-from jaxner import models
+from jaxner import driver, models
 from jaxner.data import pieces, schemes
 from jaxner.errors import InputError
 from jaxner.models import pretrained
@@ -144,6 +144,14 @@ def test_windows_of_a_long_text_have_the_scores_of_transformers(tmp_path):
     expected = scores.reshape(-1, len(LABELS))[positions[:, 0]]
     ours = jaxner.apply(tagger.model, tagger.weights, sentence).emissions
     np.testing.assert_allclose(ours, expected, rtol=0, atol=5e-6)
+
+
+def test_sentences_of_a_batch_have_as_many_pieces(bert):
+    texts = [["rome"] * 9, ["ann"], ["rome" + "s" * 9], *[["rome"] * 9] * 2]
+    rows = [*map(bert.vocabulary.encode, texts)]
+    batches = driver._batches(rows, bert.weights, 1)
+    shapes = {(*sorted(x),): batch.pieces.windows.shape for x, batch in batches}
+    assert shapes == {(0, 2, 3, 4): (4, 1, 16), (1,): (1, 1, 8)}
 
 
 def test_shards(bert, tmp_path):
