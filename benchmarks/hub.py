@@ -184,7 +184,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = measure.parse(made, argv)
     has = {x: importlib.util.find_spec(x) for x in ("transformers", *RIVALS.values())}
     if missing := [name for name in ("torch", "transformers") if not has[name]]:
-        sys.exit(f"benchmarks.hub needs {' and '.join(missing)}: pip install them")
+        names = " and ".join(missing)
+        sys.exit(f"benchmarks.hub needs {names}: pip install -e '.[benchmarks]'")
     report = measure.Report(options.json)
     if options.text:
         lines = outputs.read_text(options.text).splitlines()

@@ -139,7 +139,7 @@ def test_a_tagger_of_the_hub_is_compared_with_transformers(imported, tmp_path):
 
 def test_what_a_comparison_with_transformers_needs(monkeypatch):
     monkeypatch.setattr(hub.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match="needs torch and transformers: pip"):
+    with pytest.raises(SystemExit, match="needs torch and transformers: pip install"):
         hub.main(["folder"])
 
 
