@@ -179,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     made = measure.parser(__doc__)
     made.add_argument("folder", help="a token classifier's")
     made.add_argument("--text", type=Path, help="file with a text in each line")
-    made.add_argument("--batch", type=int, nargs="+", default=[1, 32])
+    made.add_argument("--batch", type=int, nargs="*", default=[1, 32])
     made.add_argument("--random", type=int, nargs=2, metavar=("LAYERS", "FEATURES"))
     options = measure.parse(made, argv)
     has = {x: importlib.util.find_spec(x) for x in ("transformers", *RIVALS.values())}
