@@ -151,13 +151,13 @@ def rows(
 
 
 class Worker(subprocess.Popen):
-    """A process of `benchmarks.worker` in a checkout; does a turn at each call.
+    """A process of a file of benchmarks in a checkout; does a turn at each call.
 
     It ends when its standard input is closed.
     """
 
-    def __init__(self, tree: Path, mode: str, **task: Any):
-        worker = str(Path(__file__).with_name("worker.py"))
+    def __init__(self, tree: Path, mode: str, file: str = "worker.py", **task: Any):
+        worker = str(Path(__file__).with_name(file))
         paths = [str(tree), os.environ.get("PYTHONPATH", "")]
         more = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         more["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # rivals share a GPU

@@ -97,7 +97,7 @@ def tag(turn: Callable[[float], None], task: Any) -> None:
         turn(0.0)
 
 
-def main() -> None:
+def main(**modes: Callable[[Callable[[float], None], Any], None]) -> None:
     """Runs the mode of the command line."""
     answers = os.fdopen(os.dup(1), "w")
 
@@ -109,8 +109,8 @@ def main() -> None:
 
     sys.stdin.readline()
     task = {"changes": {}} | json.loads(sys.argv[2])
-    {"train": train, "tag": tag}[sys.argv[1]](turn, task)
+    modes[sys.argv[1]](turn, task)
 
 
 if __name__ == "__main__":
-    main()
+    main(train=train, tag=tag)

@@ -25,7 +25,7 @@ def folder() -> Path:
 
 
 def use(choice: str | None = None) -> None:
-    """Makes JAX keep compiled programs; each command and `jaxner.load` call this.
+    """Makes JAX keep compiled programs; each command, and what loads a tagger, does so.
 
     In the chosen folder, or "off". None for the folder that JAX already has or that of
     `JAX_COMPILATION_CACHE_DIR`, else `folder()`; if that is not writable, nothing is

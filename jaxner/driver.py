@@ -275,7 +275,11 @@ def _batches(
     mesh = devices.mesh_of(weights)
     parts = 1 if mesh is None else mesh.size
     near = None if mesh is None else devices.own_parts(mesh)
-    sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
+    # The time of an encoder of word pieces is that of these.
+    lengths = [
+        len(s.words) if s.pieces is None else s.pieces.windows.size for s in sentences
+    ]
+    sizes = [(n, s.chars.shape[1]) for n, s in zip(lengths, sentences, strict=True)]
     platform = devices.platform_of(weights)
     most, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
@@ -292,7 +296,11 @@ def _batches(
             chars, long = _SHORT_WORD, share
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
         here = batching.without_far_vectors(here, count, parts, near)
-        shape = Shape(tokens, words, chars, long, longest)
+        cut = [s.pieces for s in here if s.pieces is not None]
+        pieces = batching.piece_shape(cut, few=True) if cut else None
+        if pieces and pieces.windows == 1:
+            pieces = pieces._replace(pieces=tokens)
+        shape = Shape(tokens, words, chars, long, longest, pieces)
         batch = batching.pad(here, shape, count)
         yield rows, batch if mesh is None else devices.split(batch, mesh)
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import errors, examples, fields, models, outputs
+from jaxner import cache, errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes, spans
@@ -84,6 +84,7 @@ def from_pretrained(
         >>> jaxner.from_pretrained(folder).labels == tagger.labels
         True
     """
+    cache.use()
     run = None if workdir is None else taggers.new_folder(workdir)
     if data is not None and not outputs.expanded(data).is_dir():
         raise NotADirectoryError(f"There is no folder {data}")

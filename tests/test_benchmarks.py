@@ -9,9 +9,11 @@ import jax
 import numpy as np
 import pytest
 
+import jaxner
 from benchmarks import (
     deviceless,
     host,
+    hub,
     measure,
     orders,
     tagging,
@@ -114,6 +116,31 @@ def test_each_command_runs(module, tmp_path, monkeypatch):
     file = tmp_path / "figures.json"
     module.main(["--quick", "--json", str(file), *COMMANDS[module]])
     assert all(json.loads(file.read_text()).values())
+
+
+@pytest.mark.slow
+def test_a_tagger_of_the_hub_is_compared_with_transformers(imported, tmp_path):
+    for package in ("torch", "transformers"):
+        pytest.importorskip(package)
+    folder, text, file = (tmp_path / name for name in ("hub", "text", "figures.json"))
+    jaxner.export_transformers(jaxner.load(imported), folder)
+    text.write_text("ann lee left\n\n" + 20 * "rome fell " + "\nann, rome.\n")
+    options = ["--text", text, "--quick", "--batch", "2", "--json", file]
+    hub.main([*map(str, (folder, *options))])
+    rows = json.loads(file.read_text())
+    found = {row[""]: row["number"] for row in rows["agreement"]}
+    assert (found["texts"], found["too long for the pipeline"]) == (3, 1)
+    assert found["words"] == found["equal labels"] == 7
+    assert float(found["largest difference of scores"]) < 5e-6
+    speeds = rows["batch 2, 45 words"]
+    assert [row["system"] for row in speeds[:2]] == ["jaxner", "pipeline"]
+    assert all(row["peak, MiB"] > 50 for row in speeds)
+
+
+def test_what_a_comparison_with_transformers_needs(monkeypatch):
+    monkeypatch.setattr(hub.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="needs torch and transformers: pip install"):
+        hub.main(["folder"])
 
 
 def test_promises_over_random_splits_hold():

@@ -216,6 +216,24 @@ def test_presidio_gets_exact_probabilities(params):
             Recognizer(params, **options)
 
 
+def test_a_tagger_of_the_hub_in_spacy_and_presidio(imported):
+    tagger, text = jaxner.load(imported), "ann lee fell and rome left"
+    expected = jaxner.entities(tagger, text)
+    assert expected
+    nlp = spacy.blank("en")
+    nlp.add_pipe("jaxner", config={"workdir": str(imported)})
+    assert spans(nlp(text)) == [
+        (e.text, e.type, e.start_char, e.probability) for e in expected
+    ]
+    pytest.importorskip("presidio_analyzer")
+    from jaxner.doors.presidio import Recognizer
+
+    results = Recognizer(tagger).analyze(text, [])
+    assert [(r.start, r.end, r.score) for r in results] == [
+        (e.start_char, e.end_char, pytest.approx(e.probability)) for e in expected
+    ]
+
+
 @pytest.mark.slow
 def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
     pytest.importorskip("ray.data")

@@ -14,7 +14,7 @@ def export(
     run: Folder,
     /,
     *,
-    output: Output,
+    output: Path,
     weights: Annotated[str, fields.OneOf(archive.KINDS)] = "float32",
     to: Literal["jaxner", "transformers"] = "jaxner",
 ) -> None:
@@ -43,6 +43,7 @@ def export(
         hub.export_transformers(load(run), output)
         note(f"Wrote {output}")
         return
+    outputs.check(output)
     from jaxner import exporting
     from jaxner.exported import load_exported
 

@@ -299,7 +299,7 @@ def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
     sizes = np.array([(*p.windows.shape, p.positions.shape[1]) for p in pieces])
     most = sizes.max(axis=0).tolist()
     if few:
-        pairs = zip((1, 16, 4), most, strict=True)
+        pairs = zip((1, 16, 16), most, strict=True)
         most = [max(least, 1 << max(n - 1, 0).bit_length()) for least, n in pairs]
     return PieceShape(*most)
 

@@ -1,0 +1,229 @@
+r"""A token classifier of transformers in jaxner, beside transformers, on one core.
+
+    taskset -c 0 python -m benchmarks.hub FOLDER --dataset conll2003 --limit 1000
+    taskset -c 0 python -m benchmarks.hub FOLDER --text FILE --batch 32
+    taskset -c 0 python -m benchmarks.hub minilm/encoder --random 12 768
+
+FOLDER is as of save_pretrained; `--random` takes its tokenizer, and random weights of
+so many layers and features. Texts are sentences of dev, or lines of a file.
+
+The first table compares scores at the first piece of each word, labels, and entities
+with those of `pipeline(aggregation_strategy="first")`, for the words that this sees:
+where its labels are well-formed, and elsewhere. The second has words per second of the
+processor's time, from texts to entities with probabilities, and peak memory. Each rival
+has a process of its own: "ONNX Runtime" is optimum's export in the pipeline, "spaCy"
+the encoder of spacy-transformers alone.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import importlib
+import importlib.util
+import itertools
+import json
+import operator
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jaxner
+from benchmarks import measure, worker
+from jaxner import models, outputs, tagging
+from jaxner.data import schemes
+
+RIVALS = {"pipeline": "torch", "ONNX Runtime": "optimum", "spaCy": "spacy_transformers"}
+"""What each rival needs, besides transformers."""
+_SHOWN = 3  # texts whose entities differ
+
+
+def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., Any]]:
+    """Returns the classifier, its tokenizer and the pipeline, which is of both."""
+    torch, t = map(importlib.import_module, ("torch", "transformers"))
+    cores = len(os.sched_getaffinity(0))
+    torch.set_num_threads(cores)
+    # Our words, too, have a space before the first one.
+    cut = t.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    if is_onnx:
+        made: Any = importlib.import_module("onnxruntime").SessionOptions()
+        made.intra_op_num_threads = cores
+        kind = importlib.import_module("optimum.onnxruntime")
+        kind, more = kind.ORTModelForTokenClassification, {"session_options": made}
+        model = kind.from_pretrained(folder, export=True, **more)
+    else:
+        model = t.AutoModelForTokenClassification.from_pretrained(folder).float()
+    options = {"aggregation_strategy": "first", "device": "cpu"}
+    pair = {"model": model, "tokenizer": cut}
+    return model, cut, t.pipeline("token-classification", **pair, **options)
+
+
+def finder(name: str, folder: str) -> Callable[..., Any]:
+    """Returns a rival's function from texts to entities."""
+    if name == "spaCy":
+        nlp: Any = importlib.import_module("spacy").blank("en")
+        config = {"@architectures": "spacy-transformers.TransformerModel.v3"}
+        spans = {"@span_getters": "spacy-transformers.doc_spans.v1"}
+        config |= {"name": folder, "get_spans": spans}
+        nlp.add_pipe("transformer", config={"model": config})
+        nlp.initialize()
+        return lambda texts, batch_size: [*nlp.pipe(texts, batch_size=batch_size)]
+    if name != "jaxner":
+        return load(folder, name == "ONNX Runtime")[2]
+    tagger = jaxner.from_pretrained(folder)
+    has_spans = tagger.vocabulary.scheme != schemes.TAGS
+
+    def find(texts: Sequence[str], batch_size: int) -> None:
+        tagger.vocabulary.forget()  # as if the text were new
+        for start in range(0, len(texts), batch_size):
+            part = texts[start : start + batch_size]
+            if has_spans:
+                tagger.entities(part, raw=True, split_sentences=False)
+            else:
+                tagger.tag([text.split() for text in part])
+
+    return find
+
+
+def tag(turn: Callable[[float], None], task: Any) -> None:
+    """Tags all texts in each turn."""
+    find = finder(task["name"], task["folder"])
+    texts = json.loads(Path(task["texts"]).read_text("utf-8"))
+    while True:
+        start = time.process_time()
+        find(texts, batch_size=task["batch"])
+        turn(time.process_time() - start)
+
+
+def words_of(text: str, cut: Any) -> list[tuple[int, int]]:
+    """Returns where the words are that the pipeline sees."""
+    if not getattr(cut.backend_tokenizer.model, "continuing_subword_prefix", None):
+        return [match.span() for match in re.finditer(r"\S+", text)]
+    read = cut(text, return_offsets_mapping=True, add_special_tokens=False)
+    pieces = zip(read.word_ids(), read["offset_mapping"], strict=True)
+    groups = (list(x) for _, x in itertools.groupby(pieces, lambda piece: piece[0]))
+    return [(group[0][1][0], group[-1][1][1]) for group in groups]
+
+
+def scores_of(tagger: Any, sentence: Any, key: Any) -> Any:
+    """Computes the classifier's scores of a sentence, [T, L]."""
+    predicted: Any = models.predict(tagger.model, tagger.weights, sentence, key)
+    return predicted.emissions
+
+
+def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
+    """Returns how far scores, labels and entities are those of transformers."""
+    torch, tagger = importlib.import_module("torch"), jaxner.from_pretrained(folder)
+    (model, cut, theirs), pieces = load(folder), tagger.vocabulary.pieces
+    assert pieces is not None
+    spans, scheme = functools.partial(words_of, cut=cut), tagger.vocabulary.scheme
+    tokens = [[text[a:b] for a, b in spans(text)] for text in texts]
+    scores, labels = tagging.over(scores_of, tagger, tokens), tagger.tag(tokens)
+    options: Any = {"raw": True, "tokenizer": spans, "split_sentences": False}
+    has_spans = scheme != schemes.TAGS
+    found = tagger.entities(texts, **options) if has_spans else []
+    counts: collections.Counter[str] = collections.Counter(texts=len(texts))
+    largest, differing = 0.0, 0
+    for i, (text, words) in enumerate(zip(texts, tokens, strict=True)):
+        read = cut(words, is_split_into_words=True, return_tensors="pt")
+        if read["input_ids"].shape[1] > pieces.max_length:
+            counts["too long for the pipeline"] += 1
+            continue
+        ids = read.word_ids()
+        known = [j for j in range(len(words)) if j in ids]  # others have no pieces
+        with torch.inference_mode():
+            logits = model(**read).logits[0].numpy()[[ids.index(j) for j in known]]
+        largest = max(largest, float(np.abs(scores[i][known] - logits).max(initial=0)))
+        best = [tagger.labels[j] for j in logits.argmax(axis=1)]
+        counts["words"] += len(known)
+        ours = (labels[i][j] for j in known)
+        counts["equal labels"] += sum(map(operator.eq, ours, best))
+        if not has_spans:
+            continue
+        entities = [(x["start"], x["end"], x["entity_group"]) for x in theirs(text)]
+        ours = [(x.start_char, x.end_char, x.type) for x in found[i]]
+        kind = "ill-formed" if schemes.violations(best, scheme) else "well-formed"
+        counts[f"{kind} texts"] += 1
+        counts[f"{kind} texts, equal entities"] += ours == entities
+        differing += ours != entities
+        if ours != entities and differing <= _SHOWN:
+            say(f"{text[:60]}… pipeline {entities}, jaxner {ours}")
+    rows = [{"": name, "number": number} for name, number in counts.items()]
+    return [*rows, {"": "largest difference of scores", "number": f"{largest:.1e}"}]
+
+
+def write_random(folder: str, layers: int, size: int, output: str) -> None:
+    """Writes a classifier with random weights and the tokenizer of a folder."""
+    torch, t = map(importlib.import_module, ("torch", "transformers"))
+    torch.manual_seed(0)
+    names = ["O", *(f"{x}-{kind}" for kind in measure.CONLL_TYPES for x in "BI")]
+    sizes: Any = {"num_hidden_layers": layers, "hidden_size": size}
+    sizes |= {"intermediate_size": 4 * size, "id2label": dict(enumerate(names))}
+    sizes |= {"label2id": {name: i for i, name in enumerate(names)}}
+    # With smaller weights, all words have one label.
+    config = t.AutoConfig.from_pretrained(folder, **sizes, initializer_range=0.05)
+    t.AutoModelForTokenClassification.from_config(config).save_pretrained(output)
+    t.AutoTokenizer.from_pretrained(folder).save_pretrained(output)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the benchmark."""
+    made = measure.parser(__doc__)
+    made.add_argument("folder", help="a token classifier's")
+    made.add_argument("--text", type=Path, help="file with a text in each line")
+    made.add_argument("--batch", type=int, nargs="*", default=[1, 32])
+    made.add_argument("--random", type=int, nargs=2, metavar=("LAYERS", "FEATURES"))
+    options = measure.parse(made, argv)
+    has = {x: importlib.util.find_spec(x) for x in ("transformers", *RIVALS.values())}
+    if missing := [name for name in ("torch", "transformers") if not has[name]]:
+        names = " and ".join(missing)
+        sys.exit(f"benchmarks.hub needs {names}: pip install -e '.[benchmarks]'")
+    report = measure.Report(options.json)
+    if options.text:
+        lines = outputs.read_text(options.text).splitlines()
+        texts = [line for line in lines if line.strip()][: options.limit or None]
+    else:
+        sentences = measure.load(options.dataset, "dev", options.limit)
+        texts = [" ".join(tokens) for tokens, _ in sentences]
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory())
+        task = {"folder": str(Path(options.folder).resolve())}
+        if options.random:
+            layers, size = options.random
+            write_random(task["folder"], layers, size, f"{place}/random")
+            task["folder"] = f"{place}/random"
+        task["texts"] = f"{place}/texts.json"
+        Path(task["texts"]).write_text(json.dumps(texts), "utf-8")
+        report.table("agreement", agreement(task["folder"], texts, report.say))
+        for batch in options.batch:
+            names = ["jaxner", *(name for name, needs in RIVALS.items() if has[needs])]
+            start = functools.partial(measure.Worker, measure.ROOT, "tag", "hub.py")
+            with contextlib.ExitStack() as each:
+                workers = {
+                    name: each.enter_context(start(name=name, batch=batch, **task))
+                    for name in names
+                }
+                measure.compare(workers, options.rounds)
+                # Other work on the machine changes the processor's time less.
+                timings = {
+                    name: measure.Timing(x.steps[0], tuple(x.steps[-options.rounds :]))
+                    for name, x in workers.items()
+                }
+                memory = [measure.megabytes(x.pid, "VmHWM") for x in workers.values()]
+            count = sum(len(text.split()) for text in texts)
+            rows = measure.rows(timings, count, "words", names[1:])
+            for row, size in zip(rows, memory, strict=True):
+                row["peak, MiB"] = size
+            report.table(f"batch {batch}, {count:,} words", rows)
+
+
+if __name__ == "__main__":
+    worker.main(tag=tag) if sys.argv[1:2] == ["tag"] else main()
