@@ -233,7 +233,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
 
     Warns:
         UserWarning: The head is a CRF, whose scores of label pairs transformers
-            ignores.
+            ignores; or the scheme is one whose entities its pipeline cuts.
 
     Example:
         >>> import os, tempfile, jaxner
@@ -288,6 +288,13 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
             "transformers ignores the CRF's scores of label pairs: it chooses each "
             "token's label alone, so labels and probabilities differ. jaxner reads the "
             "scores again, from config.json",
+            stacklevel=2,
+        )
+    if {"S", "L", "U"} & {name[0] for name in names if name[1:2] == "-"}:
+        warnings.warn(
+            "transformers labels alike, but its pipeline joins labels by B and I alone "
+            f"and so cuts entities of {vocabulary.scheme}. For it, train with "
+            "--config.data.scheme=BIO",
             stacklevel=2,
         )
 

@@ -188,6 +188,14 @@ def test_a_crf_and_a_temperature_go_out_and_in(bert, tmp_path):
     assert again.tag(TEXT, constrained=True) == tagger.tag(TEXT, constrained=True)
 
 
+def test_entities_that_the_pipeline_would_cut_are_said(tmp_path):
+    labels = ["O", "B-PER", "I-PER", "E-PER", "S-PER"]
+    tagger = jaxner.from_pretrained(classifier(tmp_path / "in", labels=labels))
+    with pytest.warns(UserWarning, match="cuts entities of BIOES"):
+        jaxner.export_transformers(tagger, tmp_path / "out")
+    assert same(jaxner.from_pretrained(tmp_path / "out"), tagger)
+
+
 # --- Doors ----------------------------------------------------------------------------
 
 
