@@ -13,6 +13,7 @@ from jaxner import inference, models, tagging
 from jaxner.data import schemes
 from jaxner.tagging import DECODINGS
 from tests.inference import enumeration
+from tests.marks import slow
 
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
 PROJECTION = {"name": "projection", "hidden_dim": 8}
@@ -155,7 +156,7 @@ def test_passes_are_averaged():
     assert jaxner.tag(params, tokens, decoding="max_marginal", key=key) == best
 
 
-@pytest.mark.parametrize("refinement", [None, {"head": {"name": "softmax"}}])
+@pytest.mark.parametrize("refinement", [None, *slow({"head": {"name": "softmax"}})])
 def test_labels_and_passes_are_drawn_by_different_keys(refinement, monkeypatch):
     params = tiny("softmax", mc_dropout={"num_samples": 9}, refinement=refinement)
     sentence, key, seen = jaxner.encode(params, SENTENCES[0]), jax.random.key(2), []

@@ -58,6 +58,7 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     assert drafts.detection.auroc > 0.5
 
 
+@pytest.mark.slow
 def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):
     lan, dev = jaxner.load(fence.unpack("lan", tmp_path)), corpora.load("sample", "dev")
     split = dataclasses.replace(dev, examples=dev.examples[:2])

@@ -444,6 +444,7 @@ def test_a_process_whose_log_is_not_read_ends():
         assert started.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
     with process(failure="raise MemoryError('no room')") as started:
         status, text = ends(started)

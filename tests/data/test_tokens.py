@@ -210,4 +210,4 @@ LINKED = (
 def test_time_is_linear(unit):
     start = "http://" if unit == "(" else ""
     split = functools.partial(read, tokenizer=str.split)
-    assert growth(split, lambda n: start + unit * n, 4_000) < LINEAR
+    assert growth(split, lambda n: start + unit * n, 2_000) < LINEAR

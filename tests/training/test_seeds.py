@@ -13,6 +13,7 @@ from jaxner.data import schemes
 from jaxner.runs import Workdir
 from jaxner.training import seeds, train
 from tests import tiny
+from tests.marks import slow
 from tests.training import runs
 
 
@@ -100,7 +101,8 @@ def test_restarts_with_frozen_weights_of_their_own_resume(
 
 @pytest.mark.filterwarnings("ignore:.* distinct training words are known")
 @pytest.mark.parametrize(
-    ("standardise", "train_words"), [(False, True), (True, True), (True, False)]
+    ("standardise", "train_words"),
+    [(True, True), *slow((False, True), (True, False))],
 )
 def test_restarts_hold_frozen_tables_once(
     standardise, train_words, corpus, tmp_path, monkeypatch

@@ -22,6 +22,7 @@ from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import environment, train
 from tests import tiny
+from tests.marks import slow
 from tests.training import runs
 
 V0_RUN = Path(__file__).parents[1] / "golden" / "v0_run.zip"
@@ -244,6 +245,7 @@ def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
     runs.assert_same_run(folder, whole)
 
 
+@pytest.mark.slow
 def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monkeypatch):
     """The golden run has its first two epochs: latest, best and frozen arrays."""
     monkeypatch.chdir(tmp_path)  # its config has no other folder
@@ -340,7 +342,7 @@ def test_changed_data_are_refused(copied, finished, tmp_path):
 # --- The choice of the epoch ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("num_seeds", [1, 2])
+@pytest.mark.parametrize("num_seeds", [1, *slow(2)])
 def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path):
     """Resumed or not; patience, which has nothing to wait for, stops nothing."""
     (copied / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
