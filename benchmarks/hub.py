@@ -54,10 +54,10 @@ def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., An
     # Our words, too, have a space before the first one.
     cut = t.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     if is_onnx:
-        made: Any = importlib.import_module("onnxruntime").SessionOptions()
-        made.intra_op_num_threads = cores
+        session: Any = importlib.import_module("onnxruntime").SessionOptions()
+        session.intra_op_num_threads = cores
         kind = importlib.import_module("optimum.onnxruntime")
-        kind, more = kind.ORTModelForTokenClassification, {"session_options": made}
+        kind, more = kind.ORTModelForTokenClassification, {"session_options": session}
         model = kind.from_pretrained(folder, export=True, **more)
     else:
         model = t.AutoModelForTokenClassification.from_pretrained(folder).float()
@@ -129,7 +129,7 @@ def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
     scores, labels = tagging.over(scores_of, tagger, tokens), tagger.tag(tokens)
     options: Any = {"raw": True, "tokenizer": spans, "split_sentences": False}
     has_spans = scheme != schemes.TAGS
-    found = tagger.entities(texts, **options) if has_spans else []
+    mentions = tagger.entities(texts, **options) if has_spans else []
     counts: collections.Counter[str] = collections.Counter(texts=len(texts))
     largest, differing = 0.0, 0
     for i, (text, words) in enumerate(zip(texts, tokens, strict=True)):
@@ -138,18 +138,20 @@ def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
             counts["too long for the pipeline"] += 1
             continue
         ids = read.word_ids()
-        known = [j for j in range(len(words)) if j in ids]  # others have no pieces
+        indices = [j for j in range(len(words)) if j in ids]  # others have no pieces
         with torch.inference_mode():
-            logits = model(**read).logits[0].numpy()[[ids.index(j) for j in known]]
-        largest = max(largest, float(np.abs(scores[i][known] - logits).max(initial=0)))
+            logits = model(**read).logits[0].numpy()[[ids.index(j) for j in indices]]
+        largest = max(
+            largest, float(np.abs(scores[i][indices] - logits).max(initial=0))
+        )
         best = [tagger.labels[j] for j in logits.argmax(axis=1)]
-        counts["words"] += len(known)
-        ours = (labels[i][j] for j in known)
+        counts["words"] += len(indices)
+        ours = (labels[i][j] for j in indices)
         counts["equal labels"] += sum(map(operator.eq, ours, best))
         if not has_spans:
             continue
         entities = [(x["start"], x["end"], x["entity_group"]) for x in theirs(text)]
-        ours = [(x.start_char, x.end_char, x.type) for x in found[i]]
+        ours = [(x.start_char, x.end_char, x.type) for x in mentions[i]]
         kind = "ill-formed" if schemes.violations(best, scheme) else "well-formed"
         counts[f"{kind} texts"] += 1
         counts[f"{kind} texts, equal entities"] += ours == entities
@@ -176,12 +178,12 @@ def write_random(folder: str, layers: int, size: int, output: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
-    made = measure.parser(__doc__)
-    made.add_argument("folder", help="a token classifier's")
-    made.add_argument("--text", type=Path, help="file with a text in each line")
-    made.add_argument("--batch", type=int, nargs="*", default=[1, 32])
-    made.add_argument("--random", type=int, nargs=2, metavar=("LAYERS", "FEATURES"))
-    options = measure.parse(made, argv)
+    parser = measure.parser(__doc__)
+    parser.add_argument("folder", help="a token classifier's")
+    parser.add_argument("--text", type=Path, help="file with a text in each line")
+    parser.add_argument("--batch", type=int, nargs="*", default=[1, 32])
+    parser.add_argument("--random", type=int, nargs=2, metavar=("LAYERS", "FEATURES"))
+    options = measure.parse(parser, argv)
     has = {x: importlib.util.find_spec(x) for x in ("transformers", *RIVALS.values())}
     if missing := [name for name in ("torch", "transformers") if not has[name]]:
         names = " and ".join(missing)
@@ -194,13 +196,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         sentences = measure.load(options.dataset, "dev", options.limit)
         texts = [" ".join(tokens) for tokens, _ in sentences]
     with contextlib.ExitStack() as stack:
-        place = stack.enter_context(tempfile.TemporaryDirectory())
+        temporary = stack.enter_context(tempfile.TemporaryDirectory())
         task = {"folder": str(Path(options.folder).resolve())}
         if options.random:
             layers, size = options.random
-            write_random(task["folder"], layers, size, f"{place}/random")
-            task["folder"] = f"{place}/random"
-        task["texts"] = f"{place}/texts.json"
+            write_random(task["folder"], layers, size, f"{temporary}/random")
+            task["folder"] = f"{temporary}/random"
+        task["texts"] = f"{temporary}/texts.json"
         Path(task["texts"]).write_text(json.dumps(texts), "utf-8")
         report.table("agreement", agreement(task["folder"], texts, report.say))
         for batch in options.batch:

@@ -435,11 +435,15 @@ def test_a_process_whose_log_is_not_read_ends():
         port = port_of(started)
         while ask(port, request(b"{}"))[0] == 503:
             time.sleep(0.1)
-        with contextlib.suppress(TimeoutError):
+
+        def fill():
             for _ in range(200):
                 with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
                     link.sendall(request(GOOD))
                     answer(link)
+
+        with pytest.raises(TimeoutError):  # the process waits for a reader
+            fill()
         started.send_signal(signal.SIGTERM)
         assert started.wait(20) == 0
 
