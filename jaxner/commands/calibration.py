@@ -6,13 +6,13 @@ import dataclasses
 from typing import Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Folder, load, note
+from jaxner.commands import load, note
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
 
 def calibrate(
-    run: Folder,
+    run: fields.Folder,
     /,
     *,
     test: bool = False,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
-from jaxner.commands import Output, SplitName, load, note
+from jaxner.commands import SPLITS, load, note
 from jaxner.data import formats, schemes
 from jaxner.errors import UsageError
 from jaxner.wording import counted
@@ -78,10 +78,10 @@ def convert(
 
 def check(
     *paths: Path,
-    split: SplitName | None = None,
+    split: Annotated[str, fields.OneOf(SPLITS)] | None = None,
     limit: fields.Count = 20,
     vectors: Path | None = None,
-    output: Output | None = None,
+    output: fields.Output | None = None,
     strict: bool = False,
     format: formats.Name | None = None,
     reading: Reading,

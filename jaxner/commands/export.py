@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import archive, fields, outputs
-from jaxner.commands import Folder, Output, load, note
+from jaxner.commands import load, note
 from jaxner.errors import InputError, UsageError
 
 
 def export(
-    run: Folder,
+    run: fields.Folder,
     /,
     *,
     output: Path,
@@ -56,7 +56,7 @@ def export(
     note(f"Wrote {output}")
 
 
-def refresh(file: Path, /, *, output: Output | None = None) -> None:
+def refresh(file: Path, /, *, output: fields.Output | None = None) -> None:
     """Renews the programs in a file of `jaxner export`, and keeps its weights.
 
         jaxner refresh grn.zip
@@ -71,7 +71,7 @@ def refresh(file: Path, /, *, output: Output | None = None) -> None:
     note(f"Wrote {output or file}")
 
 
-def export_onnx(run: Folder, /, *, output: Output) -> None:
+def export_onnx(run: fields.Folder, /, *, output: fields.Output) -> None:
     """Writes a run's tagger as an ONNX model, for hosts without Python or JAX.
 
         jaxner export-onnx runs/grn -o grn.onnx

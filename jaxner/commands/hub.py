@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jaxner import fields
-from jaxner.commands import Folder, note
+from jaxner.commands import note
 from jaxner.data import schemes
 
 
@@ -14,7 +14,7 @@ def import_(
     source: str,
     /,
     *,
-    output: Folder,
+    output: fields.Folder,
     label_names: str | None = None,
     scheme: Annotated[str, fields.OneOf((*schemes.SCHEMES, schemes.TAGS))]
     | None = None,

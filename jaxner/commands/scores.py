@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Output, note
+from jaxner.commands import note
 from jaxner.data import schemes
 from jaxner.errors import InputError, UsageError
 from jaxner.evaluation.scoring import RULES
@@ -58,7 +58,7 @@ class Scoring:
 
 
 def score(
-    file: Path, /, *, output: Output | None = None, scoring: Scoring
+    file: Path, /, *, output: fields.Output | None = None, scoring: Scoring
 ) -> dict[str, Any]:
     """Scores a file of predictions, of any tagger.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, Output, load, note
+from jaxner.commands import load, note
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
@@ -22,7 +22,7 @@ Labelled = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"]
 
 
 def tag(
-    run: Folder,
+    run: fields.Folder,
     file: Path = _STDIN,
     /,
     *,
@@ -193,11 +193,11 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def show(
-    run: Folder,
+    run: fields.Folder,
     file: Path = _STDIN,
     /,
     *,
-    output: Output | None = None,
+    output: fields.Output | None = None,
     min_probability: fields.Share = 0.0,
     one_sentence_a_line: bool = False,
     tokenizer: Tokenizer | None = None,
@@ -248,7 +248,7 @@ def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
 
 
 def select(
-    run: Folder,
+    run: fields.Folder,
     file: Path = _STDIN,
     /,
     *,

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 from jaxner import fields
-from jaxner.commands import Folder
 from jaxner.errors import UsageError
 
 
@@ -39,7 +38,7 @@ def train(
     data: Path | None = None,
     vectors: Path | None = None,
     minutes: fields.Positive | None = None,
-    output: Folder | None = None,
+    output: fields.Folder | None = None,
     quiet: bool = False,
     processes: Processes,
     **overrides: str,
