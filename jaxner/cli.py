@@ -35,7 +35,7 @@ from jaxner.wording import printable
 GROUPS = {
     "Train": {
         "train": ("training", "trains a tagger"),
-        "import": ("hub", "makes a run of a token classifier of transformers"),
+        "import": ("training", "makes a run of a token classifier of transformers"),
         "options": ("training", "lists all options of a config"),
     },
     "Use": {
@@ -406,12 +406,12 @@ def parser_of(function: Callable) -> Parser:
             parts = inner[2:]  # of Annotated[dict, dataclass, *parts]
             defaults = {field.name: field.default for field in dataclasses.fields(kind)}
             parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
-            explained = fields.attributes(kind)
+            texts = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
             group = parser.add_argument_group(meanings[name].rstrip("."))
             for part in parts or defaults:
                 default = None if parts else defaults[part]
-                _add(parser, group, part, kinds[part], default, explained[part])
+                _add(parser, group, part, kinds[part], default, texts[part])
         else:
             default = [] if parameter.kind is _MANY else parameter.default
             _add(parser, parser, name, hint, default, meanings[name])

@@ -141,8 +141,8 @@ def evaluate(
     console = LineConsole(quiet=not is_writer)
     notes = LineConsole(stderr=True, quiet=not is_writer)
     with monitor.waiting(notes, "Loading the tagger"):
-        loaded = scored.load(run, run.name, reading, decoding)
-    tagger, split = cluster.placement().tagger(loaded.tagger), loaded.split
+        subject = scored.load(run, run.name, reading, decoding)
+    tagger, split = cluster.placement().tagger(subject.tagger), subject.split
     outputs.check(output, sources=formats.inputs(split.path))
     notes.print(split.summary())
     has_tags, train = tagger.vocabulary.scheme == schemes.TAGS, None
@@ -153,7 +153,7 @@ def evaluate(
     corpus.log_unknown_types(split, tagger.vocabulary, notes.print)
     with monitor.waiting(notes, "Scoring"):
         labels = describe.label(
-            tagger, split, train, rule=loaded.rule, n=n, **loaded.how
+            tagger, split, train, rule=subject.rule, n=n, **subject.how
         )
     if decoding == "n_best":
         console.print(f"Of the {n} best labellings, the one nearest to gold counts")
@@ -204,9 +204,9 @@ def report(
 
     def load(run: Path, name: str) -> Run:
         note(f"Scoring {name} …")
-        loaded = scored.load(run, name, reading, decoding)
-        outputs.check(*page.files(output), sources=formats.inputs(loaded.split.path))
-        return loaded
+        subject = scored.load(run, name, reading, decoding)
+        outputs.check(*page.files(output), sources=formats.inputs(subject.split.path))
+        return subject
 
     return describe.write(
         str(output), map(load, runs, names_of([*map(str, runs)])), note
