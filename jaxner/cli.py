@@ -114,8 +114,8 @@ def _open_streams() -> None:
         if getattr(sys, name) is None:
             end = os.open(os.devnull, os.O_WRONLY)
             if name == "stdout":
-                reading, end = os.pipe()
-                os.close(reading)
+                reader, end = os.pipe()
+                os.close(reader)
             os.dup2(end, number)
             setattr(sys, name, os.fdopen(number, "w" if number else "r"))
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -184,17 +184,12 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
     is_json, is_quiet = values.get("json"), values["quiet"]
     if is_json and is_taken:
         raise UsageError("--json prints on standard output: name a file by --output")
-    rest = (value for name, value in values.items() if name not in parser.outputs)
-    sources = (x for value in rest for x in (value if _is_many(value) else [value]))
-    outputs.check(*paths, sources=[x for x in sources if isinstance(x, Path)])
+    rest = [values[name] for name in values.keys() - parser.outputs]
+    lists = (x if isinstance(x, (list, tuple)) else [x] for x in rest)
+    sources = [x for words in lists for x in words if isinstance(x, Path)]
+    outputs.check(*paths, sources=sources)
     bound = parser.bind(values)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_warnings_in_lines(sys.stderr if is_quiet else None))
-        if is_quiet:
-            nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
-            stack.enter_context(contextlib.redirect_stderr(nothing))
-        if is_json or is_taken:
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+    with _streams(is_quiet, has_no_output=is_json or is_taken):
         content = function(*bound.args, **bound.kwargs)
     if content is not None and (is_json or file):
         text = json.dumps(content, indent=2, ensure_ascii=False)
@@ -239,11 +234,14 @@ def _is_users(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def _warnings_in_lines(stream: typing.TextIO | None) -> Iterator[None]:
+def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all.
 
-    `stream` takes them; None: what is standard error by then, perhaps above a spinner.
+    If quiet, drops what else goes to standard error, where what is printed goes if
+    standard output is for other content.
     """
+    # If not quiet, what is standard error by then, perhaps above a spinner.
+    stream = sys.stderr if is_quiet else None
 
     def show(message: Any, *details: Any, **options: Any) -> None:
         print(f"Warning: {printable(str(message))}", file=stream or sys.stderr)
@@ -255,6 +253,11 @@ def _warnings_in_lines(stream: typing.TextIO | None) -> Iterator[None]:
 
             stack.callback(logging.set_verbosity, logging.get_verbosity())
             logging.set_verbosity(logging.ERROR)
+        if is_quiet:
+            nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
+            stack.enter_context(contextlib.redirect_stderr(nothing))
+        if has_no_output:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         yield
 
 
@@ -302,7 +305,7 @@ class Parser(argparse.ArgumentParser):
         self.words: dict[str, Sequence[str]] = {}  # that parameters may be
         # What is called with the options of a parameter that are set, and their names.
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
-        self.takes_overrides = False  # options of a config may follow
+        self.takes_overrides = "overrides" in signature.parameters  # of a config
 
     @property
     def actions(self) -> dict[str, argparse.Action]:
@@ -381,9 +384,9 @@ def parser_of(function: Callable) -> Parser:
     Its parameters are annotated by what `jaxner.fields` can check, a `Literal`, `bool`,
     `Path`, `Folder`, `Output`; a list of these is typed by repeating the option, a
     tuple as several words. A parameter `**overrides` receives `--config.x=…`. A
-    dataclass holds several options; a dictionary annotated by a dataclass and names,
-    those of these options that are set. The docstring explains each under `Args`, a
-    dataclass's under `Attributes`. What a function returns is for `--json`.
+    dataclass holds several options; a dictionary annotated by a dataclass, those of its
+    options that are set, perhaps only those named. The docstring explains each under
+    `Args`, a dataclass's under `Attributes`. What a function returns is for `--json`.
     """
     docstring = inspect.getdoc(function) or ""
     meanings = fields.meanings(docstring, "Args")
@@ -398,19 +401,19 @@ def parser_of(function: Callable) -> Parser:
     hints = typing.get_type_hints(function, include_extras=True)
     for name, parameter in parser.signature.parameters.items():
         hint, inner = hints[name], typing.get_args(hints[name])
-        if name == "quiet":
-            continue  # every command has this option, few have a use for it
-        if parameter.kind is parameter.VAR_KEYWORD:
-            parser.takes_overrides = True
-        elif kind := next(filter(_holds_options, (hint, *inner)), None):
-            parts = inner[2:]  # of Annotated[dict, dataclass, *parts]
+        if name in ("quiet", "overrides"):
+            continue  # every command has --quiet, few have a use for it
+        if kind := next(filter(_holds_options, (hint, *inner)), None):
             defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-            parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
+            parts = inner[2:] or tuple(
+                defaults
+            )  # of Annotated[dict, dataclass, *parts]
+            parser.groups[name] = (dict if inner else kind, parts)
             texts = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
             group = parser.add_argument_group(meanings[name].rstrip("."))
-            for part in parts or defaults:
-                default = None if parts else defaults[part]
+            for part in parts:
+                default = None if inner else defaults[part]
                 _add(parser, group, part, kinds[part], default, texts[part])
         else:
             default = [] if parameter.kind is _MANY else parameter.default
@@ -448,21 +451,17 @@ def _holds_options(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def _is_many(value: Any) -> bool:
-    return isinstance(value, (list, tuple))
-
-
 def _add(
     parser: Parser, group: Any, name: str, hint: Any, default: Any, meaning: str
 ) -> None:
     """Adds the option or argument of a parameter to a group of the parser."""
-    is_open = default is True or hint == bool | None
+    is_open = hint == bool | None
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         hint = typing.get_args(hint)[0]  # what is typed
     flag = f"--{_SHORT.get(name, name).rstrip('_').replace('_', '-')}"
     options: dict[str, Any] = {"help": meaning}
     if hint is bool:
-        switch = argparse.BooleanOptionalAction if is_open else "store_true"
+        switch = argparse.BooleanOptionalAction if is_open or default else "store_true"
         options["help"] += f" Default: {flag}." if default else ""
         group.add_argument(flag, dest=name, action=switch, default=None, **options)
         parser.set_defaults(**{name: default})  # not in the help

@@ -184,9 +184,9 @@ class Kind(NamedTuple):
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
         if self.is_several:
-            one = self._replace(is_several=False)
+            item = self._replace(is_several=False)
             parts = (x.strip(" '\"") for x in text.strip("()[] ").split(","))
-            return tuple(map(one.read, filter(None, parts)))
+            return tuple(map(item.read, filter(None, parts)))
         try:
             return _TYPES[self.type][2](text)
         except (KeyError, ValueError):
@@ -203,8 +203,8 @@ class Kind(NamedTuple):
         rule, demand, note = self.rule, _TYPES[self.type][1], ""
         if self.is_several:
             if self.has_type(value) and (value or rule is None):
-                one = self._replace(is_several=False)
-                return next(filter(None, (one.problem(x, name) for x in value)), None)
+                item = self._replace(is_several=False)
+                return next(filter(None, (item.problem(x, name) for x in value)), None)
             demand = "several values, such as (1, 2)"
         elif isinstance(rule, OneOf):
             return None if value in rule else _unknown(value, name, rule)

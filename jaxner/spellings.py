@@ -85,8 +85,8 @@ def modern(name: str, parser: Parser, words: Sequence[str]) -> Line:
     names = [flag for flag, _ in pairs]
     if command != name and (file or names.count("--output") > 1):
         raise UsageError(f"jaxner {command} is a command of its own, and writes alone")
-    pages = (Path(v) for flag, v in pairs if v and flag == "--output")
-    if file in (path.with_suffix(".json") for path in pages):
+    pages = [Path(v) for flag, v in pairs if v and flag == "--output"]
+    if file in [path.with_suffix(".json") for path in pages]:
         raise InputError(
             f"Expected two files, got --json and --output, which share {file}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +12,12 @@ from jaxner.data import formats, schemes
 from jaxner.errors import UsageError
 from jaxner.wording import counted
 
-_NAMES = [field.name for field in dataclasses.fields(formats.Options)]
-Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
+Reading = Annotated[dict[str, Any], formats.Options]
 
 
 def _keywords(format: str | None, reading: Mapping[str, Any]) -> dict[str, Any]:
     """Returns how to read files, as keywords of `corpora.read`."""
-    values = {name: value for name, value in reading.items() if value is not False}
+    values = {**reading}
     if values.pop("tags", False):
         values["scheme"] = schemes.TAGS
     return values | ({"format": format} if format else {})

@@ -80,10 +80,10 @@ class Scored:
         elif self.restart:
             name += f", restart {seed}"
             folder = str(Workdir(run).seed(seed).path)
-        own = config["evaluation"]
-        rule = "conlleval" if has_tags else own.get("rule", "conlleval")
+        defaults = config["evaluation"]
+        rule = "conlleval" if has_tags else defaults.get("rule", "conlleval")
         is_open = self.constrained is None
-        constrained = own["constrained"] if is_open else self.constrained
+        constrained = defaults["constrained"] if is_open else self.constrained
         options = {"decoding": decoding, "seed": self.seed, "constrained": constrained}
         return describe.Run(name, folder, tagger, split, self.rule or rule, options)
 
