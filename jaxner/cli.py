@@ -237,8 +237,8 @@ def _is_users(error: Exception) -> bool:
 def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all.
 
-    If quiet, drops what else goes to standard error, where what is printed goes if
-    standard output is for other content.
+    If it is quiet, drops all else on standard error. What is printed goes there, too,
+    where standard output takes other content.
     """
     # If not quiet, what is standard error by then, perhaps above a spinner.
     stream = sys.stderr if is_quiet else None
