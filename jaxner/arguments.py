@@ -10,10 +10,10 @@ from jaxner.errors import InputError
 from jaxner.wording import shown as shown
 
 
-def expect(is_right: Any, wanted: str, value: Any) -> None:
+def expect(is_right: Any, demand: str, value: Any) -> None:
     """Raises TypeError, with what was expected and what came, unless it is right."""
     if not is_right:
-        raise TypeError(f"Expected {wanted}, got {shown(value)}.")
+        raise TypeError(f"Expected {demand}, got {shown(value)}.")
 
 
 def check_tagger(tagger: Any) -> None:
@@ -21,25 +21,25 @@ def check_tagger(tagger: Any) -> None:
     names = ("weights", "model", "vocabulary")
     parts: list[Any] = [getattr(tagger, name, None) for name in names]
     is_whole = None not in parts and isinstance(parts[0], Mapping)
-    wanted = "a tagger with weights, model and vocabulary, as jaxner.load returns it"
-    expect(is_whole and "params" in parts[0], wanted, tagger)
+    demand = "a tagger with weights, model and vocabulary, as jaxner.load returns it"
+    expect(is_whole and "params" in parts[0], demand, tagger)
 
 
 def check_vocabulary(vocabulary: Any) -> None:
     """Raises TypeError unless a value is a vocabulary."""
-    wanted = "a vocabulary, the first that jaxner.build_vocabulary returns"
-    expect(hasattr(vocabulary, "label_names"), wanted, vocabulary)
+    demand = "a vocabulary, the first that jaxner.build_vocabulary returns"
+    expect(hasattr(vocabulary, "label_names"), demand, vocabulary)
 
 
 def check_folder(workdir: Any) -> None:
     """Raises TypeError or InputError unless a value can be the path of a folder."""
-    wanted = "the path of a run folder, such as 'runs/grn'"
-    expect(isinstance(workdir, (str, os.PathLike)), wanted, workdir)
+    demand = "the path of a run folder, such as 'runs/grn'"
+    expect(isinstance(workdir, (str, os.PathLike)), demand, workdir)
     path = os.fspath(workdir)
     if not path or "\0" in path:
-        raise InputError(f"Expected {wanted}, got {path!r}; '.' is the current folder.")
+        raise InputError(f"Expected {demand}, got {path!r}; '.' is the current folder.")
     if os.path.isfile(path):
-        raise NotADirectoryError(f"Expected {wanted}, got the file {path}.")
+        raise NotADirectoryError(f"Expected {demand}, got the file {path}.")
 
 
 def check_documents(documents: Any, number: int) -> None:
@@ -47,8 +47,8 @@ def check_documents(documents: Any, number: int) -> None:
     if documents is None:
         return
     is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
-    wanted = "documents as a list with the document of each sentence, such as [0, 0, 1]"
-    expect(is_list and not isinstance(documents, (str, bytes, dict)), wanted, documents)
+    demand = "documents as a list with the document of each sentence, such as [0, 0, 1]"
+    expect(is_list and not isinstance(documents, (str, bytes, dict)), demand, documents)
     if len(documents) != number:
         raise InputError(
             f"Expected one document per sentence, {number}, got {len(documents)}."

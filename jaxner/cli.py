@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import dataclasses
 import difflib
+import functools
 import importlib
 import inspect
 import io
@@ -19,6 +20,7 @@ import json
 import keyword
 import os
 import sys
+import traceback
 import types
 import typing
 import warnings
@@ -33,7 +35,7 @@ from jaxner.wording import printable
 GROUPS = {
     "Train": {
         "train": ("training", "trains a tagger"),
-        "import": ("hub", "makes a run of a token classifier of transformers"),
+        "import": ("training", "makes a run of a token classifier of transformers"),
         "options": ("training", "lists all options of a config"),
     },
     "Use": {
@@ -112,8 +114,8 @@ def _open_streams() -> None:
         if getattr(sys, name) is None:
             end = os.open(os.devnull, os.O_WRONLY)
             if name == "stdout":
-                reading, end = os.pipe()
-                os.close(reading)
+                reader, end = os.pipe()
+                os.close(reader)
             os.dup2(end, number)
             setattr(sys, name, os.fdopen(number, "w" if number else "r"))
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -136,11 +138,9 @@ def _run(name: str, rest: list[str], is_script: bool) -> None:
     if name == "--version":
         print(__version__)
         return
-    if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f". Did you mean {close[0]}?" if close else ""
-        names = ", ".join(COMMANDS)
-        end(f"jaxner: no command {name!r}; known: {names}{hint}", WRONG_USE)
+    rule = fields.OneOf(COMMANDS)
+    if message := fields.Kind(str, rule).problem(name, "command"):
+        end(f"jaxner: {message}", WRONG_USE)
     from jaxner import spellings
 
     parser = parser_of(function_of(name))
@@ -177,26 +177,20 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
     there is one. If its "passed" is false, the process ends with a status.
     """
     parser = parser_of(function)
-    positional, values = parser.parse(arguments)
-    cache.use(values.pop("cache"))
-    del values["verbosity"]
-    is_json = values.pop("json", False)
+    values = parser.parse(arguments)
+    cache.use(values["cache"])
     paths = [file, *(values[name] for name in parser.outputs)]
     is_taken = any(path and outputs.descriptor(path) == 1 for path in paths)
+    is_json, is_quiet = values.get("json"), values["quiet"]
     if is_json and is_taken:
         raise UsageError("--json prints on standard output: name a file by --output")
-    outputs.check(*paths)
-    is_quiet = values["quiet"]
-    if "quiet" not in inspect.signature(function).parameters:
-        del values["quiet"]
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_warnings_in_lines(sys.stderr if is_quiet else None))
-        if is_quiet:
-            nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
-            stack.enter_context(contextlib.redirect_stderr(nothing))
-        if is_json or is_taken:
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        content = function(*positional, **values)
+    rest = [values[name] for name in values.keys() - parser.outputs]
+    lists = (x if isinstance(x, (list, tuple)) else [x] for x in rest)
+    sources = [x for words in lists for x in words if isinstance(x, Path)]
+    outputs.check(*paths, sources=sources)
+    bound = parser.bind(values)
+    with _streams(is_quiet, has_no_output=is_json or is_taken):
+        content = function(*bound.args, **bound.kwargs)
     if content is not None and (is_json or file):
         text = json.dumps(content, indent=2, ensure_ascii=False)
         outputs.write_text(file or "-", f"{text}\n")
@@ -234,22 +228,22 @@ def _is_users(error: Exception) -> bool:
     """Returns whether an error is about what the user gave: we raise it on purpose."""
     if isinstance(error, (InputError, OSError, FloatingPointError)):
         return True
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    file = trace.tb_frame.f_code.co_filename if trace is not None else ""
-    is_ours = Path(__file__).parent in Path(file).parents
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    is_ours = Path(__file__).parent in Path(frame.f_code.co_filename).parents
     return is_ours and isinstance(error, (ValueError, ImportError))
 
 
 @contextlib.contextmanager
-def _warnings_in_lines(stream: typing.TextIO | None) -> Iterator[None]:
+def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all.
 
-    `stream` takes them; None: what is standard error by then, perhaps above a spinner.
+    If it is quiet, drops all else on standard error. What is printed goes there, too,
+    where standard output takes other content.
     """
+    # If not quiet, what is standard error by then, perhaps above a spinner.
+    stream = sys.stderr if is_quiet else None
 
-    def show(message: Any, *place: Any, **more: Any) -> None:
+    def show(message: Any, *details: Any, **options: Any) -> None:
         print(f"Warning: {printable(str(message))}", file=stream or sys.stderr)
 
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:
@@ -259,12 +253,18 @@ def _warnings_in_lines(stream: typing.TextIO | None) -> Iterator[None]:
 
             stack.callback(logging.set_verbosity, logging.get_verbosity())
             logging.set_verbosity(logging.ERROR)
+        if is_quiet:
+            nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
+            stack.enter_context(contextlib.redirect_stderr(nothing))
+        if has_no_output:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         yield
 
 
 # --- From a signature to options ------------------------------------------------------
 
 _MANY = inspect.Parameter.VAR_POSITIONAL
+_ARGUMENTS = (_MANY, inspect.Parameter.POSITIONAL_ONLY)
 _MISSING = (inspect.Parameter.empty, dataclasses.MISSING)
 _SHORT = {"split_sentences": "sentences"}
 # What the help shows for values whose form their type does not tell.
@@ -297,23 +297,23 @@ _COMMON = {
 class Parser(argparse.ArgumentParser):
     """The parser of one command; see `parser_of`."""
 
-    def __init__(self, **options: Any):
+    def __init__(self, signature: inspect.Signature, **options: Any):
         super().__init__(**options)
-        self.positional: list[str] = []  # parameters
+        self.signature = signature
         self.outputs: set[str] = set()  # parameters that are files to write
         self.several: set[str] = set()  # options that take all words up to the next
         self.words: dict[str, Sequence[str]] = {}  # that parameters may be
         # What is called with the options of a parameter that are set, and their names.
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
-        self.takes_overrides = False  # options of a config may follow
+        self.takes_overrides = "overrides" in signature.parameters  # of a config
 
     @property
     def actions(self) -> dict[str, argparse.Action]:
         """The options, by each of their spellings."""
         return self._option_string_actions
 
-    def parse(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the positional and the named values for a call of the function."""
+    def parse(self, words: Sequence[str]) -> dict[str, Any]:
+        """Returns the value of each argument and option, as `bind` takes them."""
         options, positionals = self.split(words)
         flags, overrides = [], {}
         for flag, value in options:
@@ -321,30 +321,24 @@ class Parser(argparse.ArgumentParser):
                 flags.append(flag if value is None else f"{flag}={value}")
                 continue
             cutoff = 0.85 if self.takes_overrides else 0.6
-            if close := difflib.get_close_matches(flag, self.actions, 1, cutoff):
-                self.error(f"unknown option {flag}. Did you mean {close[0]}?")
-            if not self.takes_overrides or not flag.startswith("--"):
-                self.error(f"unknown option {flag}")
+            close = difflib.get_close_matches(flag, self.actions, 1, cutoff)
+            if close or not self.takes_overrides or not flag.startswith("--"):
+                hint = f". Did you mean {close[0]}?" if close else ""
+                self.error(f"unknown option {flag}{hint}")
             overrides[flag[2:]] = "true" if value is None else value
-        values = dict(vars(self.parse_args([*flags, "--", *positionals])))
+        values = vars(self.parse_args([*flags, "--", *positionals]))
         for name in (self.actions[flag].dest for flag in self.several):
             values[name] = tuple(values[name] or ())
-        sources = [
-            path
-            for name, value in values.items()
-            if name not in self.outputs
-            for path in (value if isinstance(value, (list, tuple)) else [value])
-            if isinstance(path, Path)
-        ]
-        outputs.check(*(values[name] for name in self.outputs), sources=sources)
+        return {**values, "overrides": overrides}
+
+    def bind(self, values: dict[str, Any]) -> inspect.BoundArguments:
+        """Returns the arguments for the command's function."""
+        bound = self.signature.bind_partial()
+        bound.arguments.update(values)
         for name, (kind, parts) in self.groups.items():
-            pairs = [(part, values.pop(part)) for part in parts]
-            values[name] = kind(**{k: v for k, v in pairs if v is not None})
-        positional: list[Any] = []
-        for name in self.positional:
-            value = values.pop(name)
-            positional += value if isinstance(value, list) else [value]
-        return positional, {**values, **overrides}
+            pairs = ((part, values[part]) for part in parts)
+            bound.arguments[name] = kind(**{k: v for k, v in pairs if v is not None})
+        return bound
 
     def split(
         self, words: Sequence[str]
@@ -368,10 +362,10 @@ class Parser(argparse.ArgumentParser):
                 flag = name
             action = self.actions.get(flag)
             flag = action.option_strings[-1] if action else flag
-            takes = action.nargs != 0 if action else not rest[:1] or rest[0][:2] != "--"
+            takes = rest and (action.nargs != 0 if action else rest[0][:2] != "--")
             if equals or (value and flag != word):
                 options.append((flag, value))
-            elif not takes or not rest or rest[0].partition("=")[0] in self.actions:
+            elif not takes or rest[0].partition("=")[0] in {*self.actions, "--"}:
                 options.append((flag, None))
             else:
                 options.append((flag, rest.pop(0)))
@@ -390,13 +384,14 @@ def parser_of(function: Callable) -> Parser:
     Its parameters are annotated by what `jaxner.fields` can check, a `Literal`, `bool`,
     `Path`, `Folder`, `Output`; a list of these is typed by repeating the option, a
     tuple as several words. A parameter `**overrides` receives `--config.x=…`. A
-    dataclass holds several options; a dictionary annotated by a dataclass and names,
-    those of these options that are set. The docstring explains each under `Args`, a
-    dataclass's under `Attributes`. What a function returns is for `--json`.
+    dataclass holds several options; a dictionary annotated by a dataclass, those of its
+    options that are set, perhaps only those named. The docstring explains each under
+    `Args`, a dataclass's under `Attributes`. What a function returns is for `--json`.
     """
     docstring = inspect.getdoc(function) or ""
     meanings = fields.meanings(docstring, "Args")
     parser = Parser(
+        inspect.signature(function),
         prog=f"jaxner {function.__name__.rstrip('_').replace('_', '-')}",
         description=docstring.partition("\nArgs:\n")[0].strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -404,27 +399,24 @@ def parser_of(function: Callable) -> Parser:
         add_help=False,
     )
     hints = typing.get_type_hints(function, include_extras=True)
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in parser.signature.parameters.items():
         hint, inner = hints[name], typing.get_args(hints[name])
-        if name == "quiet":
-            continue  # every command has this option, few have a use for it
-        if parameter.kind is parameter.VAR_KEYWORD:
-            parser.takes_overrides = True
-        elif kind := next(filter(_holds_options, (hint, *inner)), None):
-            parts = inner[2:]  # of Annotated[dict, dataclass, *parts]
+        if name in ("quiet", "overrides"):
+            continue  # every command has --quiet, few have a use for it
+        if kind := next(filter(_holds_options, (hint, *inner)), None):
             defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-            parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
-            explained = fields.attributes(kind)
+            parts = inner[2:] or tuple(
+                defaults
+            )  # of Annotated[dict, dataclass, *parts]
+            parser.groups[name] = (dict if inner else kind, parts)
+            texts = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)
             group = parser.add_argument_group(meanings[name].rstrip("."))
-            for part in parts or defaults:
-                default = None if parts else defaults[part]
-                _add(parser, group, part, kinds[part], default, explained[part])
+            for part in parts:
+                default = None if inner else defaults[part]
+                _add(parser, group, part, kinds[part], default, texts[part])
         else:
-            default, are_many = parameter.default, parameter.kind is _MANY
-            if are_many or parameter.kind is parameter.POSITIONAL_ONLY:
-                parser.positional.append(name)
-            default = [] if are_many else default
+            default = [] if parameter.kind is _MANY else parameter.default
             _add(parser, parser, name, hint, default, meanings[name])
     parser._positionals.title, parser._optionals.title = "Arguments", "Options"
     common = parser.add_argument_group("Of every command")
@@ -463,20 +455,19 @@ def _add(
     parser: Parser, group: Any, name: str, hint: Any, default: Any, meaning: str
 ) -> None:
     """Adds the option or argument of a parameter to a group of the parser."""
+    is_open = hint == bool | None
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        is_open, hint = hint == bool | None, typing.get_args(hint)[0]  # what is typed
-    else:
-        is_open = default is True
+        hint = typing.get_args(hint)[0]  # what is typed
     flag = f"--{_SHORT.get(name, name).rstrip('_').replace('_', '-')}"
     options: dict[str, Any] = {"help": meaning}
     if hint is bool:
-        switch = argparse.BooleanOptionalAction if is_open else "store_true"
+        switch = argparse.BooleanOptionalAction if is_open or default else "store_true"
         options["help"] += f" Default: {flag}." if default else ""
         group.add_argument(flag, dest=name, action=switch, default=None, **options)
         parser.set_defaults(**{name: default})  # not in the help
         return
-    if typing.get_origin(hint) in (list, tuple):
-        parser.several |= {flag} if typing.get_origin(hint) is tuple else set()
+    if (origin := typing.get_origin(hint)) in (list, tuple):
+        parser.several |= {flag} if origin is tuple else set()
         hint, options["action"] = typing.get_args(hint)[0], "append"
         default = [*default] if default else None
     (kind,) = fields.kinds(hint)
@@ -486,13 +477,14 @@ def _add(
         parser.outputs.add(name)
     elif isinstance(kind.rule, fields.OneOf):
         metavar = "NAME"
-        parser.words[name] = words = [*kind.rule.known]
+        parser.words[name] = words = [*kind.rule.words]
         options["help"] += f" One of {kind}." * (len(words) > 1)
     is_needed = default in _MISSING
     if default and not is_needed and "default" not in meaning.lower():
         options["help"] += f" Default: {default}."
-    options |= {"type": fields.argument(hint), "default": default}
-    if name in parser.positional:
+    options |= {"type": functools.partial(_read, kind), "default": default}
+    parameter = parser.signature.parameters.get(name)
+    if parameter and parameter.kind in _ARGUMENTS:
         nargs = "*" if default == [] else None if is_needed else "?"
         noun = name.removesuffix("s") if nargs == "*" else name
         group.add_argument(name, metavar=noun.upper(), nargs=nargs, **options)
@@ -500,3 +492,10 @@ def _add(
     flags = ["-o", flag] if name == "output" else [flag]
     options["metavar"] = _METAVARS.get(name, metavar) + "…" * (flag in parser.several)
     group.add_argument(*flags, dest=name, required=is_needed, **options)
+
+
+def _read(kind: fields.Kind, text: str) -> Any:
+    value = kind.read(text)
+    if message := kind.problem(value, ""):
+        raise argparse.ArgumentTypeError(message.strip())
+    return value

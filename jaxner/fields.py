@@ -7,13 +7,11 @@ command line reads and explains values by it.
 
 from __future__ import annotations
 
-import argparse
 import collections.abc
 import dataclasses
 import difflib
 import functools
 import inspect
-import itertools
 import math
 import numbers
 import operator
@@ -68,26 +66,27 @@ class Range:
 
 @dataclasses.dataclass(frozen=True, eq=False)  # of any iterable, so that all hash
 class OneOf:
-    """The allowed words of an option; a note says what other words are meant for."""
+    """The allowed words of an option, and a test of others, which the note describes.
 
-    known: Iterable[str]
+    A note without a test says what other words are meant for.
+    """
+
+    words: Iterable[str]
     note: str = ""
+    allows: Callable[[str], bool] = lambda _: False
 
     def __contains__(self, value: Any) -> bool:
-        return isinstance(value, str) and value in self.known
+        is_text = isinstance(value, str)
+        return is_text and (value in self.words or self.allows(value))
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, self.known))
+        return ", ".join(filter(None, self.words))
 
 
-class Encodings(OneOf):
-    """The encodings of text that Python knows."""
+class Mark:
+    """What an annotation says of a field; it allows all values."""
 
     def __contains__(self, value: Any) -> bool:
-        try:
-            "a".encode(value)
-        except (LookupError, TypeError, ValueError):
-            return False
         return True
 
 
@@ -101,11 +100,12 @@ class NoFile:
         return "a folder"
 
 
-class Mark:
-    """What an annotation says of a field; it allows all values."""
-
-    def __contains__(self, value: Any) -> bool:
-        return True
+def _encodes(encoding: str) -> bool:
+    try:
+        "a".encode(encoding)
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 DERIVED = Mark()  # its value comes from the data: no option
@@ -136,8 +136,8 @@ Weight = Annotated[float, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 Real = Annotated[float, Range()]
 Column = Annotated[int, Range(least=-1000, most=1000)]
-_ENCODINGS = Encodings(("utf-8", "latin-1", "cp1252"), "or another one that Python has")
-Encoding = Annotated[str, _ENCODINGS]
+_ENCODINGS = ("utf-8", "latin-1", "cp1252")
+Encoding = Annotated[str, OneOf(_ENCODINGS, "or another one that Python has", _encodes)]
 
 # --- Kinds: how a value is read, checked and explained --------------------------------
 
@@ -184,9 +184,9 @@ class Kind(NamedTuple):
     def read(self, text: str) -> Any:
         """Returns the value of a text; the text itself if it is of another type."""
         if self.is_several:
-            one = self._replace(is_several=False)
+            item = self._replace(is_several=False)
             parts = (x.strip(" '\"") for x in text.strip("()[] ").split(","))
-            return tuple(map(one.read, filter(None, parts)))
+            return tuple(map(item.read, filter(None, parts)))
         try:
             return _TYPES[self.type][2](text)
         except (KeyError, ValueError):
@@ -200,30 +200,30 @@ class Kind(NamedTuple):
 
     def problem(self, value: Any, name: str) -> str | None:
         """Returns the message about a value; None if it is allowed."""
-        rule, wanted, note = self.rule, _TYPES[self.type][1], ""
+        rule, demand, note = self.rule, _TYPES[self.type][1], ""
         if self.is_several:
             if self.has_type(value) and (value or rule is None):
-                one = self._replace(is_several=False)
-                return next(filter(None, (one.problem(x, name) for x in value)), None)
-            wanted = "several values, such as (1, 2)"
+                item = self._replace(is_several=False)
+                return next(filter(None, (item.problem(x, name) for x in value)), None)
+            demand = "several values, such as (1, 2)"
         elif isinstance(rule, OneOf):
-            return None if value in rule else unknown(value, name, rule)
+            return None if value in rule else _unknown(value, name, rule)
         elif self.has_type(value):
             if rule is None or value in rule:
                 return None
-            wanted, note = str(rule), getattr(rule, "note", "")
-        got = str(value) if isinstance(value, Path) else value
-        return f"{name} must be {wanted}, got {got!r}{f': {note}' * bool(note)}"
+            demand, note = str(rule), getattr(rule, "note", "")
+        text = repr(str(value) if isinstance(value, Path) else value)
+        return f"{name} must be {demand}, got {text}{f': {note}' * bool(note)}"
 
 
 def kinds(hint: Any) -> tuple[Kind, ...]:
     """Returns the kinds of values that an annotation allows; () if it is no option."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        kept = () if inner[-1] is DERIVED else kinds(inner[0])
-        return tuple(kind._replace(rule=inner[-1]) for kind in kept)
+        bases = () if inner[-1] is DERIVED else kinds(inner[0])
+        return tuple(kind._replace(rule=inner[-1]) for kind in bases)
     if origin in (typing.Union, types.UnionType):
-        parts = [kinds(each) for each in inner]
+        parts = [*map(kinds, inner)]
         return sum(parts, ()) if all(parts) else ()
     if origin in (tuple, collections.abc.Sequence):
         return tuple(kind._replace(is_several=True) for kind in kinds(inner[0]))
@@ -232,13 +232,12 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     return (Kind(hint),) if hint in _TYPES else ()
 
 
-def unknown(value: Any, name: str, rule: OneOf) -> str:
-    """Returns the message about an unknown word: what is known, what may be meant."""
-    words = [*rule.known]
-    close = difflib.get_close_matches(str(value).lower(), words, 1)
+def _unknown(value: Any, name: str, rule: OneOf) -> str:
+    """Returns the message about an unknown word: all words, and what may be meant."""
+    close = difflib.get_close_matches(str(value).lower(), [*rule.words], 1)
     hint = f". Did you mean {close[0]!r}?" if close else ""
-    known = "; ".join(filter(None, (str(rule), rule.note)))
-    return f"{f'Unknown {name}'.rstrip()} {value!r}; known: {known}{hint}"
+    words = "; ".join(filter(None, (str(rule), rule.note)))
+    return f"{f'Unknown {name}'.rstrip()} {value!r}; known: {words}{hint}"
 
 
 # --- Values ---------------------------------------------------------------------------
@@ -275,25 +274,13 @@ def check(name: str, value: Any, hint: Any) -> None:
     if (jax := sys.modules.get("jax")) and isinstance(value, jax.core.Tracer):
         remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
         raise TypeError(f"{name} must not be traced: {remedy}")
-    if wrong := problem(value, hint, name):
-        raise InputError(wrong)
+    if message := problem(value, hint, name):
+        raise InputError(message)
 
 
-def check_word(name: str, value: Any, known: Iterable[str], note: str = "") -> None:
-    """Raises InputError unless a value is one of the known words."""
-    check(name, value, Annotated[str, OneOf(known, note)])
-
-
-def argument(hint: Any) -> Callable[[str], Any]:
-    """Returns a reader of a command line's option, for argparse's `type`."""
-
-    def read(text: str) -> Any:
-        value = parse(text, hint)
-        if wrong := problem(value, hint):
-            raise argparse.ArgumentTypeError(wrong.strip())
-        return value
-
-    return read
+def check_word(name: str, value: Any, words: Iterable[str], note: str = "") -> None:
+    """Raises InputError unless a value is one of some words."""
+    check(name, value, Annotated[str, OneOf(words, note)])
 
 
 # --- Options of classes and of functions ----------------------------------------------
@@ -339,9 +326,9 @@ def of(module: type) -> Mapping[str, Field]:
     the class lists as `MORE` are options that are no fields.
     """
     hints = typing.get_type_hints(module, include_extras=True)
-    about = attributes(module)
+    texts = attributes(module)
     return getattr(module, "MORE", {}) | {
-        field.name: Field(hints[field.name], field.default, about.get(field.name, ""))
+        field.name: Field(hints[field.name], field.default, texts.get(field.name, ""))
         for field in dataclasses.fields(module)
         if kinds(hints[field.name]) and field.name in names(module)
     }
@@ -358,15 +345,14 @@ def meanings(docstring: str | None, heading: str) -> dict[str, str]:
 
 def attributes(module: type) -> dict[str, str]:
     """Returns what the docstrings of a class and its bases say of each attribute."""
-    explained = (meanings(x.__doc__, "Attributes") for x in reversed(module.__mro__))
-    return dict(itertools.chain.from_iterable(map(dict.items, explained)))
+    texts = (meanings(x.__doc__, "Attributes") for x in reversed(module.__mro__))
+    return functools.reduce(operator.or_, texts)
 
 
 def names(module: type) -> list[str]:
     """Returns the names of a dataclass's or Linen module's fields, without Linen's."""
     names = [field.name for field in dataclasses.fields(module)]
-    linens = ("parent", "name") if "parent" in names else ()
-    return [name for name in names if name not in linens]
+    return [x for x in names if "parent" not in names or x not in ("parent", "name")]
 
 
 def check_fields(instance: Any) -> None:

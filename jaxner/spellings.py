@@ -64,47 +64,46 @@ def modern(name: str, parser: Parser, words: Sequence[str]) -> Line:
 
     `UsageError`: an option is a command of its own now, and another is not for it.
     """
-    idle = {word for word in words if _is_idle(parser, word)}
-    joined = _joined(parser, [word for word in words if word not in idle])
-    options, positionals = parser.split([*joined])
-    command, file, arguments, old = name, None, {}, {*idle}
-    kept: list[tuple[str, str | None]] = []
+    line = [*_joined(parser, words)]
+    options, positionals = parser.split(line)
+    command, file, arguments, old = name, None, {}, {*words} - {*line}
+    pairs: list[tuple[str, str | None]] = []
     for flag, value in options:
         is_old = flag not in parser.actions and flag in (*_ARGUMENTS, *_NAMES)
         command = _COMMANDS.get((name, flag), command) if is_old else command
         if flag == "--json" and value is not None:
             file = _replaceable(Path(value))
         elif not is_old or value is None:
-            kept.append((flag, value))
+            pairs.append((flag, value))
             continue
         elif flag in _NAMES or (name, flag) == ("train", "--workdir"):
-            kept.append((_NAMES.get(flag, "--output"), value))
+            pairs.append((_NAMES.get(flag, "--output"), value))
         else:
             arguments[flag] = value
         old.add(flag)
-    before = [arguments[flag] for flag in _ARGUMENTS if flag in arguments]
-    names = [flag for flag, _ in kept]
+    paths = [arguments[flag] for flag in _ARGUMENTS if flag in arguments]
+    names = [flag for flag, _ in pairs]
     if command != name and (file or names.count("--output") > 1):
         raise UsageError(f"jaxner {command} is a command of its own, and writes alone")
-    beside = {Path(v).with_suffix(".json") for f, v in kept if v and f == "--output"}
-    if file in beside:
+    pages = [Path(v) for flag, v in pairs if v and flag == "--output"]
+    if file in [path.with_suffix(".json") for path in pages]:
         raise InputError(
             f"Expected two files, got --json and --output, which share {file}"
         )
     if name == "evaluate":
-        before = [path for text in before for path in _divided(text)]
+        paths = [path for text in paths for path in _divided(text)]
         if "--workdir" in old and "--split" not in names:
-            kept.append(("--split", "test"))  # which was the default
+            pairs.append(("--split", "test"))  # which was the default
     if name == "convert" and len(positionals) == 2:
         old.add("TARGET")
-        kept.append(("--output", positionals.pop()))
+        pairs.append(("--output", positionals.pop()))
     if name == "compare" and len(positionals) == 2:
         first, second = map(_divided, positionals)
         if len(first + second) > 2:
             old.add(",")
             positionals = first
-            kept += [("--against", path) for path in second]
-    return Line(command, [*before, *positionals], kept, old, file)
+            pairs += [("--against", path) for path in second]
+    return Line(command, [*paths, *positionals], pairs, old, file)
 
 
 def _replaceable(path: Path) -> Path:
@@ -121,22 +120,20 @@ def _divided(text: str) -> list[str]:
     return [text] if os.path.exists(os.path.expanduser(text)) else text.split(",")
 
 
-def _is_idle(parser: Parser, word: str) -> bool:
-    """Returns whether a word switches off what is off: `--no-x`, if `--x` switches."""
-    flag = word.replace("_", "-")
-    on = parser.actions.get(flag.replace("--no-", "--", 1))
-    return flag.startswith("--no-") and flag not in parser.actions and on is not None
-
-
 def _joined(parser: Parser, words: Sequence[str]) -> Iterator[str]:
-    """Yields words; `--json FILE` is one, if the name of the file ends with .json.
+    """Yields words, without `--no-x` that switches off what `--x` alone switches on.
 
-    `UsageError`: it may also mean a switch, and a file to read.
+    `--json FILE` is one word, if the name of the file ends with .json. `UsageError`: it
+    may also mean a switch, and a file to read.
     """
     takes_many = any(action.nargs == "*" for action in parser._actions)
     rest = [*words]
     while rest:
         word = rest.pop(0)
+        flag = word.replace("_", "-")
+        is_off = flag.startswith("--no-") and flag not in parser.actions
+        if is_off and f"--{flag[5:]}" in parser.actions:
+            continue
         if word == "--json" and rest and rest[0].endswith(".json"):
             if takes_many and os.path.exists(rest[0]):
                 remedy = f"put {rest[0]} first to read it, or > {rest[0]} to write it"

@@ -14,7 +14,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxner import cache, cli, load, tagging
-from jaxner.commands import SplitName, evaluate
+from jaxner.commands import SPLITS, evaluate
 from jaxner.data import corpora
 from tests.tiny import output_of
 from tests.training.runs import write_vectors
@@ -29,7 +29,9 @@ python = functools.partial(output_of, sys.executable)
 
 def parsed(line):
     name, *arguments = line.split()
-    return cli.parser_of(COMMANDS[name]).parse(arguments)
+    parser = cli.parser_of(COMMANDS[name])
+    values = parser.parse(arguments)
+    return [*parser.bind(values).args], {**values, **values["overrides"]}
 
 
 @pytest.mark.parametrize(
@@ -130,12 +132,13 @@ def test_the_module_is_the_command_and_needs_no_installation(monkeypatch, run):
 SMALL = "train grn --config.data.dir=CORPUS"
 ODD = "train grn:sample,encoder=identity,head=direction,chars=none"
 REFUSED = [
-    ("tagg", "tag?", 2),
+    ("tagg", "'tag'?", 2),
     ("tag", "required: RUN", 2),
     ("train grn more", "more", 2),
     ("train", "known: bert, bilstm", 2),
     ("train grn --num-epochs=3", "--config.num_epochs=3?", 2),
     ("train grn --workdri=x", "--workdri", 2),
+    ("train --data", "--data: expected one argument", 2),
     ("train my/grn.py", "my/grn.py; jaxner's own: bert", 1),
     ("options", "known: bert, bilstm", 2),
     ("check", "folder to check", 2),
@@ -190,6 +193,7 @@ REFUSED = [
     ("tag RUN HERE/vectors.txt --shard 3/2", "--shard", 2),
     ("tag RUN HERE/vectors.txt --jsno", "Did you mean --json?", 2),
     ("convert HERE/vectors.txt", "give --to", 2),
+    ("convert HERE/vectors.txt --to", "--to: expected one argument", 2),
     ("completion tcsh", "bash, zsh, fish", 2),
 ]
 
@@ -264,7 +268,7 @@ def test_code_beside_the_data_does_not_run(tmp_path, start, line):
 def test_choices_that_commands_repeat_are_those_of_the_library():
     hint = typing.get_type_hints(evaluate.evaluate)["decoding"]
     assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
-    assert {*typing.get_args(SplitName)} == {*evaluate._SPLITS} == {*corpora.SPLITS}
+    assert SPLITS == corpora.SPLITS
 
 
 # --- Compiled programs ----------------------------------------------------------------

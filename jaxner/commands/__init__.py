@@ -7,26 +7,10 @@ at once.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from jaxner.fields import Folder as Folder
-from jaxner.fields import OneOf
-from jaxner.fields import Output as Output
-
-SplitName = Literal["train", "dev", "test"]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class OneOfOr(OneOf):
-    """Some words, and what else is allowed, which `note` says."""
-
-    allows: Callable[[str], bool] = bool
-
-    def __contains__(self, value: Any) -> bool:
-        return super().__contains__(value) or self.allows(value)
+SPLITS = ("train", "dev", "test")
 
 
 def load(run: Path) -> Any:

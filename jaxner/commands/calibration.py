@@ -6,13 +6,13 @@ import dataclasses
 from typing import Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Folder, load, note
+from jaxner.commands import load, note
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
 
 def calibrate(
-    run: Folder,
+    run: fields.Folder,
     /,
     *,
     test: bool = False,
@@ -67,12 +67,12 @@ def calibrate(
         raise UsageError("--type and --of need --risk, whose thresholds they are for")
     log = LineConsole().print
     folder = Workdir(run)
-    raw = dataclasses.replace(load(run), temperature=1.0)
+    original = dataclasses.replace(load(run), temperature=1.0)
     data = folder.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}
     dev = splits["dev"]
-    fit = temperature.fit(raw, dev)
+    fit = temperature.fit(original, dev)
     log(
         f"Temperature {fit.temperature:.4f}, fitted on "
         f"{counted(fit.sentences, 'sentence')} of {dev.name} dev: negative log-"
@@ -81,29 +81,29 @@ def calibrate(
     if fit.left_out:
         count = counted(fit.left_out, "sentence")
         note(f"Left out {count} with labels unseen in training")
-    new = dataclasses.replace(raw, temperature=fit.temperature)
+    tagger = dataclasses.replace(original, temperature=fit.temperature)
     result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature}
-    measured = {}
+    sides = {}
     for name, split in splits.items():
-        measured[name] = [temperature.measure(tagger, split) for tagger in (raw, new)]
-        before, after = (side.to_dict() for side in measured[name])
+        sides[name] = [temperature.measure(x, split) for x in (original, tagger)]
+        before, after = (side.to_dict() for side in sides[name])
         result[name] = {"before": before, "after": after, "sha256": split.sha256}
     log(report.fitted_table(result))
-    before, after = (x.entities.error if x.entities else 0 for x in measured["dev"])
+    before, after = (x.entities.error if x.entities else 0 for x in sides["dev"])
     if after > before and not keep_temperature:
         log(
             f"The calibration error of entities on dev rises from {before:.4f} to "
             f"{after:.4f}: the temperature stays 1 (--keep-temperature keeps it)"
         )
-        new, result["temperature"] = raw, 1.0
+        tagger, result["temperature"] = original, 1.0
     with Checkpoints(folder.part("best"), read_only=True) as best:
         result["step"] = best.step
-    curve = measured["dev"][new is not raw].curve
+    curve = sides["dev"][tagger is not original].curve
     if curve is None and (precision or recall or risk):
         message = "--precision, --recall and --risk need entities; this run has tags"
         raise InputError(message)
     if risk:
-        answers = {x: predict(new, y, n_best=n_best) for x, y in splits.items()}
+        answers = {x: predict(tagger, y, n_best=n_best) for x, y in splits.items()}
         options: dict[str, Any] = {"of": of, "confidence": confidence}
         promises = temperature.guarantees(answers["dev"], type_ or (), risk, **options)
         rows = [promise._asdict() for promise in promises]
@@ -116,7 +116,7 @@ def calibrate(
         folder.write_text("README.md", card.card(folder))
     note(f"Wrote {folder.path / CALIBRATION}")
     if n_best > 1:
-        curve = temperature.measure(new, dev, n_best=n_best).curve
+        curve = temperature.measure(tagger, dev, n_best=n_best).curve
     targets = {"precision": precision, "recall": recall}
     result["thresholds"] = {
         name: _threshold(curve, name, value, log)

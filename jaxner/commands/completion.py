@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -43,51 +44,47 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 def _bash() -> str:
     values, options = [], []
     for name in cli.COMMANDS:
-        parser = cli.parser_of(cli.function_of(name))
-        flags = " ".join(flag for flag in parser.actions if flag.startswith("--"))
-        options.append(f'            "{name} -"*) words="{flags}" ;;')
-        for last, words in _values(name, parser):
-            pattern = " | ".join(f'"{name} {word}"' for word in last)
-            values.append(f'            {pattern}) words="{" ".join(words)}" ;;')
+        flags: list[str] = []
+        for action, words in _actions(name):
+            flags += (x for x in action.option_strings if x.startswith("--"))
+            starts = (f'"{name} {x}"' for x in action.option_strings or [name])
+            line = f'            {" | ".join(starts)}) words="{" ".join(words)}" ;;'
+            values += [line] * bool(words)
+        options.append(f'            "{name} -"*) words="{" ".join(flags)}" ;;')
     lists = {"values": "\n".join(values), "options": "\n".join(options)}
     return _BASH.format(commands=" ".join(cli.COMMANDS), **lists)
 
 
 def _fish() -> str:
-    lines = []
-    for group in cli.GROUPS.values():
-        for name, (_, text) in group.items():
-            lines.append(f"-n __fish_use_subcommand -f -a {name} -d {_quoted(text)}")
+    lines = [
+        f"-n __fish_use_subcommand -f -a {name} -d {_quoted(text)}"
+        for group in cli.GROUPS.values()
+        for name, (_, text) in group.items()
+    ]
     for name in cli.COMMANDS:
-        parser = cli.parser_of(cli.function_of(name))
-        values = {last[0]: words for last, words in _values(name, parser)}
-        start = f"-n '__fish_seen_subcommand_from {name}'"
-        for action in parser._actions:
-            flags = [
+        for action, words in _actions(name):
+            parts = [
                 f"-{'l' if x[:2] == '--' else 's'} {x.lstrip('-')}"
                 for x in action.option_strings
             ]
-            words = values.get((action.option_strings or [name])[0], ())
-            takes = ["-r"] if action.nargs != 0 and flags else []
-            takes += ["-f", "-a", _quoted(" ".join(words))] if words else []
-            meaning = _quoted((action.help or "").partition(".")[0])
-            if flags or words:
-                line = [start, *flags, *takes, *(["-d", meaning] if flags else [])]
-                lines.append(" ".join(line))
+            parts += ["-r"] if parts and action.nargs != 0 else []
+            parts += ["-f", "-a", _quoted(" ".join(words))] if words else []
+            if action.option_strings:
+                parts += ["-d", _quoted((action.help or "").partition(".")[0])]
+            start = f"-n '__fish_seen_subcommand_from {name}'"
+            lines += [" ".join([start, *parts])] * bool(parts)
     return "".join(f"complete -c jaxner {line}\n" for line in lines)
 
 
-def _values(
-    name: str, parser: cli.Parser
-) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Yields which words, after which of the words before them, a command knows."""
+def _actions(name: str) -> Iterator[tuple[argparse.Action, Sequence[str]]]:
+    """Yields the options and arguments of a command, and the words that each takes."""
     from jaxner import configuration
 
+    parser = cli.parser_of(cli.function_of(name))
     for action in parser._actions:
         is_config = action.dest == "config" and not action.option_strings
         words = configuration.names() if is_config else parser.words.get(action.dest)
-        if words:
-            yield action.option_strings or [name], words
+        yield action, words or ()
 
 
 def _quoted(text: str) -> str:

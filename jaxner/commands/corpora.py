@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
-from jaxner.commands import Output, SplitName, load, note
+from jaxner.commands import SPLITS, load, note
 from jaxner.data import formats, schemes
 from jaxner.errors import UsageError
 from jaxner.wording import counted
 
-_NAMES = [field.name for field in dataclasses.fields(formats.Options)]
-Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
+Reading = Annotated[dict[str, Any], formats.Options]
 
 
 def _keywords(format: str | None, reading: Mapping[str, Any]) -> dict[str, Any]:
     """Returns how to read files, as keywords of `corpora.read`."""
-    values = {name: value for name, value in reading.items() if value is not False}
+    values = {**reading}
     if values.pop("tags", False):
         values["scheme"] = schemes.TAGS
     return values | ({"format": format} if format else {})
@@ -78,10 +76,10 @@ def convert(
 
 def check(
     *paths: Path,
-    split: SplitName | None = None,
+    split: Annotated[str, fields.OneOf(SPLITS)] | None = None,
     limit: fields.Count = 20,
     vectors: Path | None = None,
-    output: Output | None = None,
+    output: fields.Output | None = None,
     strict: bool = False,
     format: formats.Name | None = None,
     reading: Reading,
@@ -135,28 +133,28 @@ def check(
         )
     by_file: dict[str, corpora.Split] = {}
     for path in files:
-        read, problems = audit.findings(path, **options)
-        splits += read.values()
+        parts, problems = audit.findings(path, **options)
+        splits += parts.values()
         findings += problems
-        by_file |= {} if path.is_dir() else {str(path): x for x in read.values()}
+        by_file |= {} if path.is_dir() else {str(path): x for x in parts.values()}
     if tagger is None and files:
         findings += audit.of_splits(by_file, str(files[0]))
-    sources = [file for read in splits for file in formats.inputs(read.path)]
+    sources = [file for part in splits for file in formats.inputs(part.path)]
     outputs.check(output, sources=sources)
     if vectors and splits:
         from jaxner.data import vectors as tables
 
         file = corpora.find_vectors(str(vectors))
         words = set(tables.read(file).words)
-        findings += [audit.coverage(read, file.name, words) for read in splits]
+        findings += [audit.coverage(part, file.name, words) for part in splits]
     suspects = []
     if tagger is not None:
         from jaxner.analysis import describe
 
-        suspects = sorted(x for read in splits for x in describe.suspects(tagger, read))
+        suspects = sorted(x for part in splits for x in describe.suspects(tagger, part))
     audit.show(splits, findings, suspects, limit)
     content = audit.content(splits, findings, suspects)
     if output:
         outputs.write_text(output, audit.page(content))
-    grave = {"error", "warning"} if strict else {"error"}
-    return {"passed": grave.isdisjoint(x.level for x in findings), **content}
+    levels = {"error", "warning"} if strict else {"error"}
+    return {"passed": levels.isdisjoint(x.level for x in findings), **content}

@@ -6,20 +6,20 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jaxner import fields, outputs
-from jaxner.commands import Folder, OneOfOr, Output, SplitName, note
+from jaxner import outputs
+from jaxner.commands import SPLITS, note
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import RULES
+from jaxner.fields import Folder, OneOf, Output, Seed, Size
 
 if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
     from jaxner.evaluation.report import Prediction
 
-_SPLITS = get_args(SplitName)
 _NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit", "offsets"]
 Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sampled"]
@@ -42,14 +42,14 @@ class Scored:
         restart: Restart to score, by its seed, or all for their average.
     """
 
-    split: Annotated[str, OneOfOr(_SPLITS, "or a file", os.path.exists)] = "dev"
+    split: Annotated[str, OneOf(SPLITS, "or a file", os.path.exists)] = "dev"
     format: formats.Name | None = None
     contextual: str | None = None
-    rule: Annotated[str, fields.OneOf(RULES)] | None = None
+    rule: Annotated[str, OneOf(RULES)] | None = None
     constrained: bool | None = None
-    seed: fields.Seed = 0
+    seed: Seed = 0
     model: list[str] | None = None
-    restart: Annotated[str, OneOfOr(("all",), "or a seed", str.isdecimal)] | None = None
+    restart: Annotated[str, OneOf(("all",), "or a seed", str.isdecimal)] | None = None
 
     def load(self, run: Path, name: str, reading: dict[str, Any], decoding: str) -> Run:
         """Returns a run, and how to score it."""
@@ -67,7 +67,7 @@ class Scored:
         if has_tags and self.rule:
             raise InputError("--rule is for spans; the labels of this run are tags")
         options = {**config["data"], **reading}
-        if self.split in _SPLITS:
+        if self.split in SPLITS:
             options |= {"format": self.format} if self.format else {}
             options |= {"contextual": self.contextual} if self.contextual else {}
             split = corpus.load_split(options, self.split)
@@ -80,10 +80,10 @@ class Scored:
         elif self.restart:
             name += f", restart {seed}"
             folder = str(Workdir(run).seed(seed).path)
-        own = config["evaluation"]
-        rule = "conlleval" if has_tags else own.get("rule", "conlleval")
+        defaults = config["evaluation"]
+        rule = "conlleval" if has_tags else defaults.get("rule", "conlleval")
         is_open = self.constrained is None
-        constrained = own["constrained"] if is_open else self.constrained
+        constrained = defaults["constrained"] if is_open else self.constrained
         options = {"decoding": decoding, "seed": self.seed, "constrained": constrained}
         return describe.Run(name, folder, tagger, split, self.rule or rule, options)
 
@@ -94,7 +94,7 @@ def evaluate(
     *,
     output: Output | None = None,
     decoding: Literal[Decoding, "n_best"] = "viterbi",
-    n: fields.Size = 10,
+    n: Size = 10,
     seqeval: bool = False,
     scored: Scored,
     reading: Reading,
@@ -141,8 +141,8 @@ def evaluate(
     console = LineConsole(quiet=not is_writer)
     notes = LineConsole(stderr=True, quiet=not is_writer)
     with monitor.waiting(notes, "Loading the tagger"):
-        loaded = scored.load(run, run.name, reading, decoding)
-    tagger, split = cluster.placement().tagger(loaded.tagger), loaded.split
+        subject = scored.load(run, run.name, reading, decoding)
+    tagger, split = cluster.placement().tagger(subject.tagger), subject.split
     outputs.check(output, sources=formats.inputs(split.path))
     notes.print(split.summary())
     has_tags, train = tagger.vocabulary.scheme == schemes.TAGS, None
@@ -153,7 +153,7 @@ def evaluate(
     corpus.log_unknown_types(split, tagger.vocabulary, notes.print)
     with monitor.waiting(notes, "Scoring"):
         labels = describe.label(
-            tagger, split, train, rule=loaded.rule, n=n, **loaded.how
+            tagger, split, train, rule=subject.rule, n=n, **subject.how
         )
     if decoding == "n_best":
         console.print(f"Of the {n} best labellings, the one nearest to gold counts")
@@ -204,9 +204,9 @@ def report(
 
     def load(run: Path, name: str) -> Run:
         note(f"Scoring {name} …")
-        loaded = scored.load(run, name, reading, decoding)
-        outputs.check(*page.files(output), sources=formats.inputs(loaded.split.path))
-        return loaded
+        subject = scored.load(run, name, reading, decoding)
+        outputs.check(*page.files(output), sources=formats.inputs(subject.split.path))
+        return subject
 
     return describe.write(
         str(output), map(load, runs, names_of([*map(str, runs)])), note

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import archive, fields, outputs
-from jaxner.commands import Folder, Output, load, note
+from jaxner.commands import load, note
 from jaxner.errors import InputError, UsageError
 
 
 def export(
-    run: Folder,
+    run: fields.Folder,
     /,
     *,
     output: Path,
@@ -52,11 +52,11 @@ def export(
     exporting.export(tagger, output, weights=weights, card=text)
     if weights != "float32":
         after = load_exported(output, program=False)
-        note(f"Weights in {weights}: {_loss(str(run), tagger, after)}")
+        note(f"Weights in {weights}: {_loss(run, tagger, after)}")
     note(f"Wrote {output}")
 
 
-def refresh(file: Path, /, *, output: Output | None = None) -> None:
+def refresh(file: Path, /, *, output: fields.Output | None = None) -> None:
     """Renews the programs in a file of `jaxner export`, and keeps its weights.
 
         jaxner refresh grn.zip
@@ -71,7 +71,7 @@ def refresh(file: Path, /, *, output: Output | None = None) -> None:
     note(f"Wrote {output or file}")
 
 
-def export_onnx(run: Folder, /, *, output: Output) -> None:
+def export_onnx(run: fields.Folder, /, *, output: fields.Output) -> None:
     """Writes a run's tagger as an ONNX model, for hosts without Python or JAX.
 
         jaxner export-onnx runs/grn -o grn.onnx
@@ -84,29 +84,25 @@ def export_onnx(run: Folder, /, *, output: Output) -> None:
     """
     from jaxner import onnx
 
-    beside = output.with_suffix(".json")
-    outputs.check(output, beside)
+    vocabulary = output.with_suffix(".json")
+    outputs.check(output, vocabulary)
     onnx.export_onnx(load(run), output)
-    note(f"Wrote {output} and {beside}")
+    note(f"Wrote {output} and {vocabulary}")
 
 
-def _loss(workdir: str, before: Any, after: Any) -> str:
+def _loss(run: Path, before: Any, after: Any) -> str:
     """Returns what the figure on dev is with both taggers, or why it is not known."""
-    from jaxner import tagging
+    from jaxner.analysis import describe
     from jaxner.evaluation.scoring import Task
     from jaxner.runs import Workdir
     from jaxner.training import corpus
 
-    task = Task(before.vocabulary.scheme)
     try:
-        data = Workdir(workdir).read_json("config.json")["data"]
+        data = Workdir(run).read_json("config.json")["data"]
         dev = corpus.load_split(data, "dev")
     except (OSError, InputError) as error:
         return f"the loss is unknown without the run's data ({error})"
-    tokens = [example.tokens for example in dev.examples]
-    figures = []
-    for tagger in (before, after):
-        gold, predicted = tagging.label_split(tagger, dev)
-        scores = task.score(tokens, gold, predicted)
-        figures.append(100 * getattr(scores, task.main_figure))
-    return f"{task.main_figure} on dev {figures[0]:.2f} before, {figures[1]:.2f} after"
+    figure = Task(before.vocabulary.scheme).main_figure
+    scores = [describe.label(tagger, dev).scores for tagger in (before, after)]
+    first, second = (100 * getattr(x, figure) for x in scores)
+    return f"{figure} on dev {first:.2f} before, {second:.2f} after"

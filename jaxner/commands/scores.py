@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields
-from jaxner.commands import Output, note
+from jaxner.commands import note
 from jaxner.data import schemes
 from jaxner.errors import InputError, UsageError
 from jaxner.evaluation.scoring import RULES
@@ -58,7 +58,7 @@ class Scoring:
 
 
 def score(
-    file: Path, /, *, output: Output | None = None, scoring: Scoring
+    file: Path, /, *, output: fields.Output | None = None, scoring: Scoring
 ) -> dict[str, Any]:
     """Scores a file of predictions, of any tagger.
 
@@ -146,30 +146,31 @@ def compare(
         [scoring.read(predictions_of(path, split)) for path in side] for side in sides
     ]
     rounds = scoring.rounds or stats.TEST_ROUNDS
-    compared = report.compare(*labels, rounds=rounds, seed=scoring.seed)
+    content = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     rows = {
         name: difference
-        for name, difference in compared["figures"].items()
+        for name, difference in content["figures"].items()
         if all
         or name in report.COMPARED
         or "accuracy" in name
         or (name.endswith("match f1") and not name.startswith("strict"))
     }
     first, second = ([*map(str, side)] for side in sides)
-    facts: dict[str, Any] = {"first": first, "second": second}
-    facts["rule"] = "tags" if scoring.tags else scoring.rule
-    numbers = "runs: {} and {}".format(*compared["numbers"])
-    text = f"a: {' '.join(first)}, b: {' '.join(second)} ({numbers}); "
-    text += counted(rounds, "round")
+    rule = "tags" if scoring.tags else scoring.rule
+    facts: dict[str, Any] = {"first": first, "second": second, "rule": rule}
+    texts = []
+    if not scoring.tags:
+        counts = "ill-formed labels: {:,} and {:,}".format(*content["ill_formed"])
+        texts += [f"{rule} rule", counts]
     if any(path.is_dir() for side in sides for path in side):
         facts["split"] = split
-        text = f"{split} split; {text}"
-    if not scoring.tags:
-        broken = "ill-formed labels: {:,} and {:,}".format(*compared["ill_formed"])
-        text = f"{scoring.rule} rule; {broken}; {text}"
+        texts.append(f"{split} split")
+    numbers = "runs: {} and {}".format(*content["numbers"])
+    texts.append(f"a: {' '.join(first)}, b: {' '.join(second)} ({numbers})")
+    texts.append(counted(rounds, "round"))
     heads = {"first": "a", "second": "b", "difference": "a - b"}
-    LineConsole().print(report.differences_table(rows, text, heads))
-    return facts | compared
+    LineConsole().print(report.differences_table(rows, "; ".join(texts), heads))
+    return facts | content
 
 
 def predictions_of(path: Path, split: str) -> Path:

@@ -52,8 +52,8 @@ def serve(
     # The first process of a container ignores signals that have no handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
-    needs = "uvicorn", "prometheus_client", "flax", "jaxtyping", "filelock"
-    optional("starlette", "The service", *needs)
+    packages = "uvicorn", "prometheus_client", "flax", "jaxtyping", "filelock"
+    optional("starlette", "The service", *packages)
     from jaxner import exported
     from jaxner.answers.mentions import check_least
     from jaxner.commands.tagging import read_least
@@ -63,8 +63,8 @@ def serve(
     is_file = tagger.is_file()
     least = read_least(min_probability, None if is_file else tagger)
     # The service has programs of its own, for its shapes.
-    loaded = exported.load_exported(tagger, program=False) if is_file else load(tagger)
-    programs = Programs(loaded, limits.max_tokens, limits.batch_tokens)
+    content = exported.load_exported(tagger, program=False) if is_file else load(tagger)
+    programs = Programs(content, limits.max_tokens, limits.batch_tokens)
     check_least(programs.types.names, least)
     options = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}
     server.run(programs, limits, host, port, least, **options)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import Folder, Output, load, note
+from jaxner.commands import load, note
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
@@ -22,7 +22,7 @@ Labelled = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"]
 
 
 def tag(
-    run: Folder,
+    run: fields.Folder,
     file: Path = _STDIN,
     /,
     *,
@@ -80,8 +80,8 @@ def tag(
     index, count = (
         read_shard(shard) if shard else (jax.process_index(), jax.process_count())
     )
-    target, bad = _of_shard(output, index), rejects and _of_shard(rejects, index)
-    outputs.check(target, bad, sources=[file], sides=outputs.SIDES)
+    target, side = _of_shard(output, index), rejects and _of_shard(rejects, index)
+    outputs.check(target, side, sources=[file], sides=outputs.SIDES)
     if count > 1 and target == output and shard is None:
         raise UsageError("Several processes need --output with {shard} in its name")
     source = format or formats.guess_raw(str(file))
@@ -111,15 +111,15 @@ def tag(
     show = ProgressLine()
     show.line(f"Tagging {file}, {source} to {to}")
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
-    reads = formats.Options(**options, tags=gold and has_tags)
-    text = sources.Source(file, reads, has_labels=gold)
+    rules = formats.Options(**options, tags=gold and has_tags)
+    text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
-    with outputs.Output(target, identity, rejects=bad, overwrite=overwrite) as out:
+    with outputs.Output(target, identity, rejects=side, overwrite=overwrite) as out:
         if out.done:
             if gold:
                 raise InputError("--gold needs all labels at once: use --overwrite")
             show.line(f"Continuing after {counted(out.done['records'], 'record')}")
-        done = stream.tag_file(
+        progress = stream.tag_file(
             tagger,
             text,
             sink,
@@ -132,8 +132,8 @@ def tag(
         )
     for line in text.notes:
         show.line(line, is_last=True)
-    show.line(f"Done: {done.summary()}", is_last=True)
-    facts = {**dataclasses.asdict(done), "notes": text.notes}
+    show.line(f"Done: {progress.summary()}", is_last=True)
+    facts = {**dataclasses.asdict(progress), "notes": text.notes}
     return facts if pairs is None else {**facts, **_scores(tagger, pairs, file)}
 
 
@@ -193,11 +193,11 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def show(
-    run: Folder,
+    run: fields.Folder,
     file: Path = _STDIN,
     /,
     *,
-    output: Output | None = None,
+    output: fields.Output | None = None,
     min_probability: fields.Share = 0.0,
     one_sentence_a_line: bool = False,
     tokenizer: Tokenizer | None = None,
@@ -221,19 +221,19 @@ def show(
     from jaxner.terminal import LineConsole
 
     text, tagger = outputs.read_text(file), load(run)
-    cut: Any = functools.partial(_by_line, tokenizer)
+    splitter: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
         text,
         min_probability=min_probability,
-        tokenizer=cut if one_sentence_a_line else tokenizer,
+        tokenizer=splitter if one_sentence_a_line else tokenizer,
     )
-    shown = highlights.highlighted(text, answer, entity_types(tagger))
+    content = highlights.highlighted(text, answer, entity_types(tagger))
     if output:
-        outputs.write_text(output, highlights.page(shown))
+        outputs.write_text(output, highlights.page(content))
         note(f"Wrote {output}")
     else:
-        LineConsole().print(shown, soft_wrap=True)
+        LineConsole().print(content, soft_wrap=True)
     return [entity._asdict() for entity in answer]
 
 
@@ -248,7 +248,7 @@ def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
 
 
 def select(
-    run: Folder,
+    run: fields.Folder,
     file: Path = _STDIN,
     /,
     *,

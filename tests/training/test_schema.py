@@ -75,7 +75,7 @@ def test_every_number_is_held_to_its_range():
 def another_value(field):
     """A value that an option may have, besides its default."""
     rules = [kind.rule for kind in fields.kinds(field.hint)]
-    words = [w for r in rules if isinstance(r, OneOf) for w in reversed(r.known)]
+    words = [w for r in rules if isinstance(r, OneOf) for w in reversed(r.words)]
     rest = (5, 7), ("x", "y"), 3, 4, 5, 0.25, True, False, "x"
     for value in (*words, *((word,) for word in words), *rest):
         if not fields.problem(value, field.hint) and value != field.default:
