@@ -1,12 +1,13 @@
 """The pages that the site makes from the code: commands, options, formats, environment.
 
-`on_files` and `on_page_markdown` are hooks of mkdocs (see mkdocs.yml); mkdocstrings
-makes the Python API.
+`on_files`, `on_page_markdown` and `on_post_page` are hooks of mkdocs (see mkdocs.yml);
+mkdocstrings makes the Python API.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING
 from typing import Any
@@ -180,3 +181,16 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         title = page().partition("\n")[0].removeprefix("# ")
         markdown = markdown.replace(f"*{title}*", f"[{title}]({name}.md)")
     return markdown
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Lets code in tables break behind punctuation, so that they fit narrow screens.
+
+    The search has read the page before: it finds whole words.
+    """
+
+    def breakable(cell: re.Match[str]) -> str:
+        place = r"([\w)][._:,=/]|[^\W_]{20})(?=[\w(])"
+        return re.sub(place, r"\1<wbr>", cell[0])
+
+    return re.sub(r"(?<=<code>)[^<\n]+(?=</code>.*</td>)", breakable, output)
