@@ -34,11 +34,15 @@ VARIABLES = {
 
 _OPTIONS = """# Configs and options
 
-`jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option, and `jaxner options
-CONFIG` lists those of a config. The headings here are the paths: `batch_size` of a run
-is `--config.batch_size`, `scheme` of data is `--config.data.scheme`. Where a part has
-several forms, the heading names one, as in model.head, crf. `CONFIG:…` takes the words
-that the config's text lists, other parts, and a data set: """
+`jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option; `jaxner options CONFIG`
+lists those of a config. Each heading is a path: `batch_size` of a run is
+`--config.batch_size`, `scheme` of data is `--config.data.scheme`. If a part has several
+forms, the heading names one, as in *model.head, crf*.
+
+`CONFIG:…` takes variants, which the text of the config lists, a data set ({}), and
+[other parts](extending.md#combine-existing-parts):
+
+"""
 _FORMATS = """# File formats
 
 jaxner recognises the format of a file by its name; `--format`, or
@@ -83,7 +87,7 @@ def options() -> str:
     """Returns the page of all options, by section, and of what each config sets."""
     top, *_ = schema.sections(configuration.load("grn"))
     rows = ((f"`{part}=`", ", ".join(table)) for part, table in TABLES.items())
-    text = f"{_OPTIONS}{', '.join(schema.DATASETS)}.\n\n"
+    text = _OPTIONS.format(", ".join(schema.DATASETS))
     text += _table(("Part", "Names"), *rows) + f"## A run\n\n{_options(top)}"
     seen: set[Any] = set()
     for name, part in top.inner.items():
