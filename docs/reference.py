@@ -190,14 +190,17 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Breaks lines of code in a sentence or table after punctuation, and not after --.
+    """Breaks long words of code in a sentence or table after punctuation, not after --.
 
     So tables fit narrow screens. The search has read the page before: it finds words.
     """
 
-    def breakable(code: re.Match[str]) -> str:
+    def long(word: re.Match[str]) -> str:
         place = r"([\w)][._:,=/]|[^\W_]{20})(?=[\w(])"
-        text = re.sub(place, r"\1<wbr>", code[0])
+        return re.sub(place, r"\1<wbr>", word[0])
+
+    def breakable(code: re.Match[str]) -> str:
+        text = re.sub(r"\S{15,}", long, code[0])
         return re.sub(r"--\w+", r'<span class="flag">\g<0></span>', text)
 
     return re.sub(r"(?<=<code>)[^<\n]+(?=</code>)", breakable, output)
