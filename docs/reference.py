@@ -1,12 +1,13 @@
 """The pages that the site makes from the code: commands, options, formats, environment.
 
-`on_files` and `on_page_markdown` are hooks of mkdocs (see mkdocs.yml); mkdocstrings
-makes the Python API.
+`on_files`, `on_page_markdown` and `on_post_page` are hooks of mkdocs (see mkdocs.yml);
+mkdocstrings makes the Python API.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING
 from typing import Any
@@ -33,11 +34,15 @@ VARIABLES = {
 
 _OPTIONS = """# Configs and options
 
-`jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option, and `jaxner options
-CONFIG` lists those of a config. The headings here are the paths: `batch_size` of a run
-is `--config.batch_size`, `scheme` of data is `--config.data.scheme`. Where a part has
-several forms, the heading names one, as in model.head, crf. `CONFIG:…` takes the words
-that the config's text lists, other parts, and a data set: """
+`jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option; `jaxner options CONFIG`
+lists those of a config. Each heading is a path: `batch_size` of a run is
+`--config.batch_size`, `scheme` of data is `--config.data.scheme`. If a part has several
+forms, the heading names one, as in *model.head, crf*.
+
+`CONFIG:…` takes the config's variants (its text lists them), a data set ({})
+and [other parts](extending.md#combine-existing-parts):
+
+"""
 _FORMATS = """# File formats
 
 jaxner recognises the format of a file by its name; `--format`, or
@@ -82,7 +87,7 @@ def options() -> str:
     """Returns the page of all options, by section, and of what each config sets."""
     top, *_ = schema.sections(configuration.load("grn"))
     rows = ((f"`{part}=`", ", ".join(table)) for part, table in TABLES.items())
-    text = f"{_OPTIONS}{', '.join(schema.DATASETS)}.\n\n"
+    text = _OPTIONS.format(", ".join(schema.DATASETS))
     text += _table(("Part", "Names"), *rows) + f"## A run\n\n{_options(top)}"
     seen: set[Any] = set()
     for name, part in top.inner.items():
@@ -136,17 +141,19 @@ def formats_page() -> str:
     text, seen = _FORMATS, dict[Any, str]()
     for name, format in formats.FORMATS.items():
         meaning = inspect.cleandoc(format.read.__doc__ or "")
+        meaning = re.sub(r"https:[^\s,]+", r"<\g<0>>", meaning)
         if (first := seen.setdefault(format.read, name)) != name:
-            meaning = f"The reader is that of {first}, the writer another."
+            meaning = f"Read as {first}, but written otherwise."
         text += f"## {name}\n\n{meaning}\n\n"
-        lists = map(", ".join, (format.endings, format.options))
+        lists = (", ".join(x) or "–" for x in (format.endings, format.options))
         text += _table(("Names end with", "Options"), lists)
         if format.write:
             written = "".join(format.write([_EXAMPLE], False)).rstrip()
             text += f"```text\n{written}\n```\n\n"
     text += f"## text\n\n{inspect.cleandoc(spans.texts.__doc__ or '')}\n\n"
     rows = ((x, *schemes.to_labels(_SPANS, 6, x)) for x in schemes.SCHEMES)
-    text += "## Schemes of labels\n\n" + _table(("Scheme", *"123456"), *rows)
+    text += "## Schemes of labels\n\nTokens 1 to 3 are a PER, 4 another, 6 an ORG.\n\n"
+    text += _table(("Scheme", *"123456"), *rows)
     return text + f"## The folder of a run\n\n```text\n{runs.__doc__}```\n"
 
 
@@ -180,3 +187,20 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         title = page().partition("\n")[0].removeprefix("# ")
         markdown = markdown.replace(f"*{title}*", f"[{title}]({name}.md)")
     return markdown
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Breaks long words of code in a sentence or table after punctuation, not after --.
+
+    So tables fit narrow screens. The search has read the page before: it finds words.
+    """
+
+    def long(word: re.Match[str]) -> str:
+        place = r"([\w)][._:,=/]|[^\W_]{20})(?=[\w(])"
+        return re.sub(place, r"\1<wbr>", word[0])
+
+    def breakable(code: re.Match[str]) -> str:
+        text = re.sub(r"\S{15,}", long, code[0])
+        return re.sub(r"--\w+", r'<span class="flag">\g<0></span>', text)
+
+    return re.sub(r"(?<=<code>)[^<\n]+(?=</code>)", breakable, output)

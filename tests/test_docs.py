@@ -345,3 +345,12 @@ def test_links_to_files_lead_somewhere(name):
 def test_titles_of_generated_pages_are_links_on_the_site():
     text = reference.on_page_markdown("*Commands*, *File formats*, *else*")
     assert text == "[Commands](commands.md), [File formats](formats.md), *else*"
+
+
+def test_long_code_breaks_after_punctuation_and_short_code_stays_whole():
+    codes = "<code>--config.data.format=</code> <code>n_best</code>"
+    html = reference.on_post_page(codes)
+    flag = '<span class="flag">--config</span>.<wbr>data.<wbr>format='
+    assert html == f"<code>{flag}</code> <code>n_best</code>"
+    block = "<pre><code>--config.data.format=conll\n</code></pre>"
+    assert reference.on_post_page(block) == block
