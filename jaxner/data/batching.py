@@ -39,7 +39,7 @@ UNITS = ("sentence", "document")
 _SAMPLE = 2_000  # batches for the choice of shapes' words
 _SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a batch
 _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
-_BLOCK = 32  # positions that cost a CPU as much as one more block, for most models
+_BLOCK = 64  # positions that cost a CPU as much as one more block
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
 _PROGRAM = 1_000  # positions that a shape must save an epoch, for its compilation
 _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
@@ -383,7 +383,6 @@ def choose(
     rows: int | None = None,
     parts: int = 1,
     num_batches: int = 1_000,
-    block: int = _BLOCK,
 ) -> list[tuple[int, int]]:
     """Returns tokens and rows of at most some shapes, at the least cost.
 
@@ -401,10 +400,10 @@ def choose(
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
         if rows is None:
-            held, cost = rows_of(tokens, lengths, counts, parts, block)
+            held, cost = rows_of(tokens, lengths, counts, parts)
         else:
             held = np.full_like(tokens, rows)
-            cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + block)
+            cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
             cost *= len(longest) / len(counts)
         cost += count * _PROGRAM / num_batches
         if cost < least:
@@ -417,7 +416,6 @@ def rows_of(
     lengths: np.ndarray,
     counts: np.ndarray,
     parts: int,
-    block: int = _BLOCK,
 ) -> tuple[np.ndarray, float]:
     """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
     most = -(-lengths.shape[1] // parts) * parts
@@ -427,7 +425,7 @@ def rows_of(
 
     @functools.cache
     def cost_of(rows: tuple[int, ...]) -> float:
-        return cut(lengths, counts, tokens, np.array(rows), block)[1]
+        return cut(lengths, counts, tokens, np.array(rows))[1]
 
     starts = (tuple(rounded(area / size) for size in tokens) for area in _AREAS)
     valleys = []
@@ -450,16 +448,15 @@ def cut(
     counts: Int[np.ndarray, " N"],
     tokens: Int[np.ndarray, " K"],
     rows: Int[np.ndarray, " K"],
-    block: int = _BLOCK,
 ) -> tuple[Int[np.ndarray, "3 J"], float]:
     """Returns batches cut into blocks at the least cost, and the cost of a batch.
 
-    A block costs the positions of its shape, and as many as `block` for itself. The
+    A block costs the positions of its shape, and `_BLOCK` for itself. The
     first `counts` lengths of each batch ascend. Of each block, the result has the
     batch, and its first and last place there.
     """
     (steps, size), each = lengths.shape, np.arange(len(lengths))
-    costs = (tokens * rows + block)[:, None]
+    costs = (tokens * rows + _BLOCK)[:, None]
     least, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
     for end in range(1, size + 1):
         fits = lengths[:, end - 1] <= tokens[:, None]
@@ -520,7 +517,6 @@ class Batches:
             "token" (right for models with dropout on characters, too), or "none".
         parts: Number of devices that share a block, equally.
         multiple: What the tokens of a shape are a multiple of.
-        block: Positions that cost as much as one more block.
 
     Attributes:
         words: Distinct words; see `merge`.
@@ -541,7 +537,6 @@ class Batches:
         chars: str = "token",
         parts: int = 1,
         multiple: int = 1,
-        block: int = _BLOCK,
     ):
         if not sentences:
             raise InputError("The training data have no sentences")
@@ -550,7 +545,7 @@ class Batches:
         self.words, index = merge(sentences)
         self.sentences = [s._replace(chars=s.chars[:1, :1]) for s in sentences]
         self.labels, self.chars, self.parts, self.pool = labels, chars, parts, pool
-        self.batch_size, count, self._block = batch_size, len(sentences), block
+        self.batch_size, count = batch_size, len(sentences)
         if batch_size <= parts:
             num_blocks = 1  # without a sum over blocks
         self._rows = num_blocks and self._multiple(-(-batch_size // num_blocks))
@@ -702,7 +697,7 @@ class Batches:
         if self._rows:
             step, start, end = cut_equally(most, self._rows)
         else:
-            (step, start, end), _ = cut(lengths, most, tokens, heights, self._block)
+            (step, start, end), _ = cut(lengths, most, tokens, heights)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)
@@ -794,7 +789,7 @@ class Batches:
         drawn = [self._sort([0], epoch) for epoch in epochs]
         lengths = np.concatenate([lengths for _, _, lengths, _ in drawn])
         counts = np.concatenate([counts[0] for *_, counts in drawn])
-        sizes = self._rows, self.parts, self.num_batches, self._block
+        sizes = self._rows, self.parts, self.num_batches
         forms = choose(lengths, counts, count, *sizes)
         most = 1 + self.num_tokens + len(each)
         shapes = [

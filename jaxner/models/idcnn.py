@@ -75,10 +75,6 @@ class IDCNN(nn.Module):
     share: bool = True
     initializer: Annotated[str, OneOf(INITIALIZERS)] = "identity"
 
-    # Positions that cost a CPU as much as one more block of a batch, whose gradients of
-    # all kernels are added; measured.
-    block_cost = 150
-
     @property
     def receptive_field(self) -> int:
         """Number of tokens that decide one label, including its own."""

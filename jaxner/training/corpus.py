@@ -477,8 +477,6 @@ class Corpus:
         **options: Any,
     ):
         options = {"chars": character_rows(model), "parts": place.num_parts} | options
-        if cost := getattr(model.encoder, "block_cost", None):
-            options["block"] = cost
         if jax.default_backend() != "cpu":
             options["multiple"] = 8  # a scan is unrolled by a divisor of its length
         self.batches = Batches(sentences, labels, **options)

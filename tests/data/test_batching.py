@@ -119,11 +119,11 @@ def test_bounds_of_thousands_of_lengths_are_nearly_the_best():
 
 
 def least_cost(lengths, shapes):
-    """Of all cuts of one batch; a block's own cost is that of 32 positions."""
+    """Of all cuts of one batch; a block's own cost is that of 64 positions."""
     if not lengths:
         return 0
     return min(
-        tokens * rows + 32 + least_cost(lengths[:-rows], shapes)
+        tokens * rows + 64 + least_cost(lengths[:-rows], shapes)
         for tokens, rows in shapes
         if tokens >= lengths[-1]
     )

@@ -22,7 +22,8 @@ KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 @pytest.fixture(autouse=True)
 def _cut(monkeypatch):
-    """Programs cost nothing: else all blocks would have one shape."""
+    """Neither blocks nor programs cost anything: else each small batch would be one."""
+    monkeypatch.setattr(batching, "_BLOCK", 0)
     monkeypatch.setattr(batching, "_PROGRAM", 0)
 
 
@@ -59,23 +60,6 @@ def model_with(chars, encoder="projection"):
     )
 
 
-def test_an_encoder_says_what_a_block_costs():
-    """Its batches are cut where its own cost is least: into fewer blocks."""
-    sentences, labels = text(200)
-    model = model_with(None, "idcnn")
-    options = {"batch_size": 16, "num_blocks": None, "num_shapes": 5}
-
-    def numbers(model, **cost):
-        corpus = Corpus(sentences, labels, model, **options, **cost)
-        return corpus.batches.plan([SEED], 0)[1].tolist()
-
-    by_encoder = numbers(model)
-    by_option = numbers(model_with(None), block=model.encoder.block_cost)
-    usual = numbers(model_with(None))
-    assert by_encoder == by_option
-    assert len(by_encoder) < len(usual)
-
-
 class Trainer:
     """A small model and its corpus; `options` are those of the optimizer."""
 
@@ -84,7 +68,6 @@ class Trainer:
     ):
         self.seeds = seeds
         sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}
-        sizes["block"] = 0  # else each of these small batches would be one
         self.corpus = Corpus(*text(), model, place=place, **sizes)
         self.batches = self.corpus.batches
         settings = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
