@@ -20,7 +20,6 @@ starts           of the host, for a call; `captured`: with XLA's flag `CAPTURED`
 in place         arguments that keep their addresses, as the call writes into them
 constant         arguments that are the same arrays at each call (of an epoch)
 new              arguments, or results, at other addresses
-guess, ms        no measurement: the larger of 1.5 µs a kernel and 2.5 µs a start
 
 For TPUs, collectives (one in a loop counts once) and their MB are counted. "MB" is
 memory of each device.
@@ -91,7 +90,6 @@ _QUICK: dict[str, dict[str, Any]] = {"tpu": {"optimization_level": "O1"}}
 _QUICK["cuda"] = {"xla_backend_optimization_level": 0}
 MODES = ("train", "tag")
 TOKENS = (32, 64, 128)  # of each sentence
-_KERNEL, _START = 1.5e-3, 2.5e-3  # ms: not measured
 KEY = ("system", "mode", "batch", "tokens", "target", "jax")  # of a row
 PAGE = measure.ROOT / "docs" / "speed.md"
 _HELD = {"kCommandBuffer", "kWhile", "kConditional", "kSequential"}  # hold thunks
@@ -274,8 +272,6 @@ def _figures(
         more = thunks(program, *args, **CAPTURED)[1] if figures["loops"] else figures
         figures["captured"] = more["starts"]
         figures |= addresses(compiled.as_text())
-        guesses = figures["kernels"] * _KERNEL, figures["starts"] * _START
-        figures["guess, ms"] = max(guesses)
     memory = compiled.memory_analysis()
     size = memory.argument_size_in_bytes + memory.temp_size_in_bytes
     figures["MB"] = size / 1e6
@@ -319,7 +315,6 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
             *((f"{x['tokens']} tokens", counts, x) for x in sizes),
             ("arguments", ("in place", "constant", "new"), sizes[0]),
             ("memory", ("MB",), sizes[-1]),
-            ("guess, ms", ("guess, ms",), sizes[-1]),
         )
     units = "MB", "collectives", "collective MB"
     texts["pods"] = table(
