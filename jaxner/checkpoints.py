@@ -82,7 +82,7 @@ class Checkpoints:
             raise MissingFileError(self.path, "holds no checkpoint")
         return self.path / str(self.step)
 
-    def save(self, step: int, arrays: PyTree, progress: Mapping[str, Any]) -> None:
+    def save(self, step: int, arrays: PyTree, progress: Mapping[str, object]) -> None:
         """Saves in the background; a kill at any moment leaves the last one intact.
 
         Nobody may reuse the memory of the arrays (donation) before `finish`, which also
@@ -218,7 +218,7 @@ def _link_to(folder: Path) -> Path:
     return place / "link"
 
 
-def _kind(leaf: Any) -> str:
+def _kind(leaf: PyTree) -> str:
     if leaf is None:
         return "absent"
     # Floats of another precision are converted on load.
@@ -226,7 +226,7 @@ def _kind(leaf: Any) -> str:
     return f"{'float' if is_float else leaf.dtype} {list(leaf.shape)}"
 
 
-def _named(tree: PyTree) -> dict[str, Any]:
+def _named(tree: PyTree) -> dict[str, PyTree]:
     """Returns arrays, or their descriptions, by path in the tree."""
     return {name: x for name, x in named(tree).items() if hasattr(x, "shape")}
 

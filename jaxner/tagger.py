@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from jaxner import arguments, cache, fields, models, runs
 from jaxner import devices as devices  # notes that JAX runs
@@ -26,7 +26,7 @@ from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import CALIBRATION as CALIBRATION
 from jaxner.runs import Workdir
-from jaxner.types import Source, Weights
+from jaxner.types import Options, Source, Weights
 
 NO_CHECKSUMS = (
     "its weights have no checksums, so damage cannot be detected (the process was "
@@ -83,7 +83,7 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array | Any = 1.0  # any leaf, while JAX maps over the tree
+    temperature: float | Array | PyTree = 1.0  # any leaf, while JAX maps over the tree
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
@@ -310,7 +310,7 @@ def new_folder(workdir: str | os.PathLike[str]) -> Workdir:
     return folder
 
 
-def write(folder: Workdir, tagger: Tagger, name: str, content: Any) -> None:
+def write(folder: Workdir, tagger: Tagger, name: str, content: Options) -> None:
     """Writes a tagger for `load`; the file `name` has the model, in `content`."""
     from jaxner import checkpoints  # which takes long
 
@@ -326,15 +326,15 @@ def write(folder: Workdir, tagger: Tagger, name: str, content: Any) -> None:
     folder.write_json(name, content)
 
 
-def belongs_to(vocabulary: Vocabulary, model: dict[str, Any] | None) -> Source:
+def belongs_to(vocabulary: Vocabulary, model: object) -> Source:
     """Returns what weights belong to: a vocabulary, and the description of a model."""
-    model = json.loads(json.dumps(model))
-    return {"vocabulary": vocabulary.fingerprint, "model": model}
+    description = json.loads(json.dumps(model))
+    return {"vocabulary": vocabulary.fingerprint, "model": description}
 
 
 def load(
     workdir: str | os.PathLike[str],
-    changes: Mapping[str, Any] | None = None,
+    changes: Mapping[str, object] | None = None,
     *,
     model: models.Model | None = None,
     seed: int | str | None = None,
@@ -441,7 +441,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
 
 
-def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
     """Checks that a config is of the data whose vocabulary lies beside it."""
     data = config.get("data") or {}
     facts = {name: getattr(vocabulary, name) for name in OF_THE_VOCABULARY}
@@ -452,13 +452,13 @@ def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -
             raise DamagedFileError(file, reason)
 
 
-def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(options: Options, changes: Mapping[str, object]) -> dict[str, object]:
     """Returns options with changes, named by path as on the command line."""
     arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
     result = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")
-        section: Any = result
+        section: object = result
         for parent in parents:
             section = section.get(parent) if isinstance(section, dict) else None
         if not isinstance(section, dict) or not (parents or name in section):

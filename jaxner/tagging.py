@@ -283,7 +283,7 @@ class Predictive(NamedTuple):
             return compute(self.potentials)
         return inference.mean_over_passes(compute, self.passes)
 
-    def map(self, change: Callable[[Any], Any]) -> Predictive:
+    def map(self, change: Callable[[PyTree], PyTree]) -> Predictive:
         """Returns a distribution with all potentials changed."""
         passes = self.passes and inference.each_pass(change, self.passes)
         return Predictive(change(self.potentials), passes)

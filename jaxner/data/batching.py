@@ -15,7 +15,7 @@ import collections
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -220,7 +220,7 @@ def groups(documents: Iterable[Hashable]) -> list[list[int]]:
 
 
 def _filled(
-    rows: Sequence[Any], width: int, count: int | None = None
+    rows: Sequence[Sized], width: int, count: int | None = None
 ) -> Bool[np.ndarray, "B T"]:
     """Returns which places of a batch its rows fill; `count`: as in `pad`."""
     ends = np.zeros(len(rows) if count is None else count, int)
@@ -228,14 +228,14 @@ def _filled(
     return np.arange(width) < ends[:, None]
 
 
-def _between(rows: Sequence[Any]) -> Bool[np.ndarray, " T"]:
+def _between(rows: Sequence[Sized]) -> Bool[np.ndarray, " T"]:
     """Returns which places of a document are tokens, not separators."""
     places = np.ones(sum(map(len, rows)) + len(rows) + 1, bool)
     places[np.cumsum([0, *(len(row) + 1 for row in rows)])] = False
     return places
 
 
-def _laid(rows: Sequence[Any], places: np.ndarray, fill: int = 0) -> np.ndarray:
+def _laid(rows: Sequence[np.ndarray], places: np.ndarray, fill: int = 0) -> np.ndarray:
     """Returns rows end to end at the True places of a mask, and `fill` elsewhere."""
     flat = np.concatenate(rows) if rows else np.zeros(0, np.int32)
     # Float vectors become single precision, ids (also rows of a table) int32.

@@ -20,7 +20,7 @@ longest token, `H` features; `m` heads of `d` dimensions.
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner.fields import Count, Depth, Distance, Field, OneOf, Positive, Rate, Size
 from jaxner.models import layers
-from jaxner.types import FORBIDDEN, Pieces
+from jaxner.types import FORBIDDEN, Options, Pieces
 
 ACTIVATIONS = {
     "gelu": functools.partial(jax.nn.gelu, approximate=False),  # x Φ(x)
@@ -420,11 +420,11 @@ class WordPieces(nn.Module):
         **dict.fromkeys(("dropout", "attention_dropout"), _RATE),
     }
 
-    encoder: Any
+    encoder: nn.Module
     pool: Annotated[str, OneOf(POOLS)] = "first"
 
     @classmethod
-    def from_options(cls, options: Any, sizes: Any) -> WordPieces:
+    def from_options(cls, options: Options, sizes: Options) -> WordPieces:
         """Returns the module, whose encoder `sizes["pretrained"]` makes."""
         encoder = sizes["pretrained"](
             options.get("encoder"),

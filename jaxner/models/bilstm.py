@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -128,7 +128,7 @@ class Chain(nn.Module):
 
     def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token, and both encoders' intermediates."""
-        first, then = cast(Any, self.first), cast(Any, self.then)
+        first, then = self.first, self.then
         features, out = first(x, mask, train=train)
         if not isinstance(features, tuple):
             features, more = then(features, mask, train=train)
@@ -189,7 +189,7 @@ class Projection(nn.Module):
 WHOLE, BLOCK = 512, 256
 
 
-def is_short(length: Any) -> bool:
+def is_short(length: object) -> bool:
     """Returns whether all scores are computed at once; always if it is symbolic."""
     return not isinstance(length, int) or length <= WHOLE
 

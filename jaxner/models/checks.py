@@ -7,12 +7,12 @@ import os
 import pkgutil
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from jaxner.arguments import expect
 from jaxner.driver import check_key as check_key
@@ -31,14 +31,18 @@ CONTRACTS = {
 """What modules of one's own take and return."""
 
 
-def check_model(model: Any) -> None:
+def check_model(model: object) -> None:
     """Raises TypeError unless a value is a Linen module."""
     is_module = isinstance(model, nn.Module)
     expect(is_module, "a model, which jaxner.build returns", model)
 
 
 def check_inputs(
-    model: Any, weights: Any, sentence: Any, key: Any, is_batch: bool = False
+    model: object,
+    weights: object,
+    sentence: object,
+    key: object,
+    is_batch: bool = False,
 ) -> None:
     """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
     check_model(model)
@@ -59,7 +63,7 @@ def check_inputs(
         check_key(key)
 
 
-def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
+def check_labels(labels: object, batch: Sentence, num_labels: int | None) -> None:
     """Raises an error unless labels fit a batch; checks ranges only outside `jit`."""
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
@@ -89,7 +93,7 @@ def check_module(part: str, module: nn.Module) -> None:
         raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
 
 
-def own_module(part: str, place: str) -> Any:
+def own_module(part: str, place: str) -> type[nn.Module]:
     """Returns the class of a module of one's own, at a place `package.module:Class`.
 
     It is also searched in the current folder. InputError: there is no such module.
@@ -110,7 +114,7 @@ def own_module(part: str, place: str) -> Any:
     return kind
 
 
-def check_returned(part: str, module: Any, value: Any, length: Any) -> None:
+def check_returned(part: str, module: object, value: PyTree, length: object) -> None:
     """Raises TypeError unless an encoder or a head returned what it has to."""
     wrong = [value]
     match value:
@@ -125,7 +129,7 @@ def check_returned(part: str, module: Any, value: Any, length: Any) -> None:
         raise TypeError(f"{name} returned {form} for T={length}; {CONTRACTS[part]}.")
 
 
-def _are_features(x: Any, length: Any) -> bool:
+def _are_features(x: PyTree, length: object) -> bool:
     is_float = hasattr(x, "shape") and jnp.issubdtype(x.dtype, jnp.floating)
     is_symbol = not isinstance(length, int)  # of an export
     return is_float and x.ndim == 2 and (is_symbol or x.shape[0] == length)

@@ -123,7 +123,7 @@ class Model(nn.Module):
         parts = self.representation, self.encoder, self.head, self.refinement
         return any(getattr(part, "is_quadratic", False) for part in parts)
 
-    def apply(self, variables: Weights, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, variables: Weights, *args: PyTree, **kwargs) -> PyTree:
         """Does what Linen's `apply` does, in the model's precision.
 
         Matrix products of float32 are exact, unless JAX's own option says otherwise.
@@ -157,7 +157,7 @@ class Model(nn.Module):
         """Returns the features of each token, without its context."""
         return self._run(self.representation, train, sentence).astype(self.dtype)
 
-    def _run(self, module: nn.Module, train: bool, *inputs: Any) -> Any:
+    def _run(self, module: nn.Module, train: bool, *inputs: PyTree) -> PyTree:
         """Calls a module whose inner values training may compute twice."""
         if not self.remat:
             return module(*inputs, train=train)
@@ -246,7 +246,7 @@ def _drawing(is_inside: bool) -> Callable[[Model, Array], Weights]:
     return jax.jit(_drawn, static_argnums=0, compiler_options=options)
 
 
-def map_named(function: Callable[[str, Any], object], weights: PyTree) -> PyTree:
+def map_named(function: Callable[[str, PyTree], object], weights: PyTree) -> PyTree:
     """Maps a function over names of arrays, such as `params/head/bias`, and arrays."""
 
     def call(path, leaf):
@@ -255,9 +255,9 @@ def map_named(function: Callable[[str, Any], object], weights: PyTree) -> PyTree
     return jax.tree_util.tree_map_with_path(call, weights)
 
 
-def named(weights: PyTree) -> dict[str, Any]:
+def named(weights: PyTree) -> dict[str, PyTree]:
     """Returns the arrays of weights by their names."""
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, PyTree] = {}
     map_named(arrays.__setitem__, weights)
     return arrays
 

@@ -43,8 +43,8 @@ class Section(NamedTuple):
 
     path: str
     values: Any
-    kind: Any
-    constants: Mapping[str, Any]
+    kind: type
+    constants: Mapping[str, object]
     fields: Mapping[str, Field]
     inner: Mapping[str, Part]
     root: str
@@ -100,7 +100,7 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
                 yield from sections(f"{place}.{key}".rstrip("."), each, inner)
 
 
-def encoders(values: Any) -> list[Any]:
+def encoders(values: Any) -> list[type]:
     """Returns the classes of an encoder and of those within it, the last one last."""
     return [section.kind for section in sections("", values, Part("encoder"))]
 
@@ -116,9 +116,9 @@ def gives_scores(values: Any) -> bool:
 def build(
     *,
     vector_sizes: tuple[int, int] | None = None,
-    encoder_sizes: Mapping[str, Any] | None = None,
+    encoder_sizes: pretrained.Sizes | None = None,
     root: str = "",
-    **given: Any,
+    **given: object,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
 
@@ -214,7 +214,7 @@ def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
 # --- Descriptions ---------------------------------------------------------------------
 
 
-def describe(module: Any) -> Any:
+def describe(module: object) -> object:
     """Returns class and fields of a module as JSON values, for taggers without config.
 
     Raises TypeError for a class that is none of `models.MODULES`.

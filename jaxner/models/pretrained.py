@@ -24,6 +24,9 @@ from jaxner.models.checks import own_module
 from jaxner.models.model import map_named, named
 from jaxner.types import Weights
 
+Sizes = Mapping[str, Any]
+"""Attributes of an encoder: ours, or those that a `config.json` has."""
+
 PLACE = "representation/bert/encoder/"
 """Path of the encoder's weights in a tagger's tree."""
 
@@ -63,33 +66,34 @@ class Family(NamedTuple):
 
     classifier: str
     prefix: str
-    module: Any = BERT
+    module: type[nn.Module] = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
     fixed: Mapping[str, bool | int | str] = {}
     renamed: Mapping[str, str] = {}
-    derived: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda config: {}
-    stated: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda sizes: {}
+    derived: Callable[[Sizes], Sizes] = lambda config: {}
+    stated: Callable[[Sizes], Sizes] = lambda sizes: {}
 
 
-def _from_two(config: Mapping[str, Any]) -> dict[str, Any]:
+def _from_two(config: Sizes) -> Sizes:
     return {"first_position": 1 + config.get("pad_token_id", 1)}
 
 
-def _padding(sizes: Mapping[str, Any]) -> dict[str, Any]:
+def _padding(sizes: Sizes) -> Sizes:
     return {"pad_token_id": sizes["first_position"] - 1}
 
 
 _KINDS = {"global": "full_attention", "local": "sliding_attention"}
 
 
-def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
+def _modern(config: Sizes) -> Sizes:
     """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
     kinds = _KINDS
     rotations = config.get("rope_parameters") or {}
     every = config.get("global_attn_every_n_layers", 3)
     numbers = range(config.get("num_hidden_layers", 0))
     types = [kinds["local" if i % every else "global"] for i in numbers]
-    values: dict[str, Any] = {"layer_types": tuple(config.get("layer_types") or types)}
+    types = config.get("layer_types") or types
+    values: dict[str, object] = {"layer_types": tuple(types)}
     for ours, theirs in kinds.items():
         base = rotations.get(theirs, {}).get(
             "rope_theta", config.get(f"{ours}_rope_theta")
@@ -104,7 +108,7 @@ def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _rotations(sizes: Mapping[str, Any]) -> dict[str, Any]:
+def _rotations(sizes: Sizes) -> Sizes:
     thetas = {
         theirs: {"rope_type": "default", "rope_theta": sizes[f"{ours}_theta"]}
         for ours, theirs in _KINDS.items()
@@ -113,7 +117,7 @@ def _rotations(sizes: Mapping[str, Any]) -> dict[str, Any]:
     return {"rope_parameters": thetas} if thetas else {}
 
 
-def _disentangled(config: Mapping[str, Any]) -> dict[str, Any]:
+def _disentangled(config: Sizes) -> Sizes:
     kinds = config.get("pos_att_type") or ()
     kinds = kinds.split("|") if isinstance(kinds, str) else kinds
     if {*kinds} != {"c2p", "p2c"}:
@@ -234,7 +238,7 @@ _NO_WEIGHT = {"embeddings.position_ids"}  # 0, 1, 2, …, stored by older versio
 _CLASSIFIER = "ForTokenClassification"
 
 
-def is_classifier(config: Mapping[str, Any]) -> bool:
+def is_classifier(config: Sizes) -> bool:
     """Returns whether a Hugging Face config is that of a token classifier."""
     return any(str(x).endswith(_CLASSIFIER) for x in config.get("architectures") or ())
 
@@ -244,7 +248,7 @@ def classifiers() -> dict[str, str]:
     return {kind: x.classifier + _CLASSIFIER for kind, x in FAMILIES.items()}
 
 
-def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def sizes(folder: str | os.PathLike[str]) -> Sizes:
     """Returns `model_type` and the attributes of the encoder in a Hugging Face folder.
 
     Raises:
@@ -282,7 +286,7 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return {"model_type": kind, **attributes}
 
 
-def make(sizes: Mapping[str, Any], place: str | None = None, **rates: Any) -> Any:
+def make(sizes: Sizes, place: str | None = None, **rates: object) -> Any:
     """Returns the encoder of `sizes`; without `model_type`, BERT's.
 
     `place` is that of a module of one's own; `rates` that are not None go first.
@@ -310,7 +314,7 @@ def make(sizes: Mapping[str, Any], place: str | None = None, **rates: Any) -> An
     return encoder
 
 
-def length(sizes: Mapping[str, Any]) -> int:
+def length(sizes: Sizes) -> int:
     """Returns the most pieces of a window."""
     is_own = sizes["model_type"] not in FAMILIES
     return sizes.get("max_position_embeddings", 512) if is_own else make(sizes).length
@@ -318,7 +322,7 @@ def length(sizes: Mapping[str, Any]) -> int:
 
 def pieces_and_sizes(
     folder: str | os.PathLike[str],
-) -> tuple[pieces.PieceTokenizer, dict[str, Any]]:
+) -> tuple[pieces.PieceTokenizer, Sizes]:
     """Returns what splits tokens for the encoder of a folder, and what `sizes` does.
 
     Raises:
@@ -341,7 +345,7 @@ def files(folder: str | os.PathLike[str]) -> dict[str, Path]:
     return {f"pretrained {x.name}": x for x in paths if x.suffix in suffixes}
 
 
-def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read(folder: str | os.PathLike[str]) -> Weights:
     """Returns the encoder weights of a Hugging Face folder, as NumPy arrays.
 
     They have the tree of the module's parameters. Skips heads on top of the encoder,
@@ -357,7 +361,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_with_classifier(
     folder: str | os.PathLike[str], num_labels: int | None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[Weights, dict[str, np.ndarray]]:
     """Returns what `read` does, and the linear layer of a token classifier.
 
     None: there is no such layer.
@@ -416,7 +420,7 @@ def _spelt(name: str, names: Mapping[str, str]) -> tuple[str, bool, bool]:
 
 
 def classifier(
-    sizes: Mapping[str, Any], encoder: Weights, linear: Weights
+    sizes: Sizes, encoder: Weights, linear: Weights
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Returns config and tensors of a token classifier: undoes `sizes` and `read`."""
     kind = sizes["model_type"]

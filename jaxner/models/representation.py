@@ -18,7 +18,7 @@ from jaxner.fields import Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.models.layers import Features
-from jaxner.types import FORBIDDEN, Caps, Pieces, Sentence
+from jaxner.types import FORBIDDEN, Caps, Options, Pieces, Sentence
 
 Characters = Int[Array, " T C"]
 _PADDING, _UNKNOWN = 0, 1  # the first two word ids; 1 is the unknown character, too
@@ -203,7 +203,7 @@ class CharacterCNN(nn.Module):
     MORE: ClassVar = {"types": fields.Field(bool, False, "Whether to read types, too.")}
 
     @classmethod
-    def from_options(cls, options: Any, sizes: Any) -> CharacterCNN:
+    def from_options(cls, options: Options, sizes: Options) -> CharacterCNN:
         """Returns the module; with types, as `sizes` has them."""
         types = sizes["types"] if options.get("types") else None
         return cls(**{**options, "types": types})

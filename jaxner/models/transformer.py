@@ -13,7 +13,7 @@ distances.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -25,7 +25,7 @@ from jaxner.fields import Depth, EvenSize, Field, OneOf, Positive, Rate, Real, S
 from jaxner.models import layers
 from jaxner.models.bilstm import BLOCK, by_blocks, is_short
 from jaxner.models.layers import Encoded, Features, Mask
-from jaxner.types import FORBIDDEN, Potentials
+from jaxner.types import FORBIDDEN, Options, Potentials
 
 FORMS = ("code", "paper")
 
@@ -302,7 +302,7 @@ class Refinement(nn.Module):
     is_quadratic = True
 
     @classmethod
-    def from_options(cls, options: Any, sizes: Any) -> Refinement:
+    def from_options(cls, options: Options, sizes: object) -> Refinement:
         """Returns the module of its options and of those of its streams."""
         streams, rest = (
             {name: options[name] for name in fields.names(kind) if name in options}

@@ -50,9 +50,9 @@ class Placement:
         return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
 
     @property
-    def restarts(self) -> dict[str, Any]:
-        """Options of a `jax.vmap` over restarts."""
-        return {} if self.mesh is None else {"spmd_axis_name": SEED}
+    def restart_axis(self) -> str | None:
+        """The `spmd_axis_name` of a `jax.vmap` over restarts."""
+        return None if self.mesh is None else SEED
 
     @property
     def of_weights(self) -> NamedSharding | None:

@@ -15,7 +15,7 @@ import contextlib
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +36,8 @@ from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import environment, transfer
 from jaxner.training.cluster import ALONE, Placement
-from jaxner.types import LongWords, Pieces, Sentence, WordVectors
+from jaxner.training.seeds import Config
+from jaxner.types import LongWords, Options, Pieces, Sentence, WordVectors
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _SHARE = 0.25  # of a device's memory, which vectors may take unless they are as
 # --- Files ----------------------------------------------------------------------------
 
 
-def load_split(options: Mapping[str, Any], name: str) -> Split:
+def load_split(options: Options, name: str) -> Split:
     """Loads "train", "dev" (or `split_dev` of train) or "test", with its vectors."""
     share = options.get("split_dev")
     if share and name in ("train", "dev"):
@@ -70,9 +71,7 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
     return _with_vectors(split, find_vectors(options, name))
 
 
-def load_file(
-    options: Mapping[str, Any], path: str | Path, vectors: str | None = None
-) -> Split:
+def load_file(options: Options, path: str | Path, vectors: str | None = None) -> Split:
     """Loads a file as the configured corpus, and a file of its tokens' vectors."""
     return _with_vectors(corpora.read(path, **corpora.reading(options)), vectors)
 
@@ -88,7 +87,7 @@ def reading_of(folder: str) -> dict[str, Any]:
     return corpora.reading(run.read_json("config.json")["data"] | {"format": None})
 
 
-def training_text(options: Mapping[str, Any]) -> Split | None:
+def training_text(options: Options) -> Split | None:
     """Returns the training text; None if a file is missing."""
     try:
         return load_split(options, "train")
@@ -96,7 +95,7 @@ def training_text(options: Mapping[str, Any]) -> Split | None:
         return None
 
 
-def _load(options: Mapping[str, Any], name: str) -> Split:
+def _load(options: Options, name: str) -> Split:
     folder = options["dir"]
     known = None if folder else options["name"]
     if known == "files":
@@ -113,7 +112,7 @@ def _load(options: Mapping[str, Any], name: str) -> Split:
         raise FileNotFoundError(f"{error}. {hint}") from None
 
 
-def fit_width(config: Any) -> None:
+def fit_width(config: Config) -> None:
     """Sets the length of word vectors to that of the file, for data of one's own."""
     words, data = config.model.representation.words, config.data
     if data.name == "files" and data.vectors and words:
@@ -121,7 +120,7 @@ def fit_width(config: Any) -> None:
             words.dim = files.width(corpora.find_vectors(data.vectors))
 
 
-def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
+def find_vectors(options: Options, split: str) -> Path | None:
     """Returns the file of a split's precomputed vectors; None if the run has none.
 
     The file is `contextual` with the split's name for {split}; see `corpora`.
@@ -144,7 +143,7 @@ def _with_vectors(split: Split, path: str | Path | None) -> Split:
     return dataclasses.replace(split, vectors=files.read_contextual(path, sentences))
 
 
-def splits_to_score(options: Mapping[str, Any], log: Log) -> tuple[str, ...]:
+def splits_to_score(options: Options, log: Log) -> tuple[str, ...]:
     """Returns the splits to score at the end, without opening a file."""
     try:
         corpora.find(options["name"], "test", options["dir"])
@@ -174,7 +173,7 @@ class Data(NamedTuple):
 
 
 def load_data(
-    options: Mapping[str, Any],
+    options: Options,
     *,
     word_dim: int | None,
     log: Log,
@@ -240,7 +239,7 @@ def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
 
 
 def build_vocabulary(
-    options: Mapping[str, Any],
+    options: Options,
     train: Split,
     vectors: Vectors | None,
     log: Log,

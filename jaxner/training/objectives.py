@@ -7,8 +7,8 @@ labels, over the stages of the model, and regularisers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from jaxner.models import Keys
 from jaxner.types import (
     FORBIDDEN,
     AnyPotentials,
+    Options,
     Potentials,
     Sentence,
     Weights,
@@ -79,7 +80,7 @@ class Objective:
         check_fields(self)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Objective:
+    def of(cls, options: Options) -> Objective:
         """Returns the objective of a config's section `objective`."""
         check_mapping("objective", options, "{'reduction': 'token'}")
         for option in options:

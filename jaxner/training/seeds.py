@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 else:
     Config = ConfigDict
 
+Result = dict[str, Any]
+"""The content of a `result.json`."""
+
 LEVEL = 0.95
 """Confidence of the interval of a mean."""
 
@@ -47,7 +50,7 @@ def configs_of(config: Config) -> list[Config]:
     return configs
 
 
-def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(results: Mapping[int, Result]) -> Result:
     """Returns a summary of the `result.json` of each seed.
 
     It has `seeds`, best epoch and main figures of each; `figure`, "f1" or "accuracy";
@@ -69,7 +72,7 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         | {name: result[name][figure] or 0.0 for name in splits}
         for seed, result in results.items()
     }
-    summary: dict[str, Any] = {"seeds": seeds, "figure": figure}
+    summary: Result = {"seeds": seeds, "figure": figure}
     for name in splits:
         values = [each[name] for each in seeds.values()]
         summary[name] = {
@@ -88,7 +91,7 @@ def _interval(values: list[float]) -> list[float]:
     return np.quantile(samples.mean(axis=1), (tail, 1 - tail)).tolist()
 
 
-def table_of(summary: Mapping[str, Any]) -> report.Table:
+def table_of(summary: Result) -> report.Table:
     """Returns a summary as a table: a row for each seed, and three for all."""
     splits = [name for name in ("dev", "test") if name in summary]
     rows = [

@@ -256,7 +256,8 @@ def _programs(recipe: Recipe, is_shared: bool):
         *stacked, frozen, arrays = operands
         if len(stacked[-1]) > 1:
             axes = *(0 for _ in stacked), None if is_shared else 0, None
-            return jax.vmap(function, axes, **place.restarts)(*operands)
+            name = place.restart_axis
+            return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
         single = jax.tree.map(lambda leaf: leaf[0], stacked)
         out = function(*single, frozen, arrays)

@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,7 @@ from jaxner.training import (
     transfer,
 )
 from jaxner.training import corpus as corpora
-from jaxner.training.seeds import Config
+from jaxner.training.seeds import Config, Result
 from jaxner.types import Weights
 from jaxner.wording import counted
 
@@ -57,7 +57,7 @@ _TRIAL = 40  # steps to time, most of which do not compile
 
 def main_run(
     config: Config, workdir: str | Path, name: str | None = None, quiet: bool = False
-) -> dict[str, Any]:
+) -> Result:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
     With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
@@ -104,7 +104,7 @@ def main_run(
     return result
 
 
-def train(config: Config, top: Workdir, name: str | None) -> list[dict[str, Any]]:
+def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     """Trains all runs of a config in one program; returns the results of each.
 
     A run that has stopped still takes part in the steps until the last one stops, but
@@ -528,7 +528,7 @@ class Program:
             progress = [run.progress._asdict() for run in self.runs]
             self.latest.save(self.total, _stored(self.state), {"seeds": progress})
 
-    def final_scores(self, run: Run) -> dict[str, Any]:
+    def final_scores(self, run: Run) -> Result:
         """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
         Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow
@@ -539,7 +539,7 @@ class Program:
         task, folder, metrics = self.task, run.folder, run.folder.metrics()
         tagger = self.place.tagger(tagging.load(folder.path))
         is_chosen = any(epoch[f"dev_{task.main_figure}"] for epoch in metrics)
-        result: dict[str, Any] = {
+        result: Result = {
             "best_epoch": run.best.progress()["epoch"],
             "chosen_by": f"dev {task.main_figure}" if is_chosen else "last epoch",
             "seconds": round(sum(epoch["seconds"] for epoch in metrics), 1),
