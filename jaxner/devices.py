@@ -81,13 +81,13 @@ def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
     """Returns which parts along an axis (None: all) this process's devices hold."""
     places = mesh.devices.reshape(-1, 1)
     if axis is not None:
-        along = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)
-        places = along.reshape(len(along), -1)
-    mine = jax.process_index()
+        rows = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)
+        places = rows.reshape(len(rows), -1)
+    process = jax.process_index()
     return frozenset(
         part
         for part, holders in enumerate(places)
-        if any(device.process_index == mine for device in holders)
+        if any(device.process_index == process for device in holders)
     )
 
 

@@ -180,9 +180,9 @@ def check_file(path: str | os.PathLike[str]) -> None:
     if os.path.isdir(path):
         raise IsADirectoryError(f"Expected a file, {path} is a folder")
     if str(path) != "-" and not os.path.exists(path):
-        beside = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
-        beside = ", ".join(beside) or "nothing"
-        raise FileNotFoundError(f"No file {path}; beside it: {beside}")
+        names = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
+        names = ", ".join(names) or "nothing"
+        raise FileNotFoundError(f"No file {path}; beside it: {names}")
 
 
 class Source:
@@ -218,11 +218,11 @@ class Source:
         """Returns the sentences of a record, and its errors; keeps its notes."""
         examples, errors = [], []
         try:
-            parsed = record.parse()
+            items = record.parse()
         except InputError as error:
             message = ": ".join([error.message, *map(shown, record.lines[:1])])
-            parsed = [InputError(message, error.path, error.line)]
-        for item in parsed:
+            items = [InputError(message, error.path, error.line)]
+        for item in items:
             if isinstance(item, Note):
                 self.note(item.message, item.line or record.line, record.unit)
             elif isinstance(item, InputError):

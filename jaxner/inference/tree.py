@@ -106,8 +106,8 @@ def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]
         best = jnp.max(left[:, :, :, None] + right[:, None], axis=2)
         levels.append(_normalised(best)[0])
     whole = _whole(potentials, levels.pop())
-    both = jnp.unravel_index(jnp.argmax(whole), whole.shape)
-    labels = jnp.stack(both).astype(jnp.int32)
+    pair = jnp.unravel_index(jnp.argmax(whole), whole.shape)
+    labels = jnp.stack(pair).astype(jnp.int32)
     for steps in reversed(levels):
         places = jnp.arange(len(labels) - 1)
         scores = steps[2 * places, labels[:-1]] + steps[2 * places + 1, :, labels[1:]]

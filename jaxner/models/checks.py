@@ -46,9 +46,9 @@ def check_inputs(
 ) -> None:
     """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
     check_model(model)
-    wanted = "the weights of a model, a dictionary with 'params' and 'frozen' as "
+    expectation = "the weights of a model, a dictionary with 'params' and 'frozen' as "
     is_right = isinstance(weights, Mapping) and "params" in weights
-    expect(is_right, f"{wanted}jaxner.init returns it", weights)
+    expect(is_right, f"{expectation}jaxner.init returns it", weights)
     is_sentence = isinstance(sentence, Sentence)
     rank = jnp.ndim(sentence.words) if is_sentence else 0
     if rank != 1 + is_batch:
@@ -68,10 +68,10 @@ def check_labels(labels: object, batch: Sentence, num_labels: int | None) -> Non
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
     if shape != batch.words.shape or not is_whole:
-        got = shown(labels) if shape is None else f"{dtype} {list(shape)}"
+        form = shown(labels) if shape is None else f"{dtype} {list(shape)}"
         raise TypeError(
             f"Expected an array of label ids, integers {list(batch.words.shape)} as of "
-            f"the batch's words, got {got}."
+            f"the batch's words, got {form}."
         )
     if isinstance(labels, Tracer) or isinstance(batch.mask, Tracer):
         return
@@ -98,17 +98,17 @@ def own_module(part: str, place: str) -> type[nn.Module]:
 
     It is also searched in the current folder. InputError: there is no such module.
     """
-    here = os.getcwd()
-    is_new = here not in sys.path and "" not in sys.path
+    folder = os.getcwd()
+    is_new = folder not in sys.path and "" not in sys.path
     if is_new:  # only for this import: beside data may lie any jinja2.py
-        sys.path.append(here)
+        sys.path.append(folder)
     try:
         kind = pkgutil.resolve_name(place)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{part} {place!r} cannot be imported: {error}") from None
     finally:
         if is_new:
-            sys.path.remove(here)
+            sys.path.remove(folder)
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
         raise InputError(f"{part} {place!r} is not the class of a Linen module")
     return kind

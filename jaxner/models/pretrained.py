@@ -52,7 +52,7 @@ _ENCODER = "encoder.layer.{}."
 
 
 def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
-    return top | {name: layer + theirs for name, theirs in body.items()}
+    return top | {name: layer + torch_name for name, torch_name in body.items()}
 
 
 class Family(NamedTuple):
@@ -89,16 +89,16 @@ def _modern(config: Sizes) -> Sizes:
     """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
     kinds = _KINDS
     rotations = config.get("rope_parameters") or {}
-    every = config.get("global_attn_every_n_layers", 3)
+    stride = config.get("global_attn_every_n_layers", 3)
     numbers = range(config.get("num_hidden_layers", 0))
-    types = [kinds["local" if i % every else "global"] for i in numbers]
+    types = [kinds["local" if i % stride else "global"] for i in numbers]
     types = config.get("layer_types") or types
     values: dict[str, object] = {"layer_types": tuple(types)}
-    for ours, theirs in kinds.items():
-        base = rotations.get(theirs, {}).get(
-            "rope_theta", config.get(f"{ours}_rope_theta")
+    for scope, layer_type in kinds.items():
+        base = rotations.get(layer_type, {}).get(
+            "rope_theta", config.get(f"{scope}_rope_theta")
         )
-        values |= {} if base is None else {f"{ours}_theta": float(base)}
+        values |= {} if base is None else {f"{scope}_theta": float(base)}
     if is_classifier(config):
         plain = {"classifier_bias": False, "classifier_activation": "gelu"}
         for name, value in plain.items():
@@ -110,9 +110,9 @@ def _modern(config: Sizes) -> Sizes:
 
 def _rotations(sizes: Sizes) -> Sizes:
     thetas = {
-        theirs: {"rope_type": "default", "rope_theta": sizes[f"{ours}_theta"]}
-        for ours, theirs in _KINDS.items()
-        if f"{ours}_theta" in sizes
+        layer_type: {"rope_type": "default", "rope_theta": sizes[f"{scope}_theta"]}
+        for scope, layer_type in _KINDS.items()
+        if f"{scope}_theta" in sizes
     }
     return {"rope_parameters": thetas} if thetas else {}
 
@@ -228,8 +228,8 @@ FAMILIES = {
 
 # ModernBERT's first layer has no norm before its attention.
 _ABSENT = "layers.0.attn_norm.weight"
-_NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
-_NEEDED += ("intermediate_size", "max_position_embeddings")
+_MANDATORY = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+_MANDATORY += ("intermediate_size", "max_position_embeddings")
 # Checkpoints converted from TensorFlow have the older names on the left.
 _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # What an encoder's tensors begin with; others belong to heads.
@@ -274,10 +274,10 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
     options = {n: family.renamed.get(n, n) for n in fields.of(family.module)}
     attributes = {
-        n: config[theirs] for n, theirs in options.items() if theirs in config
+        n: config[option] for n, option in options.items() if option in config
     }
-    if missing := [options[name] for name in _NEEDED if name not in attributes]:
-        raise InputError(f"lacks {', '.join(missing)}", path)
+    if absent_names := [options[name] for name in _MANDATORY if name not in attributes]:
+        raise InputError(f"lacks {', '.join(absent_names)}", path)
     try:
         attributes |= family.derived(config)
         make({"model_type": kind, **attributes})
@@ -330,12 +330,14 @@ def pieces_and_sizes(
             the number of pieces.
     """
     attributes = sizes(folder)
-    cut = pieces.read(folder, length(attributes))
-    if cut.size > (most := attributes.get("vocab_size", cut.size)):
-        message = f"expected a vocab_size of at least {cut.size:,}, the number of "
+    tokenizer = pieces.read(folder, length(attributes))
+    if tokenizer.size > (most := attributes.get("vocab_size", tokenizer.size)):
+        message = (
+            f"expected a vocab_size of at least {tokenizer.size:,}, the number of "
+        )
         message += f"ids in the tokenizer, got {most:,}"
         raise InputError(message, Path(folder) / "config.json")
-    return cut, attributes
+    return tokenizer, attributes
 
 
 def files(folder: str | os.PathLike[str]) -> dict[str, Path]:
@@ -370,10 +372,10 @@ def read_with_classifier(
     model, ids = make(attributes), jnp.zeros(1, jnp.int32)
     names = FAMILIES[attributes["model_type"]].names
     start = functools.partial(model.init, jax.random.key(0), train=False)
-    path, tensors, others = _tensors(Path(folder))
+    path, tensors, head_tensors = _tensors(Path(folder))
     if attributes.get("prediction_head"):
-        heads = [name for name in others if name.startswith("head.")]
-        tensors |= {name: others[name] for name in heads}
+        heads = [name for name in head_tensors if name.startswith("head.")]
+        tensors |= {name: head_tensors[name] for name in heads}
 
     def take(tensors, name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
@@ -381,18 +383,18 @@ def read_with_classifier(
         if name == _ABSENT:
             return np.ones(shape, np.float32)
         if tensor is None or tensor.shape != shape:
-            got = "none" if tensor is None else tensor.shape
-            message = f"expected {name} of shape {shape} by config.json, got {got}"
+            actual = "none" if tensor is None else tensor.shape
+            message = f"expected {name} of shape {shape} by config.json, got {actual}"
             raise InputError(message, path)
         array = np.asarray(tensor, np.float32)
         return array.T if is_map else array
 
     def fill(name, leaf):
-        theirs, is_stacked, is_map = _spelt(name, names)
+        torch_name, is_stacked, is_map = _spelt(name, names)
         if not is_stacked:
-            return take(tensors, theirs, leaf.shape, is_map)
+            return take(tensors, torch_name, leaf.shape, is_map)
         numbers, shape = range(len(leaf)), leaf.shape[1:]
-        rows = (take(tensors, theirs.format(i), shape, is_map) for i in numbers)
+        rows = (take(tensors, torch_name.format(i), shape, is_map) for i in numbers)
         return np.stack([*rows])
 
     weights = map_named(fill, jax.eval_shape(start, ids, ids == 0)["params"])
@@ -406,7 +408,9 @@ def read_with_classifier(
         return weights, {}
     shapes = {"kernel": (attributes["hidden_size"], num_labels), "bias": (num_labels,)}
     return weights, {
-        name: take(others, _spelt(name, {name: "classifier"})[0], shape, len(shape) > 1)
+        name: take(
+            head_tensors, _spelt(name, {name: "classifier"})[0], shape, len(shape) > 1
+        )
         for name, shape in shapes.items()
     }
 
@@ -414,9 +418,9 @@ def read_with_classifier(
 def _spelt(name: str, names: Mapping[str, str]) -> tuple[str, bool, bool]:
     """Returns PyTorch's name of an array, and if it is of all layers, and if a map."""
     *keys, kind = name.split("/")
-    theirs = names[keys[-1] if keys else kind]
-    theirs += ".bias" if kind == "bias" else ".weight"
-    return theirs, keys[:1] == ["layers"], kind == "kernel"
+    torch_name = names[keys[-1] if keys else kind]
+    torch_name += ".bias" if kind == "bias" else ".weight"
+    return torch_name, keys[:1] == ["layers"], kind == "kernel"
 
 
 def classifier(
@@ -427,20 +431,22 @@ def classifier(
     family = FAMILIES[kind]
     tensors = {}
     for name, leaf in named(encoder).items():
-        theirs, is_stacked, is_map = _spelt(name, family.names)
+        torch_name, is_stacked, is_map = _spelt(name, family.names)
         rows = np.asarray(leaf, np.float32)
         for i, row in enumerate(rows if is_stacked else rows[None]):
-            whole = theirs.format(i)
+            whole = torch_name.format(i)
             is_beside = whole.startswith("head.")
             place = whole if is_beside else f"{family.prefix}.{whole}"
             tensors[place] = np.ascontiguousarray(row.T if is_map else row)
     tensors.pop(f"{family.prefix}.{_ABSENT}", None)
     for name, leaf in linear.items():
-        theirs, _, is_map = _spelt(name, {name: "classifier"})
+        torch_name, _, is_map = _spelt(name, {name: "classifier"})
         array = np.asarray(leaf, np.float32)
-        tensors[theirs] = np.ascontiguousarray(array.T if is_map else array)
-    ours = {"first_position", "global_theta", "local_theta", "prediction_head"}
-    config = {family.renamed.get(n, n): x for n, x in sizes.items() if n not in ours}
+        tensors[torch_name] = np.ascontiguousarray(array.T if is_map else array)
+    own_names = {"first_position", "global_theta", "local_theta", "prediction_head"}
+    config = {
+        family.renamed.get(n, n): x for n, x in sizes.items() if n not in own_names
+    }
     config |= {**family.fixed, **family.stated(sizes)}
     return {"architectures": [classifiers()[kind]], **config}, tensors
 
@@ -452,8 +458,8 @@ def fill(
 
     `read` reads them; for an encoder of your own, its method of this name, if any.
     """
-    known = [family.module for family in FAMILIES.values()]
-    reader = read if type(encoder) in known else getattr(encoder, "read", None)
+    modules = [family.module for family in FAMILIES.values()]
+    reader = read if type(encoder) in modules else getattr(encoder, "read", None)
     if reader is None:
         return weights
     pretrained = named(reader(folder))
@@ -482,16 +488,16 @@ def _tensors(
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
     first = next((name for name in tensors if name.endswith(words)), "")
     prefix = first[: first.find("embeddings.")]
-    current_ones, others = {}, {}
+    current_ones, head_tensors = {}, {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
-        for older, today in _OLDER.items():
-            current = current.replace(older, today)
+        for old_name, new_name in _OLDER.items():
+            current = current.replace(old_name, new_name)
         if name.startswith(prefix) and current.startswith(_ROOTS):
             current_ones[current] = tensor
         else:
-            others[name] = tensor
-    return whole, current_ones, others
+            head_tensors[name] = tensor
+    return whole, current_ones, head_tensors
 
 
 def _files(folder: Path) -> tuple[Path, list[Path]]:

@@ -103,7 +103,7 @@ class Placement:
         return _restart(self.whole)(arrays, number)
 
 
-ALONE = Placement()
+ONE_DEVICE = Placement()
 """One device."""
 
 
@@ -121,7 +121,7 @@ def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
     """Returns the placement of a run with restarts in one program."""
     devices = chosen_devices(num_devices)
     if len(devices) == 1:
-        return ALONE
+        return ONE_DEVICE
     rows = math.gcd(num_seeds, len(devices))
     shape = rows, len(devices) // rows
     axes = (AxisType.Auto,) * 2
@@ -169,8 +169,8 @@ def make_deterministic() -> None:
     error. Call this before JAX computes anything. CPUs and TPUs ignore it.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    missing = (flag for flag in DETERMINISTIC if flag not in flags)
-    os.environ["XLA_FLAGS"] = " ".join([flags, *missing]).strip()
+    new_flags = (flag for flag in DETERMINISTIC if flag not in flags)
+    os.environ["XLA_FLAGS"] = " ".join([flags, *new_flags]).strip()
 
 
 def join(

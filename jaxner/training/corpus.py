@@ -35,7 +35,7 @@ from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import environment, transfer
-from jaxner.training.cluster import ALONE, Placement
+from jaxner.training.cluster import ONE_DEVICE, Placement
 from jaxner.training.seeds import Config
 from jaxner.types import LongWords, Options, Pieces, Sentence, WordVectors
 from jaxner.wording import counted
@@ -97,14 +97,14 @@ def training_text(options: Options) -> Split | None:
 
 def _load(options: Options, name: str) -> Split:
     folder = options["dir"]
-    known = None if folder else options["name"]
-    if known == "files":
+    corpus = None if folder else options["name"]
+    if corpus == "files":
         raise FileNotFoundError(
             "The run has no data of its own: give a file, as in jaxner evaluate RUN "
             "--split FILE, or jaxner import … --data FOLDER"
         )
     try:
-        return corpora.load(known, name, directory=folder, **corpora.reading(options))
+        return corpora.load(corpus, name, directory=folder, **corpora.reading(options))
     except FileNotFoundError as error:
         if name != "dev":
             raise
@@ -219,7 +219,7 @@ def load_data(
             "vectors help most. --config.data.vectors=FILE reads GloVe's and "
             "fastText's text, gzipped, too"
         )
-    vocabulary, aligned = build_vocabulary(options, train, vectors, log, old)
+    vocabulary, word_vectors = build_vocabulary(options, train, vectors, log, old)
     log_unknown_types(dev, vocabulary, log)
     sentences, labels = encode_split(train, vocabulary)
 
@@ -227,15 +227,15 @@ def load_data(
     if folder := options.get("pretrained"):
         inputs |= pretrained.files(folder)
     record = environment.describe([train, dev], inputs)
-    return Data(vocabulary, aligned, sentences, labels, train, dev, record)
+    return Data(vocabulary, word_vectors, sentences, labels, train, dev, record)
 
 
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
     """Logs types of entities, or tags, of a split that do not occur in training."""
     noun = "tags" if vocabulary.scheme == schemes.TAGS else "types"
-    if unseen := sorted({*split.types()} - {*vocabulary.types}):
-        name, listed = split.split or split.name, ", ".join(unseen)
-        log(f"{name} has {noun} that train lacks, which the tagger will miss: {listed}")
+    if new_types := sorted({*split.types()} - {*vocabulary.types}):
+        name, types = split.split or split.name, ", ".join(new_types)
+        log(f"{name} has {noun} that train lacks, which the tagger will miss: {types}")
 
 
 def build_vocabulary(
@@ -260,10 +260,11 @@ def build_vocabulary(
             "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
-    least, without = options["min_count"], options.get("min_count_without_vectors")
-    if vectors is None and without is not None:
-        least = without
-    vocabulary, aligned = build(
+    least = options["min_count"]
+    least_without = options.get("min_count_without_vectors")
+    if vectors is None and least_without is not None:
+        least = least_without
+    vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
         _all_types(train, old),
         scheme=options["scheme"],
@@ -272,19 +273,19 @@ def build_vocabulary(
         min_count=least,
         **{name: options[name] for name in _LOOK_UP},
     )
-    if aligned is not None:
-        matched = (
-            f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
-            f"{aligned.tokens_matched:.1%} of the tokens have a vector; "
-            f"{len(aligned.frozen):,} known words occur only in the vector file"
+    if word_vectors is not None:
+        message = (
+            f"vectors: {word_vectors.types_matched:.1%} of the distinct training words "
+            f"and {word_vectors.tokens_matched:.1%} of the tokens have a vector; "
+            f"{len(word_vectors.frozen):,} known words occur only in the vector file"
         )
-        if aligned.types_matched < (floor := options["min_vector_match"]):
+        if word_vectors.types_matched < (floor := options["min_vector_match"]):
             raise InputError(
-                f"{matched}; expected at least {floor:.0%} of the words. Do the "
+                f"{message}; expected at least {floor:.0%} of the words. Do the "
                 "vectors have the same language, and does --config.data.lowercase "
                 "suit them? --config.data.min_vector_match sets this minimum."
             )
-        log(matched)
+        log(message)
     words = train.words()
     count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
     for finding in audit.vocabulary(len(words), count, str(least), str(train.path)):
@@ -300,15 +301,15 @@ def build_vocabulary(
                 if path := find_vectors(options, split):
                     files.check_sizes(path, files.contextual_sizes(path), sizes)
     if folder := options.get("pretrained"):
-        cut, sizes = pretrained.pieces_and_sizes(folder)
-        log(f"{folder}: {sizes['model_type']}, {cut.size:,} pieces")
+        tokenizer, sizes = pretrained.pieces_and_sizes(folder)
+        log(f"{folder}: {sizes['model_type']}, {tokenizer.size:,} pieces")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(
-            vocabulary, pieces=cut, encoder_sizes=attributes
+            vocabulary, pieces=tokenizer, encoder_sizes=attributes
         )
     if old is not None:
-        vocabulary, aligned = transfer.extend(vocabulary, aligned, old, log)
-    return vocabulary, aligned
+        vocabulary, word_vectors = transfer.extend(vocabulary, word_vectors, old, log)
+    return vocabulary, word_vectors
 
 
 def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
@@ -364,21 +365,21 @@ class Arrays(NamedTuple):
         tokens: First token of each sentence, and their number. The last sentence, which
             pads blocks, has none.
         windows: The same of windows of word pieces.
-        kept: What `transfer.kept` returned, for a run that learns on.
+        old_chances: What `transfer.kept` returned, for a run that learns on.
     """
 
     text: Sentence
     labels: Int[AnyArray, " N"]
     tokens: Int[AnyArray, "2 S"]
     windows: Int[AnyArray, "2 S"] | None = None
-    kept: Float[AnyArray, "N L"] | None = None
+    old_chances: Float[AnyArray, "N L"] | None = None
 
 
 class Gold(NamedTuple):
     """Label ids of a block, and what an old tagger says of its tokens."""
 
     labels: Int[AnyArray, "B T"]
-    kept: Float[AnyArray, "B T L"]
+    old_chances: Float[AnyArray, "B T L"]
 
 
 def take(
@@ -387,13 +388,13 @@ def take(
     block: Int[AnyArray, ""],
     shape: Shape,
     vectors: Float[AnyArray, "B T L D"] | None = None,
-    place: Placement = ALONE,
+    place: Placement = ONE_DEVICE,
 ) -> tuple[Sentence, Int[Array, "B T"] | Gold, Int[Array, " B"]]:
     """Returns the padded sentences of a block; works under `jit`.
 
-    Also returns their labels, `[B, T]`, or `Gold` if the arrays have `kept`, and the
-    places of the sentences in their batch. `vectors` are those that do not lie on the
-    device.
+    Also returns their labels, `[B, T]`, or `Gold` if the arrays have `old_chances`,
+    and the places of the sentences in their batch. `vectors` are those that do not
+    lie on the device.
     """
     text = arrays.text
 
@@ -421,20 +422,20 @@ def take(
         # Past the end, the last word is read, and dropped.
         batch = batch._replace(long=LongWords(long, text.chars[words[long]]))
     if text.pieces and arrays.windows is not None and shape.pieces:
-        windows, held = _spread(arrays.windows, rows, shape.pieces.windows)
+        windows, window_mask = _spread(arrays.windows, rows, shape.pieces.windows)
         old, new = text.pieces.windows.shape[1], shape.pieces.pieces
         positions = _at(text.pieces.positions, places, mask, -1)
         positions = positions[..., : shape.pieces.longest]
-        moved = (positions // old - windows[:, :1, None]) * new + positions % old
-        cut = Pieces(
-            _at(text.pieces.windows[:, :new], windows, held),
-            _at(text.pieces.mask[:, :new], windows, held, False),
-            jnp.where(positions < 0, -1, moved),
+        indices = (positions // old - windows[:, :1, None]) * new + positions % old
+        pieces = Pieces(
+            _at(text.pieces.windows[:, :new], windows, window_mask),
+            _at(text.pieces.mask[:, :new], windows, window_mask, False),
+            jnp.where(positions < 0, -1, indices),
         )
-        batch = batch._replace(pieces=cut)
+        batch = batch._replace(pieces=pieces)
     labels = _at(arrays.labels, places, mask)
-    if arrays.kept is not None:
-        labels = Gold(labels, _at(arrays.kept, places, mask))
+    if arrays.old_chances is not None:
+        labels = Gold(labels, _at(arrays.old_chances, places, mask))
     return batch, labels, numbers
 
 
@@ -460,8 +461,8 @@ class Corpus:
     """The training text on the devices, and its batches; its sentences are not padded.
 
     `vectors_on_device` None puts precomputed vectors there if they need at most a
-    quarter of an accelerator's memory. `kept` is that of `Arrays`, by sentence.
-    `options` are those of `Batches`.
+    quarter of an accelerator's memory. `old_chances` are those of `Arrays`, by
+    sentence. `options` are those of `Batches`.
     """
 
     def __init__(
@@ -471,8 +472,8 @@ class Corpus:
         model: models.Model,
         *,
         vectors_on_device: bool | None = None,
-        kept: Sequence[np.ndarray] | None = None,
-        place: Placement = ALONE,
+        old_chances: Sequence[np.ndarray] | None = None,
+        place: Placement = ONE_DEVICE,
         **options: Any,
     ):
         options = {"chars": character_rows(model), "parts": place.num_parts} | options
@@ -491,13 +492,13 @@ class Corpus:
         if self._streams:
             whole = [s._replace(vectors=None) for s in whole]
         text, words = batching.end_to_end(whole), self.batches.words
-        cut = [s.pieces for s in whole if s.pieces is not None]
+        pieces = [s.pieces for s in whole if s.pieces is not None]
         arrays = Arrays(
             text._replace(chars=spell(words, max(1, *map(length, words)))),
             np.concatenate(labels).astype(np.int32),
             batching.ranges([*map(len, labels), 0]),
-            batching.ranges([*(len(p.windows) for p in cut), 0]) if cut else None,
-            None if kept is None else np.concatenate(kept),
+            batching.ranges([*(len(p.windows) for p in pieces), 0]) if pieces else None,
+            None if old_chances is None else np.concatenate(old_chances),
         )
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
 
@@ -511,14 +512,14 @@ class Corpus:
         """
         batches = self.batches
         plan, numbers = batches.plan(seeds, number)
-        placed = self._place.weights(plan)
+        placed_plan = self._place.weights(plan)
         tokens = batches.tokens_of(plan).tolist()
         bounds = [*plan.steps[0].tolist(), len(numbers)]
         for step in range(skip, len(tokens)):
             blocks = range(bounds[step], bounds[step + 1])
             shapes = [(batches.shapes[numbers[i]], i) for i in blocks]
             yield (
-                placed,
+                placed_plan,
                 [(x, self._vectors(plan, i, x)) for x, i in shapes],
                 tokens[step],
             )
@@ -527,12 +528,14 @@ class Corpus:
         """Returns the placed vectors of a block, [K, B, T, L, D], if they stream."""
         if not self._streams:
             return None
-        parts, near, restarts = self._place.num_parts, self._place.own_parts, []
+        parts, own_parts, restarts = self._place.num_parts, self._place.own_parts, []
         for rows, (start, count) in zip(
             plan.rows, plan.blocks[..., block], strict=True
         ):
             members = [self.batches.sentences[i] for i in rows[start : start + count]]
-            members = batching.without_far_vectors(members, shape.rows, parts, near)
+            members = batching.without_far_vectors(
+                members, shape.rows, parts, own_parts
+            )
             restarts.append(batching.pad(members, shape.tokens, shape.rows).vectors)
         return self._place.batches(jax.device_put(np.stack(restarts)))
 

@@ -45,8 +45,8 @@ def is_together(config: Config) -> bool:
 def configs_of(config: Config) -> list[Config]:
     """Returns the config of each seed's run."""
     configs = [copy.deepcopy(config) for _ in range(config.num_seeds)]
-    for number, each in enumerate(configs):
-        each.seed, each.num_seeds = config.seed + number, 1
+    for number, member in enumerate(configs):
+        member.seed, member.num_seeds = config.seed + number, 1
     return configs
 
 
@@ -74,7 +74,7 @@ def summarise(results: Mapping[int, Result]) -> Result:
     }
     summary: Result = {"seeds": seeds, "figure": figure}
     for name in splits:
-        values = [each[name] for each in seeds.values()]
+        values = [run[name] for run in seeds.values()]
         summary[name] = {
             "mean": statistics.mean(values),
             "std": statistics.stdev(values) if len(values) > 1 else 0.0,
