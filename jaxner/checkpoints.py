@@ -138,12 +138,12 @@ class Checkpoints:
             parts = ocp.load_checkpointables(_plain(folder), {_PROGRESS: None})
             return dict(parts[_PROGRESS])
 
-    def restore(self, like: PyTree) -> PyTree:
+    def restore(self, shapes: PyTree) -> PyTree:
         """Returns the arrays of the newest checkpoint; call `check` first.
 
-        `like` is a pytree of the same structure, shapes and dtypes.
+        `shapes` is a pytree of the same structure, shapes and dtypes.
         """
-        return _restore(self.folder(), like)
+        return _restore(self.folder(), shapes)
 
 
 def save_frozen(path: Path, frozen: PyTree, source: Source) -> None:
@@ -158,14 +158,14 @@ def save_frozen(path: Path, frozen: PyTree, source: Source) -> None:
     _seal(path, source)
 
 
-def load_frozen(path: Path, like: PyTree, source: Source) -> tuple[PyTree, bool]:
+def load_frozen(path: Path, shapes: PyTree, source: Source) -> tuple[PyTree, bool]:
     """Returns the frozen arrays, and whether they have checksums; errors as above."""
-    if not like:
-        return like, True
+    if not shapes:
+        return shapes, True
     if not path.is_dir():
         raise MissingFileError(path, "is missing")
     is_sealed = runs.check(path, path.parents[1], source)
-    return _restore(path, like), is_sealed
+    return _restore(path, shapes), is_sealed
 
 
 def _seal(path: Path, source: Source | None) -> None:
@@ -176,11 +176,11 @@ def _seal(path: Path, source: Source | None) -> None:
         multihost_utils.sync_global_devices(f"sealed {path}")
 
 
-def _restore(folder: Path, like: PyTree) -> PyTree:
+def _restore(folder: Path, shapes: PyTree) -> PyTree:
     """Returns restored arrays, after checking names and shapes, before any memory."""
     path = folder / _ARRAYS
     path = path if path.is_dir() else folder  # frozen ones by the v0 API
-    leaves = _named(like)
+    leaves = _named(shapes)
     with _quiet():
         with runs.using(path):
             content = _named(ocp.metadata(_plain(folder)).metadata)
@@ -191,7 +191,7 @@ def _restore(folder: Path, like: PyTree) -> PyTree:
                 raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
-        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
+        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
         with runs.using(path):
             arrays = ocp.load(_plain(folder), target)
     for name, leaf in _named(arrays).items():

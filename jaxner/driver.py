@@ -205,9 +205,9 @@ def _in_batches(
     """Returns the results for each row; up to `_QUEUE_LENGTH` batches are in flight."""
     sentences = text.rows
     lengths = [len(s.words) for s in sentences]
-    most = max(lengths, default=0)
-    if tagger.is_quadratic and most > _LONG:
-        longest = lengths.index(most)
+    maximum = max(lengths, default=0)
+    if tagger.is_quadratic and maximum > _LONG:
+        longest = lengths.index(maximum)
 
         def tag_first(count: int) -> None:
             part_labels = None if labels is None else [labels[longest][:count]]
@@ -281,13 +281,13 @@ def _batches(
     ]
     sizes = [(n, s.chars.shape[1]) for n, s in zip(lengths, sentences, strict=True)]
     platform = devices.platform_of(weights)
-    most, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
+    budget, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
     # Many calls may have few sentences each, and positions of word pieces take longer.
     is_long = len(sentences) >= _LONG_TEXT and sentences[0].pieces is None
     if is_long:
-        sizes = few_sizes(sizes, cost=_PROGRAM * most)
-    for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
+        sizes = few_sizes(sizes, cost=_PROGRAM * budget)
+    for (tokens, chars), count, rows in plan(sizes, budget, parts, fills):
         block = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
         share = words // _LONG_SHARE
@@ -313,26 +313,26 @@ def _count_long(sentences: Sequence[Sentence]) -> int:
 
 def plan(
     sizes: Sequence[tuple[int, int]],
-    most: int,
+    limit: int,
     parts: int = 1,
     fills: bool = False,
     doublings: int = 1,
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
-    `sizes` are tokens, and characters of the longest word. `most` is the maximum number
+    `sizes` are tokens, and characters of the longest word. `limit` is the largest number
     of positions in a batch of several sentences, on each of `parts` devices. A batch
     has as many rows as there are sentences of its size; or, if it `fills`, as there are
     in all: more padding, but fewer programs to compile and fewer calls. Rows are powers
     of 2, 4, …: with more `doublings` from one to the next, fewer programs.
     """
-    least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
-    shapes = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]
+    minimum = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
+    shapes = [round_up(tokens, max(chars, minimum)) for tokens, chars in sizes]
     keys = [(chars, tokens) for tokens, chars in shapes]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     while order:
         tokens, chars = shapes[order[-1]]
-        share = max(1, min(most, _CHARS // chars) // tokens)
+        share = max(1, min(limit, _CHARS // chars) // tokens)
         most_rows = parts << ((share.bit_length() - 1) // doublings * doublings)
         shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
         count = len(sizes) if fills else len(order) - shorter
@@ -370,9 +370,9 @@ def round_up(tokens: int, chars: int) -> tuple[int, int]:
     Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24; for rare words, 128, 256, …, and
     at least 32 tokens; or 1 if the model reads no characters.
     """
-    least = 8 if chars <= _LONG_WORD else 32
-    length = max(least, _next_power(tokens))
-    if length > max(16, least) and tokens <= 3 * length // 4:
+    minimum = 8 if chars <= _LONG_WORD else 32
+    length = max(minimum, _next_power(tokens))
+    if length > max(16, minimum) and tokens <= 3 * length // 4:
         length = 3 * length // 4
     width = _LONG_WORD if chars <= _LONG_WORD else max(128, _next_power(chars))
     return length, width if chars > 1 else 1

@@ -194,12 +194,12 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
     manifest, files = archive.read(path)
     if program:
         optional("flatbuffers", "jaxner.load_exported")
-        expires, by = manifest["expires"], manifest["jax"]
+        expires, version = manifest["expires"], manifest["jax"]
         try:
-            if by != jax.__version__ and str(datetime.date.today()) > expires:
+            if version != jax.__version__ and str(datetime.date.today()) > expires:
                 raise ValueError(
                     f"they expired on {expires} for JAX {jax.__version__}, written by "
-                    f"{by}"
+                    f"{version}"
                 )
             return Exported(path, manifest, files)
         except InputError:

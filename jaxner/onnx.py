@@ -91,14 +91,14 @@ def _about(tagger: Tagger) -> str:
 
 def _inputs(vocabulary: Vocabulary) -> dict[str, jax.ShapeDtypeStruct]:
     """Returns shapes and types of all inputs; the lengths are symbols."""
-    tokens, chars, windows, pieces, most = jax.export.symbolic_shape("T, C, W, S, Q")
+    tokens, chars, windows, pieces, longest = jax.export.symbolic_shape("T, C, W, S, Q")
     shapes: dict[str, tuple] = {"words": (tokens,), "caps": (tokens,)}
     shapes["chars"] = tokens, chars
     if vocabulary.vector_sizes is not None:
         shapes["vectors"] = tokens, *vocabulary.vector_sizes
     if vocabulary.pieces is not None:
         shapes["windows"] = shapes["window_mask"] = windows, pieces
-        shapes["positions"] = tokens, most
+        shapes["positions"] = tokens, longest
     types = {"vectors": jnp.float32, "window_mask": jnp.bool_}
     return {
         name: jax.ShapeDtypeStruct(shape, types.get(name, jnp.int32))
@@ -220,7 +220,7 @@ class _Graph:
         array = np.asarray(value, np.float32 if isinstance(value, float) else None)
         if isinstance(value, list) or np.issubdtype(array.dtype, np.integer):
             array = array.astype(np.int64)
-        is_small = array.size <= _FEW
+        is_small = array.size <= _SMALL_SIZE
         key = (array.dtype.str, array.shape, array.tobytes()) if is_small else id(value)
         # The entry holds the value, so that no other one gets its id.
         return self.constants.setdefault(key, (self.new(), array, value))[0]
@@ -312,7 +312,7 @@ class _Graph:
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # options that are programs
 _WRAPAROUND = ("add", "sub", "mul", "reduce_sum", "convert_element_type")
 _WORD = (1 << 32) - 1
-_FEW = 64  # elements of a small constant
+_SMALL_SIZE = 64  # elements of a small constant
 
 
 def _expect(equation: Any, condition: Any) -> None:
@@ -548,8 +548,8 @@ def _random_bits(graph, equation, key):
     return x ^ y
 
 
-_SAME = "abs add cos div erf exp floor log max min mul neg pow sign sin sqrt sub tanh"
-_OPERATORS = {name: name.title() for name in _SAME.split()}
+_OPS = "abs add cos div erf exp floor log max min mul neg pow sign sin sqrt sub tanh"
+_OPERATORS = {name: name.title() for name in _OPS.split()}
 _OPERATORS |= {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater"}
 _OPERATORS |= {"ge": "GreaterOrEqual", "logistic": "Sigmoid", "ceil": "Ceil"}
 _OPERATORS |= {"copy": "Identity", "stop_gradient": "Identity"}

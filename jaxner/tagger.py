@@ -397,7 +397,7 @@ def load(
             else:
                 model = build(vocabulary, **description)
     assert model is not None
-    like = models.shapes(model)
+    shapes = models.shapes(model)
     if changes:
         if is_saved:
             raise InputError(
@@ -405,16 +405,16 @@ def load(
                 "changed by name: build the model you want, and pass it as `model`."
             )
         model = build(vocabulary, **_changed(description, changes))
-        if models.shapes(model) != like:
+        if models.shapes(model) != shapes:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
     source = belongs_to(vocabulary, description)
     best = checkpoints.Checkpoints(folder.part("best"), source=source, read_only=True)
     with best:
         is_sealed = best.check()
-        params = best.restore(like["params"])
+        params = best.restore(shapes["params"])
         step = best.step
     frozen, is_also_sealed = checkpoints.load_frozen(
-        folder.part("frozen"), like["frozen"], source
+        folder.part("frozen"), shapes["frozen"], source
     )
     if not (is_sealed and is_also_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)

@@ -106,12 +106,12 @@ def describe(
 
 def _maps(tagger: Tagger, split: Split) -> list[Value]:
     """Returns heat maps of a sentence with entities; empty if the encoder has none."""
-    least, most = _EXAMPLE
-    fitting = [e for e in split.examples if least <= len(e.tokens) <= most]
-    fitting = fitting or [e for e in split.examples if len(e.tokens) <= 2 * most]
-    if not fitting or split.vectors is not None:
+    minimum, maximum = _EXAMPLE
+    fits = [e for e in split.examples if minimum <= len(e.tokens) <= maximum]
+    fits = fits or [e for e in split.examples if len(e.tokens) <= 2 * maximum]
+    if not fits or split.vectors is not None:
         return []
-    example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels)))
+    example = max(fits, key=lambda e: len(schemes.to_spans(e.labels)))
     words = list(example.tokens)
     maps = inside.maps(tagger, words)
     names = {"relations": ("Relations of the GRN", "strength")}
@@ -233,11 +233,11 @@ def suspects(tagger: Tagger, split: Split) -> list[Suspect]:
             if is_odd:
                 positions = [*places]
                 start, end = positions[0], positions[-1] + 1
-                least = min(float(chances[i, label_ids[labels[i]]]) for i in positions)
+                chance = min(float(chances[i, label_ids[labels[i]]]) for i in positions)
                 pair = tuple(labels[start:end]), tuple(best[start:end])
                 line, file = example.lines[start], str(example.path or split.path)
                 place = example.tokens, start, end
                 improbable.append(
-                    Suspect(least, line, *place, *pair, file, example.unit)
+                    Suspect(chance, line, *place, *pair, file, example.unit)
                 )
     return sorted(improbable)

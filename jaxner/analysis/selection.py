@@ -28,7 +28,7 @@ from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 
 Tool = Literal["label-studio", "doccano", "brat"]
-_POOL, _MOST = 10, 4000  # sentences for each one that is chosen; in all
+_POOL, _LIMIT = 10, 4000  # sentences for each one that is chosen; in all
 
 
 class Choice(NamedTuple):
@@ -71,7 +71,7 @@ def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
         example = Example(piece.tokens, tuple(labels), **place)
         choices.append(Choice(example, -np.log(p).mean(), [*chances.values()]))
     choices.sort(key=lambda choice: -choice.uncertainty)
-    pool = choices[: max(budget, min(_POOL * budget, _MOST))]
+    pool = choices[: max(budget, min(_POOL * budget, _LIMIT))]
     if len(pool) <= budget:
         return pool
     weights = np.array([choice.uncertainty for choice in pool])

@@ -182,9 +182,9 @@ def least_certain(values: Mapping[str, Any], start: int, end: int) -> dict[str, 
 def check_least(types: Sequence[str], min_probability: Least) -> None:
     """Raises an error unless a minimum is a probability, or one for each of types."""
     is_each = isinstance(min_probability, Mapping)
-    for kind, least in min_probability.items() if is_each else ():
+    for kind, value in min_probability.items() if is_each else ():
         fields.check_word("type in min_probability", kind, types)
-        fields.check(f"min_probability of {kind}", least, fields.Share)
+        fields.check(f"min_probability of {kind}", value, fields.Share)
     if not is_each and not isinstance(min_probability, (jnp.ndarray, np.ndarray)):
         fields.check("min_probability", min_probability, fields.Share)
 

@@ -194,5 +194,5 @@ def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
                 f"{run.path} has no thresholds for its best checkpoint: run jaxner "
                 "calibrate --risk"
             )
-    least = {row["type"]: row["threshold"] for row in record["types"]}
-    return {"min_probability": least, "n_best": record["n_best"]}
+    thresholds = {row["type"]: row["threshold"] for row in record["types"]}
+    return {"min_probability": thresholds, "n_best": record["n_best"]}

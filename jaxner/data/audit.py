@@ -182,17 +182,17 @@ def _at(
 
 def _oddities(token: str) -> Iterator[tuple[str, str]]:
     """Yields the kinds of an odd token, the gravest first, and what each means."""
-    hidden = {char for char in token if is_invisible(char)}
-    if not {*token} - hidden - {" "}:
+    invisible_chars = {char for char in token if is_invisible(char)}
+    if not {*token} - invisible_chars - {" "}:
         yield "blank", "without visible characters"
-    if any(unicodedata.category(char) == "Cc" for char in hidden):
+    if any(unicodedata.category(char) == "Cc" for char in invisible_chars):
         yield "control", "with a control character, such as NUL"
     if len(token) > _LONG_TOKEN:
         yield "long", f"of more than {_LONG_TOKEN} characters"
     if any(pair in token for pair in _MOJIBAKE):
         yield "encoding", "that may have been read in the wrong encoding"
     # Soft hyphens and joiners are part of the words of some languages.
-    if hidden - {*"\xad\u200c\u200d"}:
+    if invisible_chars - {*"\xad\u200c\u200d"}:
         yield "hidden", "with an invisible character"
 
 
@@ -217,10 +217,10 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
     longest = max(split.examples, key=lambda example: len(example.tokens))
     usual = statistics.median(len(example.tokens) for example in split.examples)
-    count, most = len(split.examples), len(longest.tokens)
-    is_odd = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
+    count, length = len(split.examples), len(longest.tokens)
+    is_odd = length > _LONG_SENTENCE and (count == 1 or length >= 10 * usual)
     if is_odd or (count > 1 and usual > _LONG_MEDIAN):
-        message = f"the longest sentence has {most:,} tokens, the median {usual:g}; "
+        message = f"the longest sentence has {length:,} tokens, the median {usual:g}; "
         message += "are blank lines between sentences missing?"
         yield _at(split, (longest, 0), "long sentences", message)
 

@@ -297,11 +297,11 @@ def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
 def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
     """Returns the padded size of pieces; with `few`, rounded up to powers of two."""
     sizes = np.array([(*p.windows.shape, p.positions.shape[1]) for p in pieces])
-    most = sizes.max(axis=0).tolist()
+    maxima = sizes.max(axis=0).tolist()
     if few:
-        pairs = zip((1, 16, 16), most, strict=True)
-        most = [max(least, 1 << max(n - 1, 0).bit_length()) for least, n in pairs]
-    return PieceShape(*most)
+        pairs = zip((1, 16, 16), maxima, strict=True)
+        maxima = [max(minimum, 1 << max(n - 1, 0).bit_length()) for minimum, n in pairs]
+    return PieceShape(*maxima)
 
 
 def without_characters(sentence: Sentence) -> Sentence:
@@ -403,7 +403,7 @@ def choose(
         step = -(-lengths.shape[1] // _TALLEST)
         part = slice(-(-_SENTENCES * step // lengths.shape[1]))
         lengths, counts = lengths[part, ::step], -(-counts[part] // step)
-    best, least = [], np.inf
+    best, bound = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
         if rows is None:
@@ -413,8 +413,8 @@ def choose(
             cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + block)
             cost *= len(longest) / len(counts)
         cost += count * _PROGRAM / num_batches
-        if cost < least:
-            best, least = [*zip(tokens.tolist(), heights.tolist(), strict=True)], cost
+        if cost < bound:
+            best, bound = [*zip(tokens.tolist(), heights.tolist(), strict=True)], cost
     return best
 
 
@@ -426,10 +426,10 @@ def rows_of(
     block: int = _BLOCK,
 ) -> tuple[np.ndarray, float]:
     """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
-    most = -(-lengths.shape[1] // parts) * parts
+    maximum = -(-lengths.shape[1] // parts) * parts
 
     def rounded(size: float) -> int:
-        return min(max(math.ceil(size / parts), 1) * parts, most)
+        return min(max(math.ceil(size / parts), 1) * parts, maximum)
 
     @functools.cache
     def cost_of(rows: tuple[int, ...]) -> float:
@@ -438,9 +438,9 @@ def rows_of(
     starts = (tuple(rounded(area / size) for size in tokens) for area in _AREAS)
     valleys = []
     for rows in sorted(starts, key=cost_of)[:2]:
-        least = np.inf
-        while cost_of(rows) < least:
-            least = cost_of(rows)
+        least_cost = np.inf
+        while cost_of(rows) < least_cost:
+            least_cost = cost_of(rows)
             for i, size in enumerate(rows):
                 steps = size - parts, size + parts, size / 1.5, size * 1.5
                 for target in map(float, steps):
@@ -466,11 +466,11 @@ def cut(
     """
     (steps, size), step_ids = lengths.shape, np.arange(len(lengths))
     costs = (tokens * rows + block)[:, None]
-    least, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
+    least_costs, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
     for end in range(1, size + 1):
         fits = lengths[:, end - 1] <= tokens[:, None]
-        total = np.where(fits, least[np.maximum(end - rows, 0)] + costs, np.inf)
-        choice[end], least[end] = total.argmin(axis=0), total.min(axis=0)
+        total = np.where(fits, least_costs[np.maximum(end - rows, 0)] + costs, np.inf)
+        choice[end], least_costs[end] = total.argmin(axis=0), total.min(axis=0)
     blocks, ends = [], counts
     while ends.any():
         starts = np.maximum(ends - rows[choice[ends, step_ids]], 0)
@@ -478,7 +478,7 @@ def cut(
         ends = starts
     table = np.concatenate(blocks, axis=1)
     order = np.lexsort((table[1], table[0]))
-    return table[:, order], float(least[counts, step_ids].mean())
+    return table[:, order], float(least_costs[counts, step_ids].mean())
 
 
 def cut_equally(counts: Int[np.ndarray, " N"], rows: int) -> Int[np.ndarray, "3 J"]:
@@ -706,11 +706,11 @@ class Batches:
             row[row < len(self.sentences)] for row in rows.reshape(len(rows), -1)
         ]
         tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
-        most = counts.max(axis=0)
+        maxima = counts.max(axis=0)
         if self._rows:
-            step, start, end = cut_equally(most, self._rows)
+            step, start, end = cut_equally(maxima, self._rows)
         else:
-            (step, start, end), _ = cut(lengths, most, tokens, heights, self._block)
+            (step, start, end), _ = cut(lengths, maxima, tokens, heights, self._block)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)
@@ -804,9 +804,9 @@ class Batches:
         counts = np.concatenate([counts[0] for *_, counts in samples])
         sizes = self._rows, self.parts, self.num_batches, self._block
         forms = choose(lengths, counts, count, *sizes)
-        most = 1 + self.num_tokens + len(indices)
+        limit = 1 + self.num_tokens + len(indices)
         shapes = [
-            Shape(t, most, self._width, most, self._widest, rows=r) for t, r in forms
+            Shape(t, limit, self._width, limit, self._widest, rows=r) for t, r in forms
         ]
         plans = [self._plan([0], epoch, shapes)[1:] for epoch in epochs]
         needs, numbers = map(np.concatenate, zip(*plans, strict=True))

@@ -154,7 +154,7 @@ def read(
         if alternatives and not (scheme or is_io):
             reason = f"{', '.join(alternatives)} alike; {guess} is taken"
             notes.append(f"labels fit {guess} and {reason}")
-        broken = {
+        breaches = {
             candidate: [
                 example.place(position)
                 for example in examples
@@ -162,10 +162,10 @@ def read(
             ]
             for candidate in (scheme or guess, guess)
         }
-        best = min(broken, key=lambda candidate: len(broken[candidate]))
+        best = min(breaches, key=lambda candidate: len(breaches[candidate]))
         if scheme and best != scheme:
             notes.append(f"labels are {best}, not {scheme} as published")
-        scheme, lines = best, broken[best]
+        scheme, lines = best, breaches[best]
     if lines:
         count, places = counted(len(lines), "label"), ", ".join(lines[:5])
         notes.insert(0, f"{count} against {scheme}, first in {places}")
@@ -176,9 +176,9 @@ def read(
 
 def _hidden(label: str) -> str:
     """Returns what nobody sees in a label; empty if there is nothing."""
-    hidden = [char for char in label if is_invisible(char)]
-    if hidden or label != label.strip(" "):
-        code = f"U+{ord((hidden or ' ')[0]):04X}"
+    invisible_chars = [char for char in label if is_invisible(char)]
+    if invisible_chars or label != label.strip(" "):
+        code = f"U+{ord((invisible_chars or ' ')[0]):04X}"
         return f"Label {label!r} contains an invisible character ({code}); remove it"
     return ""
 

@@ -73,12 +73,12 @@ class Layout(NamedTuple):
 
 
 def _blocks(
-    lines: Iterable[str], layout: Layout, most: int
+    lines: Iterable[str], layout: Layout, limit: int
 ) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
     """Yields number of the first, lines, and group of each sentence.
 
     A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. A block has no more than `most` lines; the rest is left out.
+    of its own. A block has no more than `limit` lines; the rest is left out.
     """
     start, block, last = 0, [], None
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
@@ -91,7 +91,7 @@ def _blocks(
         last = group
         if is_mark:
             yield number, [line], ("",)
-        elif not is_blank and len(block) < most:
+        elif not is_blank and len(block) < limit:
             start = start if block else number
             block.append(line)
 
@@ -110,7 +110,7 @@ def _sentences(
         message += f"{size}; set token_column and label_column"
         raise InputError(message, source.path)
     places = (token, label) if source.has_labels else (token,)
-    most = sys.maxsize if source.has_labels else MAX_TOKENS + 1
+    limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     document, last, groups = 0, ("",), set()
     comments, returns, blank = [], [], []  # lines
 
@@ -149,7 +149,7 @@ def _sentences(
         tokens, labels, *_ = *columns, ()
         return [*errors, Example(tokens, labels, lines=numbers)]
 
-    for start, block, group in _blocks(lines, layout, most):
+    for start, block, group in _blocks(lines, layout, limit):
         read = functools.partial(parse, start, block)
         if match := layout.mark.match(block[0]):
             document += bool(match[1])

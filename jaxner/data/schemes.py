@@ -323,8 +323,8 @@ def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     }
     if not any({*step} - {"O", None} for step in steps):
         return ("BIO",)
-    least = min(breaches.values())
-    return tuple(scheme for scheme, count in breaches.items() if count == least)
+    minimum = min(breaches.values())
+    return tuple(scheme for scheme, count in breaches.items() if count == minimum)
 
 
 def inventory(

@@ -270,20 +270,20 @@ class Source:
 
         Of a line that is too long, only the beginning is yielded: see `flaw`.
         """
-        most, number = self._max_line, 0
+        limit, number = self._max_line, 0
         with opened(self.path) as file:
             reader = io.BufferedReader(_Digested(file, self._digest), 1 << 16)
             text = io.TextIOWrapper(
                 reader, self.options.encoding, "surrogateescape", newline="\n"
             )
             try:
-                line = text.readline(most + 1).removeprefix("\ufeff")
+                line = text.readline(limit + 1).removeprefix("\ufeff")
                 while line:
                     number, rest = number + 1, line
-                    while len(rest) > most and rest[-1] != "\n":
-                        rest = text.readline(most + 1)
+                    while len(rest) > limit and rest[-1] != "\n":
+                        rest = text.readline(limit + 1)
                     yield line.removesuffix("\n").removesuffix("\r")
-                    line = text.readline(most + 1)
+                    line = text.readline(limit + 1)
             except UnicodeDecodeError as error:  # not a single byte, as in UTF-16
                 message = self._undecodable(error.object[error.start])
                 raise InputError(message, self.path, number + 1) from None

@@ -254,12 +254,12 @@ def json_lines(source: Source) -> Iterator[Record]:
             document, last = document + is_first, name if is_first else last
             read = functools.partial(parse, content, names, line)
             yield Record(line, [raw], read, document, is_first, content, unit)
-    two = "{} with characters of two units in UTF-16, such as emoji: offsets count "
+    form = "{} with characters of two units in UTF-16, such as emoji: offsets count "
     for lines, noun, text in (
         (blank, "blank token", "left out {}"),
         (refused_lines, "record", "left out, since no annotator accepted them: {}"),
         (foreign_lines, "annotation", "left out, since they are no entities: {}"),
-        (wide, "text", f"{two}characters; offsets=utf-16 counts units"),
+        (wide, "text", f"{form}characters; offsets=utf-16 counts units"),
     ):
         if lines:
             source.note(text.format(counted(len(lines), noun)), lines[0], unit)
@@ -478,8 +478,8 @@ def _brat(source: Source) -> Parsed:
         units = _units(text) if offsets == "utf-16" else []
         for number, _, fragments, phrase in annotations:
             # No more is looked at than an annotation may have.
-            most = 2 * len(phrase) + 99
-            ends = [(a, min(b, a + most)) for a, b in fragments]
+            limit = 2 * len(phrase) + 99
+            ends = [(a, min(b, a + limit)) for a, b in fragments]
             if (actual := content(text, units, ends)) != phrase.strip():
                 message = f"expected {shown(phrase)} at characters {fragments} of the "
                 yield InputError(f"{message}text, got {shown(actual)}", None, number)

@@ -116,10 +116,10 @@ _PIECE = re.compile(
     rf"|(?P<run>[{re.escape(_RUNS)}LF])(?P=run)*+[mj]*+"
     r"|rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"
 )
-_INNER, _LAST = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
+_BRACKETS, _LAST = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
 _LINK = re.compile(
-    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_LAST}]++|{_INNER}"
-    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_LAST}]++(?=[{_LAST}]|{_INNER}))++",
+    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_LAST}]++|{_BRACKETS}"
+    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_LAST}]++(?=[{_LAST}]|{_BRACKETS}))++",
     re.IGNORECASE,
 )
 _FACE = re.compile(r"(?<!\S)[:;=][-'^o]?[()\[\]DPpOo/\\|*]+(?![^\s.,!?])")

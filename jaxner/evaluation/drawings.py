@@ -106,9 +106,9 @@ def heat_maps(
     return _drawn(plot, size, (num_rows, num_columns))
 
 
-def _clipped(text: str, most: int = 18) -> str:
+def _clipped(text: str, limit: int = 18) -> str:
     text = one_line(text)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _in_legend(name: str) -> str:

@@ -121,10 +121,10 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
         return (shares.sum() + 1) / (len(shares) + 1)
 
     _check_count(len(losses(rows, 0.0, "misses")), math.ceil(1 / risk - 1), kind, risk)
-    if (least := bound(0.0)) > risk:
+    if (minimum := bound(0.0)) > risk:
         raise InputError(
             f"No threshold misses at most {risk:g} of {kind}: the least risk within "
-            f"reach is {least:.4f}. More labellings (n_best) find more entities."
+            f"reach is {minimum:.4f}. More labellings (n_best) find more entities."
         )
     chances = sorted({p for row in rows for p, is_gold in row if is_gold and p >= 0})
     # Rounded down, since a text in another batch may lose the last digit.
@@ -134,8 +134,8 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
 
 def _for_errors(rows: Sequence[Row], kind: str, risk: float, level: float) -> float:
     level /= len(_STARTS)
-    least = math.ceil(math.log(level) / math.log1p(-risk))
-    _check_count(len(losses(rows, 0.0, "errors")), least, kind, risk)
+    minimum = math.ceil(math.log(level) / math.log1p(-risk))
+    _check_count(len(losses(rows, 0.0, "errors")), minimum, kind, risk)
 
     def passed(risk: float) -> Iterator[float]:
         for start in _STARTS:
@@ -154,11 +154,11 @@ def _for_errors(rows: Sequence[Row], kind: str, risk: float, level: float) -> fl
     return lowest
 
 
-def _check_count(count: int, least: int, kind: str, risk: float) -> None:
-    if count < least:
+def _check_count(count: int, minimum: int, kind: str, risk: float) -> None:
+    if count < minimum:
         raise InputError(
             f"A risk of {risk:g} for {kind} needs at least "
-            f"{counted(least, 'sentence')} with such entities, got {count}."
+            f"{counted(minimum, 'sentence')} with such entities, got {count}."
         )
 
 

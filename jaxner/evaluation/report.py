@@ -198,12 +198,12 @@ def calibrated(prediction: Prediction) -> dict[str, Calibration]:
 
 
 def _examples(
-    prediction: Prediction, rows: Iterable[tuple[Any, Pair]], most: int = _EXAMPLES
+    prediction: Prediction, rows: Iterable[tuple[Any, Pair]], limit: int = _EXAMPLES
 ) -> list[Value]:
     """Returns pairs in their context, gold beside predicted, with probabilities."""
     read = scoring.reader(prediction.span_rule, prediction.scheme)
     examples = []
-    for chance, pair in [*rows][:most]:
+    for chance, pair in [*rows][:limit]:
         unknown = ["·"] * len(prediction.gold[pair.sentence])
         words = prediction.tokens[pair.sentence] if prediction.tokens else unknown
         begin = max(0, min(span.start for span in pair.spans) - _WINDOW)
@@ -455,11 +455,12 @@ def per_type_table(scores: Scores, title: str = "") -> Table:
 
 def figures_table(run: Value) -> Table:
     """Returns the figures over all types, such as partial matches, with intervals."""
-    hidden = {f"{x} {kind}" for kind in run["scores"]["by_type"] for x in PRF.split()}
+    details = {f"{x} {kind}" for kind in run["scores"]["by_type"] for x in PRF.split()}
     rows = [
         {"figure": name, **values}
         for name, values in run["figures"].items()
-        if name not in hidden and not name.endswith(("match precision", "match recall"))
+        if name not in details
+        and not name.endswith(("match precision", "match recall"))
     ]
     rule = run["scores"].get("rule", "conlleval")
     note = "" if rule in scoring.WITH_LENGTHS else "Matches are by the rule conlleval."

@@ -438,14 +438,14 @@ def score(
     """
     types = check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
-    broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
+    breaches = [len(schemes.violations(labels, scheme)) for labels in predicted]
     words = tokens if scheme == TAGS else None
     return Scores(
         count(gold, predicted, rule, scheme, types),
         types,
         count_tokens(gold, predicted, words, known_words),
-        ill_formed=sum(broken),
-        ill_formed_sentences=sum(map(bool, broken)),
+        ill_formed=sum(breaches),
+        ill_formed_sentences=sum(map(bool, breaches)),
         rule=rule,
         scheme=scheme,
     )

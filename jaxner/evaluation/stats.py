@@ -189,8 +189,8 @@ def _draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
         yield counts.reshape(count, size).astype(np.float64)
 
 
-def _chunks(rounds: int, size: int, most: int) -> Iterator[int]:
-    step = max(1, min(rounds, most // max(size, 1)))
+def _chunks(rounds: int, size: int, limit: int) -> Iterator[int]:
+    step = max(1, min(rounds, limit // max(size, 1)))
     for begin in range(0, rounds, step):
         yield min(step, rounds - begin)
 

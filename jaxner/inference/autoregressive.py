@@ -132,5 +132,5 @@ def _extend(potentials: Autoregressive, beam, inputs):
     # Scores that grow with T would swamp the differences that decide.
     new_beam = (best - best[0], labels, jax.tree.map(lambda x: x[parents], carry))
     beam = jax.tree.map(lambda x, y: jnp.where(is_token, x, y), new_beam, beam)
-    same = jnp.arange(len(scores), dtype=jnp.int32)
-    return beam, (jnp.where(is_token, parents, same), beam[1])
+    indices = jnp.arange(len(scores), dtype=jnp.int32)
+    return beam, (jnp.where(is_token, parents, indices), beam[1])

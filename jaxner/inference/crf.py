@@ -249,8 +249,8 @@ def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
         return -jnp.sum(jnp.exp(logs) * logs, axis=0)
 
     last = log_softmax(alphas[-1] + end)
-    earlier = chances[1:] * jax.lax.map(given_next, alphas[:-1])
-    total = jnp.sum(earlier) - jnp.sum(jnp.exp(last) * last)
+    terms = chances[1:] * jax.lax.map(given_next, alphas[:-1])
+    total = jnp.sum(terms) - jnp.sum(jnp.exp(last) * last)
     return jnp.where(mask[0], total, 0.0)
 
 
@@ -324,7 +324,7 @@ def n_best(
     if not mask.shape[0]:
         return jnp.zeros((n, 0), jnp.int32), jnp.full(n, -jnp.inf).at[0].set(0.0)
     size = emissions.shape[-1]
-    same = jnp.arange(size * n, dtype=jnp.int32)
+    indices = jnp.arange(size * n, dtype=jnp.int32)
 
     def step(best, inputs):
         emission, is_token = inputs
@@ -332,7 +332,7 @@ def n_best(
         scores, origins = jax.lax.top_k(totals.reshape(size, size * n), n)
         scores = scores + emission[:, None]
         best = jnp.where(is_token, scores - jnp.max(scores), best)
-        return best, jnp.where(is_token, origins.astype(jnp.int32).ravel(), same)
+        return best, jnp.where(is_token, origins.astype(jnp.int32).ravel(), indices)
 
     first = (start + emissions[0])[:, None]
     first = jnp.where(jnp.arange(n)[None] == 0, first, -jnp.inf)

@@ -51,8 +51,8 @@ def _normalised(steps: Steps) -> tuple[Steps, Float[Array, " S"]]:
 
     Scores that grow with T would swamp the differences that decide.
     """
-    most = jax.lax.stop_gradient(jnp.max(steps, axis=(1, 2)))
-    return steps - most[:, None, None], most
+    maxima = jax.lax.stop_gradient(jnp.max(steps, axis=(1, 2)))
+    return steps - maxima[:, None, None], maxima
 
 
 def _plain_sum(left: Steps, right: Steps) -> Steps:

@@ -186,8 +186,8 @@ class DeBERTa(_Pretrained):
         size = 2 * self.position_buckets, self.hidden_size
         table = self.param("distances", _draw, size)
         table = layers.norm(self.layer_norm_eps, "distance_norm")(table)
-        most = self.max_position_embeddings
-        index = _log_buckets(ids, self.position_buckets, most)
+        limit = self.max_position_embeddings
+        index = _log_buckets(ids, self.position_buckets, limit)
         x = self._stack(_Layer, x, mask, None, (table, index), train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
@@ -284,19 +284,19 @@ def _buckets(ids: Int[Array, " S"], count: int) -> Int[Array, "S S"]:
     return jnp.asarray(buckets)[jnp.clip(_distances(ids), -_REACH, _REACH) + _REACH]
 
 
-def _log_buckets(ids: Int[Array, " S"], count: int, most: int) -> Int[Array, "S S"]:
+def _log_buckets(ids: Int[Array, " S"], count: int, limit: int) -> Int[Array, "S S"]:
     """Returns DeBERTa's bucket of i - j for each pair, from 0 to 2 · count - 1.
 
     Half of the distances to either side are exact; the others grow geometrically up to
-    `most`.
+    `limit`.
     """
-    distances, half = np.arange(-most, most + 1), count // 2
+    distances, half = np.arange(-limit, limit + 1), count // 2
     size = np.maximum(np.abs(distances), half).astype(np.float32)
-    steps = np.log(size / half) / np.log(np.float32((most - 1) / half)) * (half - 1)
+    steps = np.log(size / half) / np.log(np.float32((limit - 1) / half)) * (half - 1)
     bins = np.sign(distances) * (half + np.ceil(steps).astype(np.int32))
     is_near = np.abs(distances) <= half
     buckets = np.clip(np.where(is_near, distances, bins) + count, 0, 2 * count - 1)
-    return jnp.asarray(buckets)[jnp.clip(-_distances(ids), -most, most) + most]
+    return jnp.asarray(buckets)[jnp.clip(-_distances(ids), -limit, limit) + limit]
 
 
 class ModernBERT(_Pretrained):
@@ -343,8 +343,8 @@ class ModernBERT(_Pretrained):
         dim = self.hidden_size // self.num_attention_heads
         thetas = self.local_theta, self.global_theta
         length = ids.shape[0]
-        most = length if isinstance(length, int) else self.max_position_embeddings
-        waves = jnp.stack([_rotation(most, dim, theta) for theta in thetas])
+        limit = length if isinstance(length, int) else self.max_position_embeddings
+        waves = jnp.stack([_rotation(limit, dim, theta) for theta in thetas])
         waves = waves[:, :, jnp.arange(length)]
         is_near = jnp.abs(_distances(ids)) <= self.local_attention // 2
         inputs = x, mask, is_near, waves

@@ -78,9 +78,9 @@ def check_labels(labels: object, batch: Sentence, num_labels: int | None) -> Non
     ids = np.asarray(labels)[np.asarray(batch.mask)]
     wrong = ids[(ids < 0) | (ids >= (num_labels or ids.max(initial=0) + 1))]
     if wrong.size:
-        most = "" if num_labels is None else f" to {num_labels - 1}"
+        bound = "" if num_labels is None else f" to {num_labels - 1}"
         raise InputError(
-            f"Expected label ids from 0{most} at the tokens of the batch, got "
+            f"Expected label ids from 0{bound} at the tokens of the batch, got "
             f"{wrong[0]}; under padding any id will do, such as 0."
         )
 

@@ -58,10 +58,10 @@ def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
 class Family(NamedTuple):
     """Encoders whose configs and tensors are spelt alike.
 
-    `fixed` are values without which an encoder is another than ours, `renamed` options
-    by their names in our module, and `derived` our values, given the config; `stated`
-    are the config's values, given ours. `classifier` is transformers' name of a token
-    classifier, in which the encoder's tensors begin with `prefix`.
+    `fixed` are values without which an encoder is another than ours, `spellings` the
+    names of options that differ from ours, `our_values` ours, given the config, and
+    `config_values` the config's, given ours. `classifier` is transformers' name of a
+    token classifier, in which the encoder's tensors begin with `prefix`.
     """
 
     classifier: str
@@ -69,9 +69,9 @@ class Family(NamedTuple):
     module: type[nn.Module] = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
     fixed: Mapping[str, bool | int | str] = {}
-    renamed: Mapping[str, str] = {}
-    derived: Callable[[Sizes], Sizes] = lambda config: {}
-    stated: Callable[[Sizes], Sizes] = lambda sizes: {}
+    spellings: Mapping[str, str] = {}
+    our_values: Callable[[Sizes], Sizes] = lambda config: {}
+    config_values: Callable[[Sizes], Sizes] = lambda sizes: {}
 
 
 def _from_two(config: Sizes) -> Sizes:
@@ -187,7 +187,9 @@ FAMILIES = {
     "bert": Family("Bert", "bert", fixed=_PLAIN),
     "electra": Family("Electra", "electra", fixed=_PLAIN),
     **{
-        kind: Family(name, "roberta", fixed=_PLAIN, derived=_from_two, stated=_padding)
+        kind: Family(
+            name, "roberta", fixed=_PLAIN, our_values=_from_two, config_values=_padding
+        )
         for kind, name in (
             ("roberta", "Roberta"),
             ("xlm-roberta", "XLMRoberta"),
@@ -197,22 +199,22 @@ FAMILIES = {
     "distilbert": Family(
         *("DistilBert", "distilbert"),
         names=_named(_TOP, _DISTIL_BODY, "transformer.layer.{}."),
-        renamed=_DISTIL_OPTIONS,
-        derived=lambda config: {"type_vocab_size": 0},
+        spellings=_DISTIL_OPTIONS,
+        our_values=lambda config: {"type_vocab_size": 0},
     ),
     "mpnet": Family(
         *("MPNet", "mpnet"),
         names=_named(_MP_TOP, _BODY | _MP_BODY),
-        derived=lambda config: {"type_vocab_size": 0, **_from_two(config)},
-        stated=_padding,
+        our_values=lambda config: {"type_vocab_size": 0, **_from_two(config)},
+        config_values=_padding,
     ),
     "deberta-v2": Family(
         *("DebertaV2", "deberta"),
         DeBERTa,
         _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
         _DE_FIXED,
-        derived=_disentangled,
-        stated=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
+        our_values=_disentangled,
+        config_values=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
     ),
     "modernbert": Family(
         *("ModernBert", "model"),
@@ -272,14 +274,14 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
         # An option that is missing has the value of a file of this family.
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
-    options = {n: family.renamed.get(n, n) for n in fields.of(family.module)}
+    options = {n: family.spellings.get(n, n) for n in fields.of(family.module)}
     attributes = {
         n: config[option] for n, option in options.items() if option in config
     }
     if absent_names := [options[name] for name in _MANDATORY if name not in attributes]:
         raise InputError(f"lacks {', '.join(absent_names)}", path)
     try:
-        attributes |= family.derived(config)
+        attributes |= family.our_values(config)
         make({"model_type": kind, **attributes})
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(str(error), path) from None
@@ -331,11 +333,11 @@ def pieces_and_sizes(
     """
     attributes = sizes(folder)
     tokenizer = pieces.read(folder, length(attributes))
-    if tokenizer.size > (most := attributes.get("vocab_size", tokenizer.size)):
+    if tokenizer.size > (limit := attributes.get("vocab_size", tokenizer.size)):
         message = (
             f"expected a vocab_size of at least {tokenizer.size:,}, the number of "
         )
-        message += f"ids in the tokenizer, got {most:,}"
+        message += f"ids in the tokenizer, got {limit:,}"
         raise InputError(message, Path(folder) / "config.json")
     return tokenizer, attributes
 
@@ -445,9 +447,9 @@ def classifier(
         tensors[torch_name] = np.ascontiguousarray(array.T if is_map else array)
     own_names = {"first_position", "global_theta", "local_theta", "prediction_head"}
     config = {
-        family.renamed.get(n, n): x for n, x in sizes.items() if n not in own_names
+        family.spellings.get(n, n): x for n, x in sizes.items() if n not in own_names
     }
-    config |= {**family.fixed, **family.stated(sizes)}
+    config |= {**family.fixed, **family.config_values(sizes)}
     return {"architectures": [classifiers()[kind]], **config}, tensors
 
 

@@ -115,8 +115,8 @@ class Programs:
         return _rounded(len(sentence.words), MAX_CHARACTERS if is_deep else chars)
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
-        most = self.budget // (PASSES if is_deep else 1)
-        return driver.plan(sizes, most, fills=self._fills, doublings=2)
+        limit = self.budget // (PASSES if is_deep else 1)
+        return driver.plan(sizes, limit, fills=self._fills, doublings=2)
 
     def compile(self, log: Callable[[int, int], object] = lambda *_: None) -> None:
         """Compiles the programs of all shapes, on all cores."""

@@ -482,9 +482,9 @@ class Service:
         return await self._do(size, self._write, write, question, groups, arrays)
 
     @contextlib.contextmanager
-    def _holding(self, stage: str, size: int, most: int) -> Iterator[None]:
+    def _holding(self, stage: str, size: int, limit: int) -> Iterator[None]:
         """Refuses what would wait behind `_QUEUE_FACTOR` of the largest requests."""
-        if self._load[stage] and self._load[stage] + size > _QUEUE_FACTOR * most:
+        if self._load[stage] and self._load[stage] + size > _QUEUE_FACTOR * limit:
             raise Refusal(503, f"Too much waits to be {stage}.")
         self._load[stage] += size
         try:

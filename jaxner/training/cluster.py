@@ -141,10 +141,10 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
     is_alone = jax.process_count() == 1
     if count is None:
         return devices[:1] if is_alone and devices[0].platform == "cpu" else devices
-    least = 1 if is_alone else len(devices)  # no process without one
-    if not least <= count <= len(devices):
+    floor = 1 if is_alone else len(devices)  # no process without one
+    if not floor <= count <= len(devices):
         raise InputError(
-            f"--config.num_devices must be from {least} to {len(devices)} (the devices "
+            f"--config.num_devices must be from {floor} to {len(devices)} (the devices "
             f"that JAX sees), got {count}. On a CPU, "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count} simulates this "
             "number."

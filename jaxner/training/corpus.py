@@ -260,17 +260,17 @@ def build_vocabulary(
             "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
-    least = options["min_count"]
-    least_without = options.get("min_count_without_vectors")
-    if vectors is None and least_without is not None:
-        least = least_without
+    min_count = options["min_count"]
+    min_count_alone = options.get("min_count_without_vectors")
+    if vectors is None and min_count_alone is not None:
+        min_count = min_count_alone
     vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
         _all_types(train, old),
         scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
-        min_count=least,
+        min_count=min_count,
         **{name: options[name] for name in _LOOK_UP},
     )
     if word_vectors is not None:
@@ -288,7 +288,7 @@ def build_vocabulary(
         log(message)
     words = train.words()
     count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    for finding in audit.vocabulary(len(words), count, str(least), str(train.path)):
+    for finding in audit.vocabulary(len(words), count, str(min_count), str(train.path)):
         warnings.warn(str(finding), stacklevel=2)
 
     if train.vectors is not None:

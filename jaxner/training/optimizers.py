@@ -243,17 +243,17 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     fields.check_word("optimizer", name, sorted(OPTIMIZERS))
     times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
-    own = own_options(name)
+    names = own_options(name)
     slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
-    is_own = "weight_decay" in own
+    is_own = "weight_decay" in names
     decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in own:
+        if option not in names:
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
                 f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-                f"{', '.join(sorted(own))}"
+                f"{', '.join(sorted(names))}"
             )
     steps = [optax.add_decayed_weights(decay)] if decay else []
     steps += [OPTIMIZERS[name](rates, **options), *slower]

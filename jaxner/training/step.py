@@ -268,9 +268,9 @@ def _programs(recipe: Recipe, is_shared: bool):
         return jax.jit(function, static_argnums=0, donate_argnums=1, out_shardings=out)
 
     weights: PyTree = place.of_weights
-    same: PyTree = place.whole
-    sums = place.mesh and Sums(same, weights, weights)
-    state = place.mesh and State(same, weights, weights, same)
+    sharding: PyTree = place.whole
+    sums = place.mesh and Sums(sharding, weights, weights)
+    state = place.mesh and State(sharding, weights, weights, sharding)
     ends: PyTree = place.mesh and (state, sums)
     return (
         program(whole, state),

@@ -420,12 +420,12 @@ class Program:
         for series in self.series:
             if series.step is not None:
                 series.check()
-        content, like = self.latest.progress(), jax.eval_shape(_stored, self.state)
+        content, spec = self.latest.progress(), jax.eval_shape(_stored, self.state)
         # Earlier versions saved a run alone, without the axis of restarts.
         is_alone = "seeds" not in content
         if is_alone:
-            like = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), like)
-        tree = self.latest.restore(like)
+            spec = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), spec)
+        tree = self.latest.restore(spec)
         if is_alone:
             tree = jax.tree.map(lambda leaf: leaf[None], tree)
         progress = [Progress(**state) for state in content.get("seeds", [content])]
@@ -495,8 +495,8 @@ class Program:
         """Returns gold and predicted labels, without those that the data lack."""
         constrained, names = self.config.evaluation.constrained, tagger.labels
         gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
-        hidden = [names[i] for i in self.recipe.objective.hidden_labels]
-        return gold, transfer.without(predicted, hidden)
+        hidden_names = [names[i] for i in self.recipe.objective.hidden_labels]
+        return gold, transfer.without(predicted, hidden_names)
 
     def save(
         self, results: Sequence[tuple[Run, PyTree, Scores]], seconds: float

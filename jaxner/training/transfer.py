@@ -205,9 +205,9 @@ def with_types(
         kinds = [schemes.parse(name)[1] for name in names]
         return tuple(i for i, kind in enumerate(kinds) if kind and kind not in types)
 
-    hidden = others(gold_types) if objective.partial else ()
+    hidden_labels = others(gold_types) if objective.partial else ()
     return dataclasses.replace(
-        objective, hidden_labels=hidden, new_labels=others(source.types)
+        objective, hidden_labels=hidden_labels, new_labels=others(source.types)
     )
 
 
@@ -225,7 +225,9 @@ def kept(source: Tagger, split: Split, vocabulary: Vocabulary) -> list[np.ndarra
     return rows
 
 
-def without(labels: Sequence[Sequence[str]], hidden: Sequence[str]) -> list[list[str]]:
+def without(
+    labels: Sequence[Sequence[str]], hidden_names: Sequence[str]
+) -> list[list[str]]:
     """Returns labels with O in the place of those that the data do not mark."""
-    names = {*hidden}
+    names = {*hidden_names}
     return [["O" if label in names else label for label in row] for row in labels]
