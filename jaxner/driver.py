@@ -320,11 +320,11 @@ def plan(
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
-    `sizes` are tokens, and characters of the longest word. `limit` is the largest number
-    of positions in a batch of several sentences, on each of `parts` devices. A batch
-    has as many rows as there are sentences of its size; or, if it `fills`, as there are
-    in all: more padding, but fewer programs to compile and fewer calls. Rows are powers
-    of 2, 4, …: with more `doublings` from one to the next, fewer programs.
+    `sizes` are tokens, and characters of the longest word. `limit` is the greatest
+    number of positions in a batch of several sentences, on each of `parts` devices. A
+    batch has as many rows as there are sentences of its size; or, if it `fills`, as
+    there are in all: more padding, but fewer programs to compile and fewer calls. Rows
+    are powers of 2, 4, …: with more `doublings` from one to the next, fewer programs.
     """
     minimum = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
     shapes = [round_up(tokens, max(chars, minimum)) for tokens, chars in sizes]

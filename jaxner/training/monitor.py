@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from rich.progress import (
 )
 
 from jaxner import devices, errors
+from jaxner.data.batching import Shape
 
 Metrics = dict[str, int | float | None]
 """What `metrics.jsonl` has of an epoch; None is undefined."""
@@ -71,7 +72,7 @@ class Monitor:
         total = steps_per_epoch * num_epochs
         self._task = self._bar.add_task("", total=total, speed="")
         self.first_loss: float | None = None
-        self._programs: set[Hashable] = set()
+        self._programs: set[Shape | None] = set()
         self._compile_time = 0.0  # seconds
         self._has_legend = False
         self._last_look, self._num_unseen, self._pace = time.perf_counter(), 0, 1
@@ -106,15 +107,22 @@ class Monitor:
         self._bar.update(self._task, description=self._name)
 
     @contextlib.contextmanager
-    def compiling(self, program: Hashable) -> Iterator[None]:
-        """Shows that a program compiles, when it is called for the first time."""
+    def compiling(self, program: Shape | None) -> Iterator[None]:
+        """Shows the wait for a program, when it is called for the first time.
+
+        It is named by the shape of its block, None for an update of the weights.
+        """
         if program in self._programs:
             yield
             return
         start = time.perf_counter()
         self._programs.add(program)
         number, count = len(self._programs), self._num_programs
-        with self.doing(f"Compiling {number} of {count}"):
+        name = f"{program.rows} × {program.tokens} tokens" if program else "update"
+        task = f"Compiling {number} of {count}: {name}"
+        if not self._console.is_terminal:
+            self._console.print(f"{task} …")
+        with self.doing(task):
             yield
         self._compile_time += time.perf_counter() - start
         if number == count:

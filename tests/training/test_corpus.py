@@ -59,6 +59,23 @@ def model_with(chars, encoder="projection"):
     )
 
 
+def test_an_encoder_says_what_a_block_costs():
+    """Its batches are cut where its own cost is least: into fewer blocks."""
+    sentences, labels = text(200)
+    model = model_with(None, "idcnn")
+    options = {"batch_size": 16, "num_blocks": None, "num_shapes": 5}
+
+    def numbers(model, **cost):
+        corpus = Corpus(sentences, labels, model, **options, **cost)
+        return corpus.batches.plan([SEED], 0)[1].tolist()
+
+    by_encoder = numbers(model)
+    by_option = numbers(model_with(None), block=model.encoder.block_cost)
+    usual = numbers(model_with(None))
+    assert by_encoder == by_option
+    assert len(by_encoder) < len(usual)
+
+
 class Trainer:
     """A small model and its corpus; `options` are those of the optimizer."""
 

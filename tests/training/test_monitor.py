@@ -8,6 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
+from jaxner.data.batching import Shape
 from jaxner.training import monitor
 
 
@@ -22,7 +23,8 @@ def test_compiling_and_scoring_are_shown(terminal):
     shown = console(terminal)
     with monitor.Monitor(shown, 4, num_epochs=2, num_programs=3) as show:
         show.begin(0, 0)
-        for program in (40, 80, 40, None):
+        short, long = (Shape(n, 1, 1, rows=8) for n in (40, 80))
+        for program in (short, long, short, None):
             with show.compiling(program):
                 time.sleep(0.3)
         show.advance(100, [8.0], 4)
@@ -31,7 +33,12 @@ def test_compiling_and_scoring_are_shown(terminal):
                 time.sleep(0.3)
     text = shown.file.getvalue()
     assert len(re.findall(r"Compiled 3 programs in \d+\.\d s", text)) == 1
-    assert ("Compiling 1 of 3" in text) is terminal
+    names = [
+        f"{i} of 3: {x}"
+        for i, x in enumerate(("8 × 40 tokens", "8 × 80 tokens", "update"), 1)
+    ]
+    assert [text.count(f"Compiling {name} …") for name in names] == 3 * [1 - terminal]
+    assert all(f"Compiling {name}" in text for name in names)
     assert ("Scoring dev" in text) is terminal
 
 
