@@ -72,7 +72,7 @@ _NAMES = {
     "training.objectives": "Objective loss",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
-_THERE = {"build_vocabulary": "build", "loss": "batch_loss"}  # names in their modules
+_ALIASES = {"build_vocabulary": "build", "loss": "batch_loss"}  # names in their modules
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> "Any":
 
     if name in _HOMES:
         module = importlib.import_module(f"jaxner.{_HOMES[name]}")
-        value = getattr(module, _THERE.get(name, name))
+        value = getattr(module, _ALIASES.get(name, name))
     else:
         try:
             return importlib.import_module(f"jaxner.{name}")

@@ -41,8 +41,8 @@ _SCALE = ":scale"  # after the name of an array in int8
 
 def write(path: Path, facts: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
     """Writes the file atomically; `facts` are what the manifest says besides."""
-    about = {name: _facts(content) for name, content in files.items()}
-    text = json.dumps({"format": FORMAT, **facts, "files": about}, indent=2)
+    entries = {name: _facts(content) for name, content in files.items()}
+    text = json.dumps({"format": FORMAT, **facts, "files": entries}, indent=2)
     with outputs.writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, content in {MANIFEST: text.encode(), **files}.items():
             # Its date is of 1980, so that equal taggers give equal files.
@@ -68,9 +68,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]
             raise DamagedFileError(path, f"{text}{FORMAT}: update jaxner")
         if sorted(archive.namelist()) != sorted([MANIFEST, *manifest["files"]]):
             raise DamagedFileError(path, "has other files than its manifest lists")
-        for name, about in manifest["files"].items():
+        for name, facts in manifest["files"].items():
             files[name] = archive.read(name)
-            if _facts(files[name]) != about:
+            if _facts(files[name]) != facts:
                 raise DamagedFileError(path, f"is damaged: the checksum of {name}")
         return manifest, files
 
@@ -97,21 +97,21 @@ def pack(arrays: Mapping[str, np.ndarray], kind: str = "float32") -> bytes:
     Arrays of one axis (biases, norms) stay in float32. In int8, each row of the last
     axis has a scale: its largest absolute value is 127.
     """
-    stored: dict[str, np.ndarray] = {}
+    stored_arrays: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         array = np.asarray(array, np.float32)
         if array.ndim < 2 or kind == "float32":
-            stored[name] = array
+            stored_arrays[name] = array
         elif kind == "bfloat16":
-            stored[name] = array.astype(ml_dtypes.bfloat16)
+            stored_arrays[name] = array.astype(ml_dtypes.bfloat16)
         else:
             scale = np.max(np.abs(array), axis=-1, keepdims=True, initial=0) / 127
-            stored[name + _SCALE] = scale
+            stored_arrays[name + _SCALE] = scale
             levels = np.rint(array / np.where(scale > 0, scale, 1))
-            stored[name] = levels.astype(np.int8)
+            stored_arrays[name] = levels.astype(np.int8)
     names = {np.dtype(kind): name for name, kind in _TYPES.items()}
     header, end = {}, 0
-    for name, array in stored.items():
+    for name, array in stored_arrays.items():
         start, end = end, end + array.nbytes
         header[name] = {
             "dtype": names[array.dtype],
@@ -120,7 +120,7 @@ def pack(arrays: Mapping[str, np.ndarray], kind: str = "float32") -> bytes:
         }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    parts = (array.tobytes() for array in stored.values())
+    parts = (array.tobytes() for array in stored_arrays.values())
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
@@ -130,10 +130,10 @@ def unpack(data: bytes, path: Path) -> dict[str, np.ndarray]:
     with using(path):
         start = 8 + int.from_bytes(data[:8], "little")
         header = json.loads(data[8:start])
-        for name, about in header.items():
-            first, last = (start + offset for offset in about["data_offsets"])
-            flat = np.frombuffer(data[first:last], _TYPES[about["dtype"]])
-            arrays[name] = flat.reshape(about["shape"])
+        for name, entry in header.items():
+            first, last = (start + offset for offset in entry["data_offsets"])
+            flat = np.frombuffer(data[first:last], _TYPES[entry["dtype"]])
+            arrays[name] = flat.reshape(entry["shape"])
         scales = {n: arrays.pop(n) for n in [*arrays] if n.endswith(_SCALE)}
         for name, array in arrays.items():
             arrays[name] = array.astype(np.float32)

@@ -15,8 +15,8 @@ def folder() -> Path:
 
     `$XDG_CACHE_HOME` overrides it on every system.
     """
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen) / "jaxner"
+    if place := os.environ.get("XDG_CACHE_HOME"):
+        return Path(place) / "jaxner"
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData/Local") / "jaxner"

@@ -31,7 +31,7 @@ from jaxner.errors import DamagedFileError, MissingFileError
 from jaxner.models.model import named
 from jaxner.types import Source
 
-_COMMITTED, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
+_COMMIT_FILE, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
 _LOCK = threading.RLock()
 _CONTEXT = ocp.Context()
@@ -44,7 +44,7 @@ class Checkpoints:
     """A series of checkpoints that keeps only the newest.
 
     A writer removes half-written files of a killed process; a reader must not, since
-    another process may be writing. `about` says what the arrays belong to, as JSON:
+    another process may be writing. `source` says what the arrays belong to, as JSON:
     stored and compared, unless None. `step` is that of the newest checkpoint, or None.
     """
 
@@ -53,16 +53,16 @@ class Checkpoints:
         path: Path,
         *,
         read_only: bool = False,
-        about: Source | None = None,
+        source: Source | None = None,
     ):
-        self.path, self._about = path, about
+        self.path, self._source = path, source
         # A save in the background.
-        self._pending: tuple[int, ocp.AsyncResponse] | None = None
+        self._background: tuple[int, ocp.AsyncResponse] | None = None
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint")
         # A copied folder may lack a part of the newest one.
         steps = [
-            ((entry / _COMMITTED).is_file(), int(entry.name))
+            ((entry / _COMMIT_FILE).is_file(), int(entry.name))
             for entry in path.glob("*")
             if entry.name.isdigit()
         ]
@@ -82,7 +82,7 @@ class Checkpoints:
             raise MissingFileError(self.path, "holds no checkpoint")
         return self.path / str(self.step)
 
-    def save(self, step: int, arrays: PyTree, progress: Mapping[str, Any]) -> None:
+    def save(self, step: int, arrays: PyTree, progress: Mapping[str, object]) -> None:
         """Saves in the background; a kill at any moment leaves the last one intact.
 
         Nobody may reuse the memory of the arrays (donation) before `finish`, which also
@@ -97,13 +97,13 @@ class Checkpoints:
             with _CONTEXT:
                 folder = _plain(self.path / str(step))
                 saving = ocp.save_checkpointables_async(folder, parts)
-        self._pending = step, saving
+        self._background = step, saving
 
     def finish(self) -> None:
         """Waits until the newest checkpoint is on disk, with its checksums."""
-        if self._pending is None:
+        if self._background is None:
             return
-        (step, saving), self._pending = self._pending, None
+        (step, saving), self._background = self._background, None
         with _saving(self.path):
             saving.result()
         self.step = step
@@ -121,14 +121,14 @@ class Checkpoints:
 
     def seal(self) -> None:
         """Writes the checksums of the newest checkpoint, if it has none."""
-        _seal(self.folder(), self._about)
+        _seal(self.folder(), self._source)
 
     def check(self) -> bool:
         """Returns whether the newest checkpoint has checksums; see `runs.check`."""
         folder = self.folder()
-        is_sealed = runs.check(folder, self.path.parents[1], self._about)
-        if not (is_sealed or (folder / _COMMITTED).is_file()):
-            raise MissingFileError(folder / _COMMITTED, "is missing")
+        is_sealed = runs.check(folder, self.path.parents[1], self._source)
+        if not (is_sealed or (folder / _COMMIT_FILE).is_file()):
+            raise MissingFileError(folder / _COMMIT_FILE, "is missing")
         return is_sealed
 
     def progress(self) -> dict[str, Any]:
@@ -138,15 +138,15 @@ class Checkpoints:
             parts = ocp.load_checkpointables(_plain(folder), {_PROGRESS: None})
             return dict(parts[_PROGRESS])
 
-    def restore(self, like: PyTree) -> PyTree:
+    def restore(self, shapes: PyTree) -> PyTree:
         """Returns the arrays of the newest checkpoint; call `check` first.
 
-        `like` is a pytree of the same structure, shapes and dtypes.
+        `shapes` is a pytree of the same structure, shapes and dtypes.
         """
-        return _restore(self.folder(), like)
+        return _restore(self.folder(), shapes)
 
 
-def save_frozen(path: Path, frozen: PyTree, about: Source) -> None:
+def save_frozen(path: Path, frozen: PyTree, source: Source) -> None:
     """Saves the frozen arrays to a folder, once for the whole run."""
     if not frozen:
         return
@@ -155,43 +155,43 @@ def save_frozen(path: Path, frozen: PyTree, about: Source) -> None:
     else:
         with _saving(path):
             ocp.save(_plain(path), frozen, checkpointable_name=_ARRAYS)
-    _seal(path, about)
+    _seal(path, source)
 
 
-def load_frozen(path: Path, like: PyTree, about: Source) -> tuple[PyTree, bool]:
+def load_frozen(path: Path, shapes: PyTree, source: Source) -> tuple[PyTree, bool]:
     """Returns the frozen arrays, and whether they have checksums; errors as above."""
-    if not like:
-        return like, True
+    if not shapes:
+        return shapes, True
     if not path.is_dir():
         raise MissingFileError(path, "is missing")
-    is_sealed = runs.check(path, path.parents[1], about)
-    return _restore(path, like), is_sealed
+    is_sealed = runs.check(path, path.parents[1], source)
+    return _restore(path, shapes), is_sealed
 
 
-def _seal(path: Path, about: Source | None) -> None:
+def _seal(path: Path, source: Source | None) -> None:
     """Writes checksums if there are none; of several processes the first one does."""
     if jax.process_index() == 0 and not (path / runs.CHECKSUMS).exists():
-        runs.seal(path, about or {})
+        runs.seal(path, source or {})
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(f"sealed {path}")
 
 
-def _restore(folder: Path, like: PyTree) -> PyTree:
+def _restore(folder: Path, shapes: PyTree) -> PyTree:
     """Returns restored arrays, after checking names and shapes, before any memory."""
     path = folder / _ARRAYS
     path = path if path.is_dir() else folder  # frozen ones by the v0 API
-    expected = _named(like)
+    leaves = _named(shapes)
     with _quiet():
         with runs.using(path):
             content = _named(ocp.metadata(_plain(folder)).metadata)
-        for name in sorted(content.keys() | expected.keys()):
-            kind, wish = _kind(content.get(name)), _kind(expected.get(name))
+        for name in sorted(content.keys() | leaves.keys()):
+            kind, wish = _kind(content.get(name)), _kind(leaves.get(name))
             if kind != wish:
                 reason = f"{name} is {kind} in the checkpoint, {wish} in the model"
                 raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
-        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
+        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
         with runs.using(path):
             arrays = ocp.load(_plain(folder), target)
     for name, leaf in _named(arrays).items():
@@ -218,7 +218,7 @@ def _link_to(folder: Path) -> Path:
     return place / "link"
 
 
-def _kind(leaf: Any) -> str:
+def _kind(leaf: PyTree) -> str:
     if leaf is None:
         return "absent"
     # Floats of another precision are converted on load.
@@ -226,7 +226,7 @@ def _kind(leaf: Any) -> str:
     return f"{'float' if is_float else leaf.dtype} {list(leaf.shape)}"
 
 
-def _named(tree: PyTree) -> dict[str, Any]:
+def _named(tree: PyTree) -> dict[str, PyTree]:
     """Returns arrays, or their descriptions, by path in the tree."""
     return {name: x for name, x in named(tree).items() if hasattr(x, "shape")}
 
@@ -252,9 +252,9 @@ def _quiet() -> Iterator[None]:
     One thread at a time: what it disables is the process's, and so is the context.
     """
     with _LOCK:
-        disabled = logging.root.manager.disable
+        level = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
             yield
         finally:
-            logging.disable(disabled)
+            logging.disable(level)

@@ -33,7 +33,7 @@ from jaxner.training.schema import DATASETS, TAGGED
 # --- A config file --------------------------------------------------------------------
 
 # What a part hands on to another one in its place. Sizes are the new one's own.
-_KEPT = ("dropout", "initializer", "table_initializer", "forget_bias")
+_KEPT_OPTIONS = ("dropout", "initializer", "table_initializer", "forget_bias")
 _SWITCHES = ("crf", "softmax")  # of configs, which mean `head=crf` and `head=softmax`
 
 
@@ -133,15 +133,15 @@ def _replace_parts(model: Any, arg: Any) -> None:
             model.representation.chars = _in_place_of(old, "chars", arg.chars)
 
 
-def _chain(first: Any, then: Any) -> Any:
-    return {"name": "chain", "first": first, "then": then}
+def _chain(first: Any, second: Any) -> Any:
+    return {"name": "chain", "first": first, "then": second}
 
 
 def _in_place_of(old: Any, part: str, name: str) -> Any:
     """Returns the section of a part that stands in the place of another one."""
     new = {"name": name}
     allowed = section_of(part, new, Part(part)).fields
-    for option in _KEPT:
+    for option in _KEPT_OPTIONS:
         field, value = allowed.get(option), old.get(option)
         if field and not fields.problem(value, field.hint):
             new[option] = value
@@ -166,8 +166,8 @@ def _replace_head(model: Any, name: str) -> None:
 def folder() -> Path:
     """Returns the folder of the configs: in the package, or next to it in a clone."""
     package = Path(__file__).parent
-    installed = package / "configs"
-    return installed if installed.is_dir() else package.parent / "configs"
+    configs = package / "configs"
+    return configs if configs.is_dir() else package.parent / "configs"
 
 
 def names() -> list[str]:
@@ -199,8 +199,8 @@ def _loaded(text: str) -> tuple[Any, Any]:
     if name.endswith(".py") or "/" in name or "\\" in name:
         file = outputs.expanded(name)
         if not file.is_file():
-            known = ", ".join(names())
-            raise InputError(f"There is no config file {name}; jaxner's own: {known}")
+            listing = ", ".join(names())
+            raise InputError(f"There is no config file {name}; jaxner's own: {listing}")
         sys.path.append(str(file.parent.resolve()))
     else:
         fields.check_word("config", name, names())
@@ -254,12 +254,12 @@ def override(config: Any, name: str, text: str) -> None:
     own options. `schema.check` refuses values that are not allowed.
     """
     path, _, option = name.replace("-", "_").rpartition(".")
-    above, _, part = path.rpartition(".")
+    parent, _, part = path.rpartition(".")
     parts = config.optimizer.get("parts") or {}
     if path == "optimizer.parts" and option in parts and text == "None":
         del parts[option]
         return
-    if above == "optimizer.parts" and part not in parts:
+    if parent == "optimizer.parts" and part not in parts:
         rest = config.optimizer.items()
         new = {name: x for name, x in rest if name not in optimizers.SHARED}
         config.optimizer.parts = {**parts, part: new}
@@ -311,6 +311,6 @@ def describe(text: str) -> str:
             value = section.values.get(option, "")  # what the data give has none
             lines.append(f"{section.flag(option)}={value}")
             kinds = " or ".join(map(str, fields.kinds(field.hint)))
-            about = f"{field.meaning.rstrip('.')} ({kinds})"
-            lines.append(textwrap.indent(textwrap.fill(about, 76), "    "))
+            meaning = f"{field.meaning.rstrip('.')} ({kinds})"
+            lines.append(textwrap.indent(textwrap.fill(meaning, 76), "    "))
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ import numpy as np
 from jax.core import Tracer
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+if TYPE_CHECKING:
+    from jaxtyping import PyTree
 
 _is_used = _is_forked = False  # in this process, since the import of this module
 
@@ -41,7 +44,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_note_fork)
 
 
-def compiler_options(runs_once: bool = False) -> dict[str, Any] | None:
+def compiler_options(runs_once: bool = False) -> dict[str, bool | int] | None:
     """Returns options of `jax.jit`, which are not allowed inside of another program.
 
     Less of XLA's effort compiles a program in three quarters of the time, and without
@@ -49,7 +52,7 @@ def compiler_options(runs_once: bool = False) -> dict[str, Any] | None:
     once, or that tags on a CPU, as fast. A step of training would take longer.
     """
     is_cpu = jax.default_backend() == "cpu"
-    options: dict[str, Any] = {}
+    options: dict[str, bool | int] = {}
     if runs_once or is_cpu:
         options["xla_backend_optimization_level"] = 1
     if is_cpu and jax.__version_info__ < (0, 11):
@@ -58,7 +61,7 @@ def compiler_options(runs_once: bool = False) -> dict[str, Any] | None:
     return {name: x for name, x in options.items() if name not in flags} or None
 
 
-def mesh_of(weights: Any) -> Mesh | None:
+def mesh_of(weights: PyTree) -> Mesh | None:
     """Returns the mesh of some weights; None if they are on one device."""
     for leaf in jax.tree.leaves(weights):
         sharding = getattr(leaf, "sharding", None)
@@ -68,7 +71,7 @@ def mesh_of(weights: Any) -> Mesh | None:
     return None
 
 
-def platform_of(weights: Any) -> str:
+def platform_of(weights: PyTree) -> str:
     """Returns the platform where some weights are: "cpu", "gpu" or "tpu"."""
     for leaf in jax.tree.leaves(weights):
         if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
@@ -80,22 +83,22 @@ def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
     """Returns which parts along an axis (None: all) this process's devices hold."""
     places = mesh.devices.reshape(-1, 1)
     if axis is not None:
-        along = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)
-        places = along.reshape(len(along), -1)
-    mine = jax.process_index()
+        rows = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)
+        places = rows.reshape(len(rows), -1)
+    process = jax.process_index()
     return frozenset(
         part
         for part, holders in enumerate(places)
-        if any(device.process_index == mine for device in holders)
+        if any(device.process_index == process for device in holders)
     )
 
 
-def split(arrays: Any, mesh: Mesh) -> Any:
+def split(arrays: PyTree, mesh: Mesh) -> PyTree:
     """Returns arrays with their first axis split over all devices of a mesh."""
     return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
 
 
-def put(arrays: Any, sharding: NamedSharding | None) -> Any:
+def put(arrays: PyTree, sharding: NamedSharding | None) -> PyTree:
     """Returns placed arrays; each process has them whole and copies its own part."""
     if sharding is None:
         return jax.device_put(arrays)
@@ -122,7 +125,7 @@ def largest(values: Sequence[float]) -> Sequence[float]:
     return np.max(rows, axis=0).tolist()
 
 
-def fetch(arrays: Any) -> Any:
+def fetch(arrays: PyTree) -> PyTree:
     """Returns whole arrays on the host, from any devices and hosts."""
 
     def gather(array):

@@ -39,7 +39,7 @@ _LONG_SHARE = 8  # a batch reads one in so many words apart
 _PROGRAM = 2  # full batches of padding that a long text takes instead of a program
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
-_PENDING = 16
+_QUEUE_LENGTH = 16
 # Tokens of a sentence that may be worth a warning; its least time, in seconds; and the
 # part of the sentence whose time, with that of twice as much, foretells the whole's.
 _LONG, _SLOW, _PART = 1 << 13, 30.0, 16
@@ -71,8 +71,8 @@ def check_key(key: Any) -> None:
     is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if not (is_new or (dtype == jnp.uint32 and jnp.ndim(key) > 0)):
         raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
-    if several := jnp.shape(key)[: None if is_new else -1]:
-        raise TypeError(f"Expected one PRNG key, got an array of keys {list(several)}")
+    if shape := jnp.shape(key)[: None if is_new else -1]:
+        raise TypeError(f"Expected one PRNG key, got an array of keys {list(shape)}")
 
 
 def of_each(vectors: Any, is_one: bool) -> Any:
@@ -90,8 +90,8 @@ def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     if vectors is None:
         vectors = [None] * len(sentences)
     is_list = hasattr(vectors, "__len__") and not isinstance(vectors, (str, Mapping))
-    wanted = "vectors as an array for one sentence, or a list of arrays for several"
-    expect(is_list, wanted, vectors)
+    form = "vectors as an array for one sentence, or a list of arrays for several"
+    expect(is_list, form, vectors)
     if len(vectors) != len(sentences):
         raise InputError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
@@ -141,8 +141,8 @@ def text_of(
     if not tagger.vocabulary.reads_documents:
         return Text(rows, lengths, is_one=is_one)
     members = batching.groups(range(len(rows)) if documents is None else documents)
-    joined = [batching.join([rows[i] for i in group]) for group in members]
-    return Text(joined, lengths, members, is_one)
+    rows_by_document = [batching.join([rows[i] for i in group]) for group in members]
+    return Text(rows_by_document, lengths, members, is_one)
 
 
 def padded(tagger: Any, split: Split, passes: int = 0) -> Text:
@@ -154,8 +154,8 @@ def padded(tagger: Any, split: Split, passes: int = 0) -> Text:
     if split.vectors is not None:
         return text
     batches = _batches(text.rows, tagger.weights, max(passes, 1))
-    placed = [(rows, jax.tree.map(jnp.asarray, batch)) for rows, batch in batches]
-    return text._replace(batches=placed)
+    copies = [(rows, jax.tree.map(jnp.asarray, batch)) for rows, batch in batches]
+    return text._replace(batches=copies)
 
 
 def over_batches(
@@ -184,7 +184,7 @@ def over_batches(
     if labels is not None:
         last = len(tagger.vocabulary.label_names) - 1
         whole = ([labels[i] for i in group] for group in text.members)
-        labels = [batching.join_labels(each, last) for each in whole]
+        labels = [batching.join_labels(rows, last) for rows in whole]
     results: list[Any] = [None] * len(text.lengths)
     trees = _in_batches(compute, tagger, text, passes, labels)
     for group, document, tree in zip(text.members, text.rows, trees, strict=True):
@@ -202,24 +202,24 @@ def _in_batches(
     passes: int,
     labels: Sequence[np.ndarray] | None,
 ) -> list[Any]:
-    """Returns the results for each row; up to `_PENDING` batches are in flight."""
+    """Returns the results for each row; up to `_QUEUE_LENGTH` batches are in flight."""
     sentences = text.rows
     lengths = [len(s.words) for s in sentences]
-    most = max(lengths, default=0)
-    if tagger.is_quadratic and most > _LONG:
-        longest = lengths.index(most)
+    maximum = max(lengths, default=0)
+    if tagger.is_quadratic and maximum > _LONG:
+        longest = lengths.index(maximum)
 
         def tag_first(count: int) -> None:
-            some = None if labels is None else [labels[longest][:count]]
+            part_labels = None if labels is None else [labels[longest][:count]]
             part = Text([batching.first(sentences[longest], count)], [count])
-            _in_batches(compute, tagger, part, passes, some)
+            _in_batches(compute, tagger, part, passes, part_labels)
 
         _foretell(tag_first, [n for n in lengths if n > _LONG])
     results: list[Any] = [None] * len(sentences)
-    pending: collections.deque[tuple[list[int], Any]] = collections.deque()
+    queue: collections.deque[tuple[list[int], Any]] = collections.deque()
 
     def fetch() -> None:
-        rows, arrays = pending.popleft()
+        rows, arrays = queue.popleft()
         arrays = devices.fetch(arrays)
         leaves, tree = jax.tree.flatten(arrays)
         for row, i in enumerate(rows):
@@ -230,14 +230,14 @@ def _in_batches(
     if batches is None:
         batches = _batches(sentences, tagger.weights, max(passes, 1))
     for rows, batch in batches:
-        more: list[Any] = []
+        inputs: list[Any] = []
         if labels is not None:
             count, length = batch.words.shape
-            more = [batching.pad_labels([labels[i] for i in rows], length, count)]
-        pending.append((rows, compute(batch, *more)))
-        if len(pending) == _PENDING:
+            inputs = [batching.pad_labels([labels[i] for i in rows], length, count)]
+        queue.append((rows, compute(batch, *inputs)))
+        if len(queue) == _QUEUE_LENGTH:
             fetch()
-    while pending:
+    while queue:
         fetch()
     return results
 
@@ -257,12 +257,12 @@ def _foretell(tag_first: Callable[[int], None], lengths: Sequence[int]) -> None:
     square = max(seconds[1] - 2 * seconds[0], 0.0) / 2
     linear = seconds[0] - square
     units = np.array([round_up(n, 1)[0] for n in lengths]) / round_up(part, 1)[0]
-    expected = float(np.sum(linear * units + square * units**2))
-    if expected >= _SLOW:
-        several = f", the longest of {len(lengths):,}" * (len(lengths) > 1)
+    duration = float(np.sum(linear * units + square * units**2))
+    if duration >= _SLOW:
+        note = f", the longest of {len(lengths):,}" * (len(lengths) > 1)
         warnings.warn(
-            f"A sentence has {max(lengths):,} tokens{several}, and the tagger compares "
-            f"all pairs of them: expect at least {expected / 60:.1f} minutes. The same "
+            f"A sentence has {max(lengths):,} tokens{note}, and the tagger compares "
+            f"all pairs of them: expect at least {duration / 60:.1f} minutes. The same "
             "text in shorter sentences takes far less.",
             stacklevel=2,
         )
@@ -274,34 +274,34 @@ def _batches(
     """Yields the indices of the sentences in each batch, and the batch."""
     mesh = devices.mesh_of(weights)
     parts = 1 if mesh is None else mesh.size
-    near = None if mesh is None else devices.own_parts(mesh)
+    own_parts = None if mesh is None else devices.own_parts(mesh)
     # The time of an encoder of word pieces is that of these.
     lengths = [
         len(s.words) if s.pieces is None else s.pieces.windows.size for s in sentences
     ]
     sizes = [(n, s.chars.shape[1]) for n, s in zip(lengths, sentences, strict=True)]
     platform = devices.platform_of(weights)
-    most, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
+    budget, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
     # Many calls may have few sentences each, and positions of word pieces take longer.
     is_long = len(sentences) >= _LONG_TEXT and sentences[0].pieces is None
     if is_long:
-        sizes = few_sizes(sizes, cost=_PROGRAM * most)
-    for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
-        here = [sentences[i] for i in rows]
+        sizes = few_sizes(sizes, cost=_PROGRAM * budget)
+    for (tokens, chars), count, rows in plan(sizes, budget, parts, fills):
+        block = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
         share = words // _LONG_SHARE
         has_rest = is_cpu and words > _FEW_WORDS and chars == _LONG_WORD
-        if has_rest and _count_long(here) <= share:
+        if has_rest and _count_long(block) <= share:
             chars, long = _SHORT_WORD, share
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
-        here = batching.without_far_vectors(here, count, parts, near)
-        cut = [s.pieces for s in here if s.pieces is not None]
-        pieces = batching.piece_shape(cut, few=True) if cut else None
+        block = batching.without_far_vectors(block, count, parts, own_parts)
+        piece_rows = [s.pieces for s in block if s.pieces is not None]
+        pieces = batching.piece_shape(piece_rows, few=True) if piece_rows else None
         if pieces and pieces.windows == 1:
             pieces = pieces._replace(pieces=tokens)
         shape = Shape(tokens, words, chars, long, longest, pieces)
-        batch = batching.pad(here, shape, count)
+        batch = batching.pad(block, shape, count)
         yield rows, batch if mesh is None else devices.split(batch, mesh)
 
 
@@ -313,33 +313,33 @@ def _count_long(sentences: Sequence[Sentence]) -> int:
 
 def plan(
     sizes: Sequence[tuple[int, int]],
-    most: int,
+    limit: int,
     parts: int = 1,
     fills: bool = False,
     doublings: int = 1,
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
-    `sizes` are tokens, and characters of the longest word. `most` is the maximum number
-    of positions in a batch of several sentences, on each of `parts` devices. A batch
-    has as many rows as there are sentences of its size; or, if it `fills`, as there are
-    in all: more padding, but fewer programs to compile and fewer calls. Rows are powers
-    of 2, 4, …: with more `doublings` from one to the next, fewer programs.
+    `sizes` are tokens, and characters of the longest word. `limit` is the greatest
+    number of positions in a batch of several sentences, on each of `parts` devices. A
+    batch has as many rows as there are sentences of its size; or, if it `fills`, as
+    there are in all: more padding, but fewer programs to compile and fewer calls. Rows
+    are powers of 2, 4, …: with more `doublings` from one to the next, fewer programs.
     """
-    least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
-    rounded = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]
-    keys = [(chars, tokens) for tokens, chars in rounded]
+    minimum = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
+    shapes = [round_up(tokens, max(chars, minimum)) for tokens, chars in sizes]
+    keys = [(chars, tokens) for tokens, chars in shapes]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     while order:
-        tokens, chars = rounded[order[-1]]
-        share = max(1, min(most, _CHARS // chars) // tokens)
+        tokens, chars = shapes[order[-1]]
+        share = max(1, min(limit, _CHARS // chars) // tokens)
         most_rows = parts << ((share.bit_length() - 1) // doublings * doublings)
         shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
         count = len(sizes) if fills else len(order) - shorter
         bits = max(count - 1, 0).bit_length()
         count = min(most_rows, 1 << (-(-bits // doublings) * doublings))
         rows = [order.pop()]
-        while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
+        while order and len(rows) < count and shapes[order[-1]][0] <= tokens:
             rows.append(order.pop())
         yield (tokens, chars), count, rows
 
@@ -350,16 +350,16 @@ def few_sizes(sizes: Sequence[tuple[int, int]], cost: int) -> list[tuple[int, in
     They are those of `round_up`, but as few as cost least if a program for one more
     size costs as much as so many positions.
     """
-    rounded = [round_up(*size) for size in sizes]
-    widths = np.array([chars for _, chars in rounded])
-    lengths = np.array([tokens for tokens, _ in rounded])
+    shapes = [round_up(*size) for size in sizes]
+    widths = np.array([chars for _, chars in shapes])
+    lengths = np.array([tokens for tokens, _ in shapes])
     for width in np.unique(widths):
-        some = lengths[widths == width]
+        bucket = lengths[widths == width]
         costs = {}
-        for count in range(1, len(np.unique(some)) + 1):
-            bounds = np.array(batching.bounds(some, count))
-            padded = bounds[np.searchsorted(bounds, some)]
-            costs[count * cost + int(padded.sum())] = padded
+        for count in range(1, len(np.unique(bucket)) + 1):
+            bounds = np.array(batching.bounds(bucket, count))
+            padded_lengths = bounds[np.searchsorted(bounds, bucket)]
+            costs[count * cost + int(padded_lengths.sum())] = padded_lengths
         lengths[widths == width] = costs[min(costs)]
     return [*zip(lengths.tolist(), widths.tolist(), strict=True)]
 
@@ -370,12 +370,12 @@ def round_up(tokens: int, chars: int) -> tuple[int, int]:
     Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24; for rare words, 128, 256, …, and
     at least 32 tokens; or 1 if the model reads no characters.
     """
-    least = 8 if chars <= _LONG_WORD else 32
-    padded = max(least, _next_power(tokens))
-    if padded > max(16, least) and tokens <= 3 * padded // 4:
-        padded = 3 * padded // 4
+    minimum = 8 if chars <= _LONG_WORD else 32
+    length = max(minimum, _next_power(tokens))
+    if length > max(16, minimum) and tokens <= 3 * length // 4:
+        length = 3 * length // 4
     width = _LONG_WORD if chars <= _LONG_WORD else max(128, _next_power(chars))
-    return padded, width if chars > 1 else 1
+    return length, width if chars > 1 else 1
 
 
 def _next_power(count: int) -> int:

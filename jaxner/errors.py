@@ -85,15 +85,15 @@ def using(path: Path) -> Iterator[None]:
         raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 
-def optional(module: str, feature: str, *more: str) -> Any:
+def optional(module: str, feature: str, *submodules: str) -> Any:
     """Returns a module that one feature needs; raises ImportError if any is missing."""
-    missing = []
-    for name in (module, *more):
+    absent_names = []
+    for name in (module, *submodules):
         try:
             importlib.import_module(name)
         except ImportError:
-            missing.append(name.partition(".")[0].replace("_", "-"))
-    if missing:
-        packages = " ".join(missing)
+            absent_names.append(name.partition(".")[0].replace("_", "-"))
+    if absent_names:
+        packages = " ".join(absent_names)
         raise ImportError(f"{feature} needs {packages}: pip install {packages}")
     return sys.modules[module]

@@ -82,16 +82,16 @@ def train(
         config, data = OWN, config
     expect(isinstance(config, str), "the name of a config", config)
     folder, splits = outputs.expanded(workdir), {}
-    more = {k: v for k, v in {"dev": dev, "test": test}.items() if v is not None}
+    extras = {k: v for k, v in {"dev": dev, "test": test}.items() if v is not None}
     if isinstance(data, str | os.PathLike):
-        if more:
+        if extras:
             message = "dev and test go with examples: put their files into the folder"
             raise InputError(message, data)
         values = config_of(config, data)
     else:
         values = config_of(config, ".")  # until the examples are written
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
-        splits = {k: v for k, v in (splits | more).items() if v is not None}
+        splits = {k: v for k, v in (splits | extras).items() if v is not None}
         if "validation" in splits:
             splits = {"dev": splits.pop("validation"), **splits}
         values.data.split_dev = None if "dev" in splits else _SHARE
@@ -100,12 +100,12 @@ def train(
         raise InputError("data.dir and data.format go with files, not with examples")
     corpus.fit_width(values)
     schema.check(values.to_dict())
-    texts, inside = {}, Workdir(folder / "data")
+    texts, data_folder = {}, Workdir(folder / "data")
     is_begun = (folder / "config.json").exists()
     for split, rows in splits.items():
         fields.check_word("split", split, corpora.SPLITS)
         name, (text, _) = f"{split}.jsonl", _read(rows, values.data)
-        path = inside.path / name
+        path = data_folder.path / name
         if is_begun and path.exists() and outputs.read_text(path) != text:
             message = "belongs to a run with other examples: take another workdir"
             raise InputError(message, path)
@@ -116,7 +116,7 @@ def train(
         values.data.dir = str(folder / "data")
         environment.check_same_config(Workdir(folder), values.to_dict())
     for name, text in texts.items():
-        inside.write_text(name, text)
+        data_folder.write_text(name, text)
     try:
         main_run(values, folder, config)
     except SystemExit:
@@ -130,9 +130,9 @@ def config_of(config: str, folder: str | os.PathLike[str]) -> Any:
     A data set after the colon of the config's name stays.
     """
     name, variant = configuration.split(config)
-    first, *others = variant.split(",")
+    first, *parts = variant.split(",")
     if not first or "=" in first:
-        variant = ",".join(["files", *filter(None, [first]), *others])
+        variant = ",".join(["files", *filter(None, [first]), *parts])
     values = configuration.load(f"{name}:{variant}")
     path = outputs.expanded(folder)
     if path.is_file():
@@ -232,9 +232,9 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
     columns = [x for x in (token, label, sentence, document) if x is not None]
     for number, row in enumerate(rows, 1):
         if not (isinstance(row, Mapping) and row.keys() >= {*columns}):
-            wanted = ", ".join(map(str, columns))
+            listing = ", ".join(map(str, columns))
             raise InputError(
-                f"Row {number}: expected the columns {wanted}, got {row!r}"
+                f"Row {number}: expected the columns {listing}, got {row!r}"
             )
     pairs = [(row[token], row[label]) for row in rows]
     documents = _filled(rows, document)
@@ -271,11 +271,11 @@ def _by_sentence(
 
 def _filled(rows: Sequence[Any], column: str | None) -> list[str]:
     """Returns the cells of a column as text, a blank one as that above."""
-    cells, above = [], ""
+    cells, last_text = [], ""
     for row in rows:
         text = "" if column is None else str(row[column]).strip()
-        above = above if text in _BLANK else text
-        cells.append(above)
+        last_text = last_text if text in _BLANK else text
+        cells.append(last_text)
     return cells
 
 
@@ -285,9 +285,9 @@ def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None)
     for name in filter(columns.__contains__, names):
         if has_lists is None or _is_list(row[columns[name]]) == has_lists:
             return columns[name]
-    wanted = {True: " of lists", False: " without lists"}.get(has_lists, "")
+    form = {True: " of lists", False: " without lists"}.get(has_lists, "")
     raise InputError(
-        f"Expected a column{wanted} {', '.join(names)}; got {', '.join(map(str, row))}"
+        f"Expected a column{form} {', '.join(names)}; got {', '.join(map(str, row))}"
     )
 
 

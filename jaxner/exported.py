@@ -64,16 +64,16 @@ class Exported:
 
     def _read(self, program: bytes) -> Callable[..., Any]:
         """Returns a program that fits the weights; an error if JAX refuses it."""
-        exported = programs.deserialize(bytearray(program))
+        module = programs.deserialize(bytearray(program))
         # A custom call could be anything that JAX has registered.
-        text = exported.mlir_module()
+        text = module.mlir_module()
         if len(_HARMLESS.findall(text)) != text.count("custom_call"):
             raise ValueError("it calls code outside of itself")
-        (arrays, *_), _ = jax.tree.unflatten(exported.in_tree, exported.in_avals)
-        expected = {name: (a.shape, a.dtype) for name, a in arrays.items()}
-        if expected != {name: (a.shape, a.dtype) for name, a in self.weights.items()}:
+        (arrays, *_), _ = jax.tree.unflatten(module.in_tree, module.in_avals)
+        shapes = {name: (a.shape, a.dtype) for name, a in arrays.items()}
+        if shapes != {name: (a.shape, a.dtype) for name, a in self.weights.items()}:
             raise ValueError("it is of other weights")
-        return jax.jit(exported.call)
+        return jax.jit(module.call)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class Exported:
         self,
         name: str,
         tokens: Any,
-        *more: Any,
+        *arguments: Any,
         passes: int = 0,
         documents: Sequence[Hashable] | None = None,
         vectors: Any = None,
@@ -144,7 +144,7 @@ class Exported:
 
         def compute(batch: Sentence) -> Any:
             leaves = jax.tree.leaves(_with_long_words(batch))
-            return program(self.weights, self.temperature, leaves, *more)
+            return program(self.weights, self.temperature, leaves, *arguments)
 
         return driver.over_batches(
             compute, self, tokens, documents=documents, vectors=vectors, passes=passes
@@ -194,12 +194,12 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
     manifest, files = archive.read(path)
     if program:
         optional("flatbuffers", "jaxner.load_exported")
-        expires, by = manifest["expires"], manifest["jax"]
+        expires, version = manifest["expires"], manifest["jax"]
         try:
-            if by != jax.__version__ and str(datetime.date.today()) > expires:
+            if version != jax.__version__ and str(datetime.date.today()) > expires:
                 raise ValueError(
                     f"they expired on {expires} for JAX {jax.__version__}, written by "
-                    f"{by}"
+                    f"{version}"
                 )
             return Exported(path, manifest, files)
         except InputError:

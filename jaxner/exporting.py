@@ -90,22 +90,22 @@ def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> Non
     """Writes a file anew, with programs by this JAX and the same weights."""
     manifest, files = archive.read(path)
     tagger = rebuild(outputs.expanded(path), files)
-    lasting = {n: data for n, data in files.items() if not n.startswith("programs/")}
-    _write(outputs.expanded(output), tagger, lasting, manifest["weights"])
+    kept_files = {n: data for n, data in files.items() if not n.startswith("programs/")}
+    _write(outputs.expanded(output), tagger, kept_files, manifest["weights"])
 
 
 def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
     """Returns the tagger of the weights, the config and the vocabulary of a file."""
     with using(path):
-        stored = archive.unpack(files[archive.WEIGHTS], path)
+        stored_arrays = archive.unpack(files[archive.WEIGHTS], path)
         vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
         model = models.restore(json.loads(files[archive.MODEL]))
         temperature = json.loads(files[archive.CALIBRATION])["temperature"]
 
         def take(name: str, leaf: Any) -> Any:
-            if stored[name].shape != leaf.shape:
+            if stored_arrays[name].shape != leaf.shape:
                 raise DamagedFileError(path, f"has another size of {name}")
-            return jnp.asarray(stored[name], leaf.dtype)
+            return jnp.asarray(stored_arrays[name], leaf.dtype)
 
         weights = map_named(take, models.shapes(model))
         return Tagger(weights, model, vocabulary, jnp.float32(temperature))
@@ -114,12 +114,12 @@ def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
 def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) -> None:
     """Writes what lasts, the programs, and the manifest."""
     optional("flatbuffers", "jaxner.export")
-    today = datetime.date.today()
+    date = datetime.date.today()
     facts = {
         "jaxner": __version__,
         "jax": jax.__version__,
-        "exported": str(today),
-        "expires": str(today + PROMISE),
+        "exported": str(date),
+        "expires": str(date + PROMISE),
         "encoder": type(tagger.model.encoder).__name__,
         "head": type(tagger.model.head).__name__,
         "weights": kind,
@@ -159,30 +159,32 @@ def _programs(tagger: Tagger) -> dict[str, bytes]:
     passes = programs.symbolic_shape("m", scope=batch.words.shape[0].scope)
     key = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct(passes, "int32")
 
-    def write(function: Callable[..., Any], *more: Any) -> bytes:
-        def compute(arrays, temperature, fields, *more):
+    def write(function: Callable[..., Any], *arguments: Any) -> bytes:
+        def compute(arrays, temperature, fields, *arguments):
             of = map_named(lambda name, _: arrays[name], weights)
-            traced = Tagger(of, tagger.model, tagger.vocabulary, temperature)
+            copy = Tagger(of, tagger.model, tagger.vocabulary, temperature)
             batch = jax.tree.unflatten(structure, fields)
-            run = jax.vmap(lambda s: function(traced, s, *more), (batch_axes(batch),))
+            run = jax.vmap(
+                lambda s: function(copy, s, *arguments), (batch_axes(batch),)
+            )
             answer = run(batch)
             return tuple(answer) if isinstance(answer, tuple) else answer
 
         inputs = named(weights), jax.ShapeDtypeStruct((), jnp.float32), fields
-        exported = programs.export(jax.jit(compute), platforms=PLATFORMS)
-        return bytes(exported(*inputs, *more).serialize())
+        exported_program = programs.export(jax.jit(compute), platforms=PLATFORMS)
+        return bytes(exported_program(*inputs, *arguments).serialize())
 
-    made = {"labels": write(tagging.choose)}
+    parts = {"labels": write(tagging.choose)}
     if not isinstance(tagger.model.head, models.Seq2seqHead):
-        made["marginals"] = write(_marginals)
-        made["entities"] = write(_entities)
-        made["uncertainty"] = write(_uncertainty, *key)
-    return {f"programs/{name}.bin": program for name, program in made.items()}
+        parts["marginals"] = write(_marginals)
+        parts["entities"] = write(_entities)
+        parts["uncertainty"] = write(_uncertainty, *key)
+    return {f"programs/{name}.bin": program for name, program in parts.items()}
 
 
-_HOW: Any = {"key": None, "num_samples": None, "constrained": False}
-_marginals = functools.partial(probabilities.compute_marginals, **_HOW)
-_entities = functools.partial(entities.compute, decoding="viterbi", n_best=1, **_HOW)
+_PLAIN: Any = {"key": None, "num_samples": None, "constrained": False}
+_marginals = functools.partial(probabilities.compute_marginals, **_PLAIN)
+_entities = functools.partial(entities.compute, decoding="viterbi", n_best=1, **_PLAIN)
 
 
 def _uncertainty(tagger: Tagger, sentence: Sentence, key: Any, passes: Any) -> Any:

@@ -66,8 +66,8 @@ def gui(config: Any) -> None:
 
 def torch_bilstm(hidden_dim: int) -> dict[str, Any]:
     """Returns the section of a BiLSTM that is drawn as PyTorch does."""
-    drawn = {"initializer": "torch", "forget_bias": 0.0}
-    return {"name": "bilstm", "hidden_dim": hidden_dim, **drawn}
+    initialization = {"initializer": "torch", "forget_bias": 0.0}
+    return {"name": "bilstm", "hidden_dim": hidden_dim, **initialization}
 
 
 def torch_head(crf: bool, dropout: float) -> dict[str, Any]:
@@ -130,13 +130,13 @@ def tune(config: Any, arg: Any, learning_rate: float = 3e-5) -> None:
     config.model.encoder = {"name": "identity"}
     config.model.head = torch_head(arg.model == "crf", dropout=0.1)
     warm = {"name": "adamw", "warmup": 0.1}
-    tuned = {**warm, "learning_rate": learning_rate, "weight_decay": 0.01}
+    encoder_options = {**warm, "learning_rate": learning_rate, "weight_decay": 0.01}
     head = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
-    config.optimizer = {**head, "parts": {"bert": tuned}}
+    config.optimizer = {**head, "parts": {"bert": encoder_options}}
     if arg.model == "uanet":  # its settings, except batches and epochs
         refine(config, arg, own_representation=False, label_scale=1.0)
         config.objective.reduction = "sum"
-        config.optimizer["parts"]["bert"] = tuned
+        config.optimizer["parts"]["bert"] = encoder_options
 
 
 # --- Strubell et al. (2017), from their code ------------------------------------------

@@ -35,7 +35,7 @@ from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import environment
 from jaxner.wording import one_line, shown
 
-OURS = "jaxner"
+SECTION = "jaxner"
 """The key of a `config.json` whose values transformers does not know."""
 Scheme = Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))]
 
@@ -93,20 +93,20 @@ def from_pretrained(
     attributes = pretrained.sizes(place)
     config = spans.read_json(path)
     _check_known(config, path)
-    given = (
+    given_names = (
         None if label_names is None else strings("label_names", label_names, "['O']")
     )
-    names = _label_names(config, given, path)
-    cut, _ = pretrained.pieces_and_sizes(place)
+    names = _label_names(config, given_names, path)
+    tokenizer, _ = pretrained.pieces_and_sizes(place)
     encoder, linear = pretrained.read_with_classifier(place, len(names))
     with errors.using(path):
-        ours = dict(config.get(OURS) or {})
-        chain = {x: np.float32(ours[x]) for x in _CHAIN if "transitions" in ours}
-        temperature = ours.get("temperature", 1.0)
-        fields.check(f"{OURS}.temperature", temperature, fields.Positive)
-        fields.check(f"{OURS}.scheme", ours.get("scheme", schemes.TAGS), Scheme)
+        section = dict(config.get(SECTION) or {})
+        chain = {x: np.float32(section[x]) for x in _CHAIN if "transitions" in section}
+        temperature = section.get("temperature", 1.0)
+        fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
+        fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
     try:
-        names, scheme = schemes.inventory(names, scheme or ours.get("scheme"))
+        names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
     except InputError as error:
         raise InputError(error.message, path) from None
     vocabulary, _ = build_vocabulary((), ["_"])
@@ -114,7 +114,7 @@ def from_pretrained(
         vocabulary,
         label_names=names,
         scheme=scheme,
-        pieces=cut,
+        pieces=tokenizer,
         encoder_sizes=tuple(sorted(attributes.items())),
     )
     variant = f"encoder:model={'crf' if chain else 'softmax'}"
@@ -131,8 +131,8 @@ def from_pretrained(
 
     def take(name: str, leaf: Any) -> Any:
         if arrays[name].shape != leaf.shape:
-            wanted = f"{OURS}.{name.rpartition('/')[2]} of shape {leaf.shape}"
-            raise InputError(f"expected {wanted}, got {arrays[name].shape}", path)
+            expectation = f"{SECTION}.{name.rpartition('/')[2]} of shape {leaf.shape}"
+            raise InputError(f"expected {expectation}, got {arrays[name].shape}", path)
         return jnp.asarray(arrays[name])
 
     weights = map_named(take, models.shapes(model))
@@ -165,13 +165,13 @@ def _found(name: str, revision: str | None) -> tuple[Path, str | None]:
     patterns = ["*.json", "*.safetensors", "vocab.txt"]
     options: Any = {"allow_patterns": patterns, "ignore_patterns": ["*/*"]}
     try:
-        fetched = snapshot_download(name, revision=revision, **options)
+        folder = snapshot_download(name, revision=revision, **options)
     except Exception as error:  # of the network, the Hub, or a gated model
         text = one_line(str(error))
         raise InputError(
             f"There is no folder {name}, and the Hub says: {text}"
         ) from None
-    return Path(fetched), Path(fetched).name
+    return Path(folder), Path(folder).name
 
 
 def _check_known(config: Mapping[str, Any], path: Path) -> None:
@@ -179,18 +179,18 @@ def _check_known(config: Mapping[str, Any], path: Path) -> None:
     if "auto_map" in config:
         message = "needs code of its own (auto_map), and jaxner runs none from a folder"
         raise InputError(message, path)
-    known = pretrained.classifiers()
-    got, kind = config.get("architectures"), config.get("model_type", "bert")
-    if not isinstance(kind, str) or got != [known.get(kind)]:
+    classifiers = pretrained.classifiers()
+    architectures, kind = config.get("architectures"), config.get("model_type", "bert")
+    if not isinstance(kind, str) or architectures != [classifiers.get(kind)]:
         suffix = "ForTokenClassification"
-        listed = ", ".join(name.removesuffix(suffix) for name in known.values())
-        message = f"expected architectures [X{suffix}], with X one of {listed}, and "
-        message += f"its model_type, got {got!r} and {kind!r}"
+        listing = ", ".join(name.removesuffix(suffix) for name in classifiers.values())
+        message = f"expected architectures [X{suffix}], with X one of {listing}, and "
+        message += f"its model_type, got {architectures!r} and {kind!r}"
         raise InputError(message, path)
 
 
 def _label_names(
-    config: Mapping[str, Any], given: list[str] | None, path: Path
+    config: Mapping[str, Any], given_names: list[str] | None, path: Path
 ) -> list[str]:
     """Returns the name of each label id, or those that are given."""
     named_ids: Any = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
@@ -199,11 +199,11 @@ def _label_names(
     if not is_right or not all(isinstance(x, str) for x in named_ids.values()):
         message = "expected id2label from 0, 1, … to names of labels, got "
         raise InputError(message + shown(config.get("id2label")), path)
-    if given is not None:
-        if len(given) != len(keys) and config.get("id2label"):
-            message = f"expected {len(keys)} label_names, got {len(given)}"
+    if given_names is not None:
+        if len(given_names) != len(keys) and config.get("id2label"):
+            message = f"expected {len(keys)} label_names, got {len(given_names)}"
             raise InputError(message, path)
-        return given
+        return given_names
     names = [named_ids[key] for key in keys]
     if all(re.fullmatch(r"LABEL_\d+", name) for name in names):
         raise InputError(
@@ -252,38 +252,40 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     sizes, head = dict(vocabulary.encoder_sizes or ()), params["head"]
     encoder = params["representation"]["bert"]["encoder"]
     config, tensors = pretrained.classifier(sizes, encoder, head["emissions"])
-    ours: dict[str, Any] = {"scheme": vocabulary.scheme}
-    ours["temperature"] = float(str(np.float32(tagger.temperature)))
-    ours |= {name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head}
+    section: dict[str, Any] = {"scheme": vocabulary.scheme}
+    section["temperature"] = float(str(np.float32(tagger.temperature)))
+    section |= {
+        name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head
+    }
     names = vocabulary.label_names
     config |= {
         "id2label": dict(enumerate(names)),
         "label2id": {name: i for i, name in enumerate(names)},
         "classifier_dropout": tagger.model.head.dropout,
-        OURS: ours,
+        SECTION: section,
     }
-    cut: Any = vocabulary.pieces
-    special = cut.special
+    tokenizer: Any = vocabulary.pieces
+    special = tokenizer.special
     # A family's usual id may lie beyond a small vocabulary.
     config.setdefault("pad_token_id", special.get("pad", (None,))[0])
     options = {"tokenizer_class": "PreTrainedTokenizerFast"}
     options |= {f"{name}_token": piece for name, (_, piece) in special.items()}
-    options |= {"model_max_length": cut.max_length, "add_prefix_space": True}
+    options |= {"model_max_length": tokenizer.max_length, "add_prefix_space": True}
     options["model_input_names"] = ["input_ids", "attention_mask"]
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    beside.mkdir(parents=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    draft.mkdir(parents=True)
     try:
         metadata = {"format": "pt"}  # transformers asks for it
-        files.save_file(tensors, beside / "model.safetensors", metadata=metadata)
-        outputs.write_text(beside / "config.json", json.dumps(config, indent=2))
-        outputs.write_text(beside / "tokenizer.json", cut.json)
+        files.save_file(tensors, draft / "model.safetensors", metadata=metadata)
+        outputs.write_text(draft / "config.json", json.dumps(config, indent=2))
+        outputs.write_text(draft / "tokenizer.json", tokenizer.json)
         text = json.dumps(options, indent=2, ensure_ascii=False)
-        outputs.write_text(beside / "tokenizer_config.json", text)
-        os.replace(beside, path)
+        outputs.write_text(draft / "tokenizer_config.json", text)
+        os.replace(draft, path)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         raise
-    if "transitions" in ours:
+    if "transitions" in section:
         warnings.warn(
             "transformers ignores the CRF's scores of label pairs: it chooses each "
             "token's label alone, so labels and probabilities differ. jaxner reads the "
@@ -307,10 +309,10 @@ def _obstacle(tagger: Tagger) -> str | None:
     read, kind = model.representation, dict(tagger.vocabulary.encoder_sizes or ())
     bert = getattr(read, "bert", None)
     family = pretrained.FAMILIES.get(kind.get("model_type", "bert"))
-    more = ("words", "chars", "caps", "vectors")
+    inputs = ("words", "chars", "caps", "vectors")
     if bert is None or family is None or type(bert.encoder) is not family.module:
         return "has no encoder of " + ", ".join(pretrained.FAMILIES)
-    if any(getattr(read, name, None) is not None for name in more):
+    if any(getattr(read, name, None) is not None for name in inputs):
         return "reads more of a token than its pieces"
     if bert.pool != "first":
         return f"has pool={bert.pool!r}, not 'first'"

@@ -82,23 +82,23 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
 
 def _about(tagger: Tagger) -> str:
     """Returns the vocabulary, and what else a host needs, as JSON."""
-    about = json.loads(tagger.vocabulary.to_json())
-    about["max_characters"] = MAX_CHARACTERS
-    about["char_types"] = list(CHAR_TYPES.values())
-    about["temperature"] = float(tagger.temperature)
-    return json.dumps(about, ensure_ascii=False)
+    facts = json.loads(tagger.vocabulary.to_json())
+    facts["max_characters"] = MAX_CHARACTERS
+    facts["char_types"] = list(CHAR_TYPES.values())
+    facts["temperature"] = float(tagger.temperature)
+    return json.dumps(facts, ensure_ascii=False)
 
 
 def _inputs(vocabulary: Vocabulary) -> dict[str, jax.ShapeDtypeStruct]:
     """Returns shapes and types of all inputs; the lengths are symbols."""
-    tokens, chars, windows, pieces, most = jax.export.symbolic_shape("T, C, W, S, Q")
+    tokens, chars, windows, pieces, longest = jax.export.symbolic_shape("T, C, W, S, Q")
     shapes: dict[str, tuple] = {"words": (tokens,), "caps": (tokens,)}
     shapes["chars"] = tokens, chars
     if vocabulary.vector_sizes is not None:
         shapes["vectors"] = tokens, *vocabulary.vector_sizes
     if vocabulary.pieces is not None:
         shapes["windows"] = shapes["window_mask"] = windows, pieces
-        shapes["positions"] = tokens, most
+        shapes["positions"] = tokens, longest
     types = {"vectors": jnp.float32, "window_mask": jnp.bool_}
     return {
         name: jax.ShapeDtypeStruct(shape, types.get(name, jnp.int32))
@@ -151,8 +151,8 @@ class _Value:
     def __init__(self, graph: _Graph, name: str):
         self.graph, self.name = graph, name
 
-    def _with(self, kind: str, other: Any) -> Any:
-        return self.graph.add(kind, self, other)
+    def _with(self, kind: str, operand: Any) -> Any:
+        return self.graph.add(kind, self, operand)
 
     __add__ = __radd__ = functools.partialmethod(_with, "Add")
     __sub__ = functools.partialmethod(_with, "Sub")
@@ -167,11 +167,11 @@ class _Value:
     def __neg__(self) -> Any:
         return self * -1
 
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other
+    def __rsub__(self, operand: Any) -> Any:
+        return -self + operand
 
-    def __floordiv__(self, other: Any) -> Any:
-        return (self - self % other) / other
+    def __floordiv__(self, operand: Any) -> Any:
+        return (self - self % operand) / operand
 
 
 class _Graph:
@@ -220,7 +220,7 @@ class _Graph:
         array = np.asarray(value, np.float32 if isinstance(value, float) else None)
         if isinstance(value, list) or np.issubdtype(array.dtype, np.integer):
             array = array.astype(np.int64)
-        is_small = array.size <= _FEW
+        is_small = array.size <= _SMALL_SIZE
         key = (array.dtype.str, array.shape, array.tobytes()) if is_small else id(value)
         # The entry holds the value, so that no other one gets its id.
         return self.constants.setdefault(key, (self.new(), array, value))[0]
@@ -242,9 +242,9 @@ class _Graph:
     @contextlib.contextmanager
     def into(self, nodes: list[Any]) -> Iterator[list[Any]]:
         """Adds nodes to another list."""
-        before, self.nodes = self.nodes, nodes
+        outer_nodes, self.nodes = self.nodes, nodes
         yield nodes
-        self.nodes = before
+        self.nodes = outer_nodes
 
     def read(self, name: str, spec: Any) -> _Value:
         """Returns the value of an input, whose lengths become known."""
@@ -288,11 +288,11 @@ class _Graph:
         """Writes a primitive; returns its outputs."""
         name, options = equation.primitive.name, equation.params
         if name not in _PRIMITIVES:
-            programs = [options[place] for place in _CALLED if place in options]
+            programs = [options[place] for place in _CALLS if place in options]
             _expect(equation, programs)
             return self.call(programs[0], inputs)
         result = _PRIMITIVES[name](self, equation, *inputs)
-        if equation.outvars[0].aval.dtype == jnp.uint32 and name in _WRAPPING:
+        if equation.outvars[0].aval.dtype == jnp.uint32 and name in _WRAPAROUND:
             result = result & _WORD
         return result if isinstance(result, list) else [result]
 
@@ -309,10 +309,10 @@ class _Graph:
 
 # --- Primitives -----------------------------------------------------------------------
 
-_CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # options that are programs
-_WRAPPING = ("add", "sub", "mul", "reduce_sum", "convert_element_type")
+_CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # options that are programs
+_WRAPAROUND = ("add", "sub", "mul", "reduce_sum", "convert_element_type")
 _WORD = (1 << 32) - 1
-_FEW = 64  # elements of a small constant
+_SMALL_SIZE = 64  # elements of a small constant
 
 
 def _expect(equation: Any, condition: Any) -> None:
@@ -344,11 +344,11 @@ def _bitcast(graph, equation, word):
     return graph.add("Pow", 2.0, exponent - 127.0) * (fraction / 2.0**23 + 1.0)
 
 
-def _select(graph, equation, which, no, yes):
+def _select(graph, equation, condition, no, yes):
     if not _is_bool(equation, 1):
-        return graph.add("Where", which, yes, no)
-    no = graph.add("And", graph.add("Not", which), no)
-    return graph.add("Or", graph.add("And", which, yes), no)
+        return graph.add("Where", condition, yes, no)
+    no = graph.add("And", graph.add("Not", condition), no)
+    return graph.add("Or", graph.add("And", condition, yes), no)
 
 
 def _reduce(graph, equation, x):
@@ -448,10 +448,10 @@ def _gather(graph, equation, x, indices):
     values = graph.add("GatherND", x, indices, batch_dims=len(batch))
     # Its axes are those of the indices, then the rest of the array's: where to?
     offsets, rank = _ints(numbers.offset_dims), len(equation.outvars[0].aval.shape)
-    others = [axis for axis in range(rank) if axis not in offsets]
+    free_axes = [axis for axis in range(rank) if axis not in offsets]
     axes = [axis for axis in range(len(shape)) if axis not in batch + single]
     place = dict(zip(axes, offsets, strict=True))
-    targets = [*(others[axis] for axis in outer), *(place[axis] for axis in rest)]
+    targets = [*(free_axes[axis] for axis in outer), *(place[axis] for axis in rest)]
     values = graph.add("Transpose", values, perm=_ints(np.argsort(targets)))
     return graph.along("Unsqueeze", values, [place[n] for n in picks if n in place])
 
@@ -483,32 +483,32 @@ def _cond(graph, equation, index, *inputs):
 
 def _scan(graph, equation, *inputs):
     options, program = equation.params, equation.params["jaxpr"]
-    inside = getattr(program, "jaxpr", program)
+    jaxpr = getattr(program, "jaxpr", program)
 
     def number_of_rows(outer, inner):  # versions of JAX name the parts in other ways
         pairs = zip(outer, inner, strict=True)
         return sum(len(a.aval.shape) - len(b.aval.shape) for a, b in pairs)
 
-    many, rows = len(inside.outvars), number_of_rows(equation.invars, inside.invars)
-    carries = many - number_of_rows(equation.outvars, inside.outvars)
+    many, rows = len(jaxpr.outvars), number_of_rows(equation.invars, jaxpr.invars)
+    carries = many - number_of_rows(equation.outvars, jaxpr.outvars)
     first, last = len(inputs) - rows - carries, len(inputs) - rows
     if isinstance(options["length"], int) and many == carries:  # a stack of layers
         state = inputs[first:last]
         for step in range(options["length"])[:: -1 if options["reverse"] else 1]:
-            here = [graph.row(x, step) for x in inputs[last:]]
-            state = graph.call(program, [*inputs[:first], *state, *here])
+            step_inputs = [graph.row(x, step) for x in inputs[last:]]
+            state = graph.call(program, [*inputs[:first], *state, *step_inputs])
         return state
     length = graph.add("Squeeze", graph.shape([options["length"]]))
     step, flag, *state = reads = [graph.new() for _ in range(2 + carries)]
     with graph.into([]) as nodes:
         place = length - step - 1 if options["reverse"] else step
-        here = [graph.row(x, place) for x in inputs[last:]]
-        results = graph.call(program, [*inputs[:first], *state, *here])
+        step_inputs = [graph.row(x, place) for x in inputs[last:]]
+        results = graph.call(program, [*inputs[:first], *state, *step_inputs])
         results = [graph.add("Identity", x) for x in (flag, *results)]
     number, boolean = (jax.ShapeDtypeStruct((), kind) for kind in (int, bool))
     starts, ends = (
         [atom.aval for atom in part]
-        for part in (inside.invars[first:last], inside.outvars)
+        for part in (jaxpr.invars[first:last], jaxpr.outvars)
     )
     ends = (reads, (number, boolean, *starts)), (results, (boolean, *ends))
     ends = [[graph.info(x.name, n) for x, n in zip(*end, strict=True)] for end in ends]
@@ -548,8 +548,8 @@ def _random_bits(graph, equation, key):
     return x ^ y
 
 
-_SAME = "abs add cos div erf exp floor log max min mul neg pow sign sin sqrt sub tanh"
-_OPERATORS = {name: name.title() for name in _SAME.split()}
+_OPS = "abs add cos div erf exp floor log max min mul neg pow sign sin sqrt sub tanh"
+_OPERATORS = {name: name.title() for name in _OPS.split()}
 _OPERATORS |= {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater"}
 _OPERATORS |= {"ge": "GreaterOrEqual", "logistic": "Sigmoid", "ceil": "Ceil"}
 _OPERATORS |= {"copy": "Identity", "stop_gradient": "Identity"}

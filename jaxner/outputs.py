@@ -131,9 +131,9 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[io.BufferedIOBase]:
             yield file
         return
     path = Path(path)
-    beside = path.with_name(temporary or f".{secrets.token_hex(8)}.tmp")
+    draft = path.with_name(temporary or f".{secrets.token_hex(8)}.tmp")
     try:
-        file = beside.open("wb")
+        file = draft.open("wb")
     except OSError as error:  # the user never gave the temporary name
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
@@ -141,10 +141,10 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[io.BufferedIOBase]:
             yield file
             _sync(file)
         if path.exists() and not path.is_symlink():
-            shutil.copymode(path, beside)
-        os.replace(beside, path)
+            shutil.copymode(path, draft)
+        os.replace(draft, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
 
 
@@ -238,11 +238,11 @@ class Output:
             return [0] * len(self._targets)
         try:
             content = json.loads(self._journal.read_text("utf-8"))
-            before, sizes, done = (content[k] for k in ("identity", "sizes", "done"))
+            identity, sizes, done = (content[k] for k in ("identity", "sizes", "done"))
         except (ValueError, KeyError, TypeError):
             raise InputError("damaged: use --overwrite", self._journal) from None
-        if before != self._identity:
-            names = [k for k, v in self._identity.items() if before.get(k) != v]
+        if identity != self._identity:
+            names = [k for k, v in self._identity.items() if identity.get(k) != v]
             raise FileExistsError(
                 f"{self._targets[0]}.part was begun with another {', '.join(names)}; "
                 "give the same, or use --overwrite"

@@ -123,10 +123,10 @@ class Workdir:
         file = self.path / "metrics.jsonl"
         if not file.exists():
             return []
-        *lines, cut = file.read_bytes().decode(errors="replace").split("\n")
+        *lines, tail = file.read_bytes().decode(errors="replace").split("\n")
         with contextlib.suppress(ValueError):
-            _opened(cut[:-1])
-            lines.append(cut[:-1])  # only the line's end is damaged
+            _opened(tail[:-1])
+            lines.append(tail[:-1])  # only the line's end is damaged
         epochs = []
         for number, line in enumerate(lines, 1):
             try:
@@ -246,17 +246,17 @@ def _checksum(content: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal(folder: Path, about: Mapping[str, Any]) -> None:
+def seal(folder: Path, source: Mapping[str, Any]) -> None:
     """Writes the checksums of a folder's files beside them, and what they belong to."""
     files = {name: _describe(folder / name) for name in sorted(_names(folder))}
-    text = _sealed({"about": dict(about), "files": files})
+    text = _sealed({"about": dict(source), "files": files})
     outputs.write_text(folder / CHECKSUMS, text)
 
 
-def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
+def check(folder: Path, run: Path, source: Mapping[str, Any] | None) -> bool:
     """Compares a folder of a run's arrays with its checksums, and what they belong to.
 
-    What the arrays were saved with must be in `about`; None compares nothing. Returns
+    What the arrays were saved with must be in `source`; None compares nothing. Returns
     whether there are checksums; a killed process may not have written them.
     """
     names = _names(folder)
@@ -265,18 +265,18 @@ def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
     if not (folder / CHECKSUMS).exists():
         return False
     content = read_json(folder / CHECKSUMS)
-    saved, listed = content.get("about"), content.get("files")
-    if not (isinstance(saved, dict) and isinstance(listed, dict)):
+    stored_source, checksums = content.get("about"), content.get("files")
+    if not (isinstance(stored_source, dict) and isinstance(checksums, dict)):
         raise DamagedFileError(folder / CHECKSUMS, "lists no checksums")
-    for name in sorted(names | listed.keys()):
+    for name in sorted(names | checksums.keys()):
         if name not in names:
             raise MissingFileError(folder / name, "is missing")
-        if name not in listed:
+        if name not in checksums:
             raise DamagedFileError(folder / name, "does not belong to the checkpoint")
-        if _describe(folder / name) != listed[name]:
+        if _describe(folder / name) != checksums[name]:
             raise DamagedFileError(folder / name, "is damaged: its checksum differs")
-    for name, value in saved.items():
-        if about is not None and (change := _change(value, about.get(name), name)):
+    for name, value in stored_source.items():
+        if source is not None and (change := _change(value, source.get(name), name)):
             file = run / f"{name}.json"  # else the model is in the config
             file = file if file.exists() else run / "config.json"
             reason = f"is not the {name} that the weights in {folder} were trained with"
@@ -298,12 +298,12 @@ def _describe(path: Path) -> str:
     return f"{path.stat().st_size} sha256:{checksum}"
 
 
-def _change(then: Any, now: Any, name: str) -> str:
+def _change(old: Any, new: Any, name: str) -> str:
     """Describes the first change of what a JSON value had; empty if there is none."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        changes = (_change(then[k], now.get(k), f"{name}.{k}") for k in sorted(then))
+    if isinstance(old, dict) and isinstance(new, dict):
+        changes = (_change(old[k], new.get(k), f"{name}.{k}") for k in sorted(old))
         return next(filter(None, changes), "")
-    return "" if then == now else f"{name} was {then!r}, and is {now!r}"
+    return "" if old == new else f"{name} was {old!r}, and is {new!r}"
 
 
 def names_of(folders: Sequence[str]) -> list[str]:

@@ -70,28 +70,34 @@ class Sink(NamedTuple):
         return [InputError(message, source.path, record.line, record.unit)]
 
     def text(
-        self, record: Record, sentences: Sequence[Example], labelled: Sequence[Labelled]
+        self,
+        record: Record,
+        sentences: Sequence[Example],
+        labellings: Sequence[Labelled],
     ) -> str:
         """Returns a record as text, with the labels of each of its sentences.
 
         Lines that begin documents, and comments, are not written as JSON.
         """
         if self.format == "conll":
-            rows = self._rows(record, sentences, labelled)
+            rows = self._rows(record, sentences, labellings)
             return "".join(f"{row}\n" for row in rows)
         if self.source == "conll" and not sentences:
             return ""
-        content = self._object(record, sentences, labelled)
+        content = self._object(record, sentences, labellings)
         return json.dumps(content, ensure_ascii=False) + "\n"
 
     def _rows(
-        self, record: Record, sentences: Sequence[Example], labelled: Iterable[Labelled]
+        self,
+        record: Record,
+        sentences: Sequence[Example],
+        labellings: Iterable[Labelled],
     ) -> Iterator[str]:
         if not sentences and self.source == "conll":
             yield from (*record.lines, "")
         elif record.is_first and self.source != "conll":
             yield from (DOCSTART, "")
-        for sentence, (labels, _) in zip(sentences, labelled, strict=True):
+        for sentence, (labels, _) in zip(sentences, labellings, strict=True):
             rows: Sequence[str] = sentence.tokens
             if self.source == "conll":
                 comments = len(record.lines) - len(sentence.tokens)
@@ -103,7 +109,10 @@ class Sink(NamedTuple):
             yield ""
 
     def _object(
-        self, record: Record, sentences: Sequence[Example], labelled: Sequence[Labelled]
+        self,
+        record: Record,
+        sentences: Sequence[Example],
+        labellings: Sequence[Labelled],
     ) -> dict[str, Any]:
         content, document = dict(record.content or {}), record.document
         for name in ANNOTATION:  # but a class of the text, or its number
@@ -114,16 +123,16 @@ class Sink(NamedTuple):
         text = text_of(content)
         if self.has_tags or text is None:
             tokens = [token for sentence in sentences for token in sentence.tokens]
-            labels = [label for labels, _ in labelled for label in labels]
+            labels = [label for labels, _ in labellings for label in labels]
             return {**content, "tokens": tokens, "labels": labels}
-        pairs = zip(sentences, labelled, strict=True)
+        pairs = zip(sentences, labellings, strict=True)
         return {**content, "spans": [x for pair in pairs for x in _spans(text, *pair)]}
 
 
-def _spans(text: str, piece: Example, labelled: Labelled) -> Iterator[dict[str, Any]]:
+def _spans(text: str, piece: Example, labelling: Labelled) -> Iterator[dict[str, Any]]:
     """Yields the entities of a sentence of a text, as JSON objects."""
     assert piece.offsets is not None
-    labels, chances = labelled
+    labels, chances = labelling
     spans = schemes.to_spans(labels) if chances is None else sorted(chances)
     for start, end, kind in spans:
         first = piece.start + piece.offsets[start][0]
@@ -145,12 +154,12 @@ class Progress:
     bad: int = 0
 
     def __post_init__(self) -> None:
-        self._start, self._before = time.perf_counter(), self.tokens
+        self._start, self._first_tokens = time.perf_counter(), self.tokens
 
     def summary(self) -> str:
         """Returns the progress as a line, with the speed in tokens per second."""
         seconds = max(time.perf_counter() - self._start, 1e-9)
-        speed = (self.tokens - self._before) / seconds
+        speed = (self.tokens - self._first_tokens) / seconds
         bad = f", {counted(self.bad, 'bad record')}" if self.bad else ""
         sizes = counted(self.tokens, "token"), counted(self.sentences, "sentence")
         return f"{' in '.join(sizes)}, {speed:,.0f} tokens/s{bad}"
@@ -205,23 +214,23 @@ def tag_file(
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
     """
-    done, stops = Progress(**output.done), output.rejects is None
-    parts = _parts(tagger, source, sink, done, shard, chunk, stops)
+    progress, stops = Progress(**output.done), output.rejects is None
+    parts = _parts(tagger, source, sink, progress, shard, chunk, stops)
     for part in _ahead(parts):
-        labelled, texts = _labelled(tagger, part, constrained, least), []
+        labellings, texts = _labelled(tagger, part, constrained, least), []
         for _, record, sentences in part.good:
-            answers = [next(labelled) for _ in sentences]
+            answers = [next(labellings) for _ in sentences]
             texts.append(sink.text(record, sentences, answers))
             if pairs is not None:
                 pairs += zip(sentences, (labels for labels, _ in answers), strict=True)
         text, bad = "".join(texts), "".join(part.bad)
-        done.records, done.checksum = part.records, part.checksum
-        done.bad += len(part.bad)
-        done.sentences += len(part.encoded)
-        done.tokens += sum(len(sentence.words) for sentence in part.encoded)
-        output.commit(text, bad, done=dataclasses.asdict(done))
-        log(done)
-    return done
+        progress.records, progress.checksum = part.records, part.checksum
+        progress.bad += len(part.bad)
+        progress.sentences += len(part.encoded)
+        progress.tokens += sum(len(sentence.words) for sentence in part.encoded)
+        output.commit(text, bad, done=dataclasses.asdict(progress))
+        log(progress)
+    return progress
 
 
 class Part(NamedTuple):
@@ -259,7 +268,7 @@ def _parts(
     tagger: Tagger,
     source: Source,
     sink: Sink,
-    done: Progress,
+    progress: Progress,
     shard: tuple[int, int],
     size: int,
     stops: bool,
@@ -272,9 +281,9 @@ def _parts(
     count = checksum = 0
     for index, record in enumerate(formats.RAW[sink.source](source)):
         data = "\n".join(record.lines).encode("utf-8", "surrogateescape")
-        count, before, checksum = index + 1, checksum, zlib.crc32(data, checksum)
-        if count <= done.records:
-            if count == done.records and checksum != done.checksum:
+        count, last_checksum, checksum = index + 1, checksum, zlib.crc32(data, checksum)
+        if count <= progress.records:
+            if count == progress.records and checksum != progress.checksum:
                 break
             continue
         number = (by_document and record.document) or index
@@ -283,7 +292,7 @@ def _parts(
         errors += sink.flaws(source, record, sentences)
         goes_on = by_document and record.document == last > 0
         if part and ((tokens >= size and not goes_on) or (errors and stops)):
-            yield part._replace(records=index, checksum=before)
+            yield part._replace(records=index, checksum=last_checksum)
             part = None
         if errors and stops:
             message = f"{errors[0].message}. Fix it and run the same command, give the "
@@ -302,8 +311,12 @@ def _parts(
             for sentence in sentences:
                 part.encoded.append(tagger.vocabulary.encode(sentence.tokens))
                 tokens += len(sentence.tokens)
-    if count < done.records or (count == done.records and checksum != done.checksum):
-        message = f"The first {done.records:,} records of the input have changed since "
+    if count < progress.records or (
+        count == progress.records and checksum != progress.checksum
+    ):
+        message = (
+            f"The first {progress.records:,} records of the input have changed since "
+        )
         raise InputError(f"{message}the output was begun; use --overwrite")
     if part:
         yield part._replace(records=count, checksum=checksum)
@@ -312,7 +325,7 @@ def _parts(
 def _ahead(items: Iterator[Any]) -> Iterator[Any]:
     """Computes the next item in a thread while the caller uses the current one."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, items, None)
-        while (item := waiting.result()) is not None:
-            waiting = pool.submit(next, items, None)
+        task = pool.submit(next, items, None)
+        while (item := task.result()) is not None:
+            task = pool.submit(next, items, None)
             yield item

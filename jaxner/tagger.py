@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from jaxner import arguments, cache, fields, models, runs
 from jaxner import devices as devices  # notes that JAX runs
@@ -26,14 +26,14 @@ from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import CALIBRATION as CALIBRATION
 from jaxner.runs import Workdir
-from jaxner.types import Source, Weights
+from jaxner.types import Options, Source, Weights
 
 NO_CHECKSUMS = (
     "its weights have no checksums, so damage cannot be detected (the process was "
     "killed before it wrote them)"
 )
-_NEEDED = ("representation", "encoder", "head")
-_PARTS = (*_NEEDED, "mc_dropout", "refinement", "dtype", "remat")
+_MANDATORY = ("representation", "encoder", "head")
+_PARTS = (*_MANDATORY, "mc_dropout", "refinement", "dtype", "remat")
 OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
 OF_THE_VOCABULARY += ("unescape", "typed_unknowns")
 """Options of the section `data` that a vocabulary keeps."""
@@ -83,7 +83,7 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array | Any = 1.0  # any leaf, while JAX maps over the tree
+    temperature: float | Array | PyTree = 1.0  # any leaf, while JAX maps over the tree
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
@@ -163,10 +163,10 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
             if getattr(tagger, part) != getattr(taggers[0], part):
                 raise InputError(f"The taggers of an ensemble need the same {part}.")
     weights = [tagger.weights for tagger in taggers]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
     temperatures = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
     first = taggers[0]
-    return Ensemble(stacked, first.model, first.vocabulary, temperatures, first.reading)
+    return Ensemble(stack, first.model, first.vocabulary, temperatures, first.reading)
 
 
 # --- Models ---------------------------------------------------------------------------
@@ -203,8 +203,8 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         2
     """
     arguments.check_vocabulary(vocabulary)
-    if absent := [part for part in _NEEDED if part not in parts]:
-        raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(_NEEDED)}")
+    if absent := [part for part in _MANDATORY if part not in parts]:
+        raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(_MANDATORY)}")
     for part in parts:
         fields.check_word("part", part, _PARTS)
     model = models.build(
@@ -221,7 +221,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
             "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
             "scores for separators"
         )
-    if any(isinstance(parts[part], nn.Module) for part in _NEEDED):
+    if any(isinstance(parts[part], nn.Module) for part in _MANDATORY):
         _check_scores(model, vocabulary)
     return model
 
@@ -256,11 +256,11 @@ def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
         return  # a sentence needs vectors
     sentence, weights = vocabulary.encode(["a", "b"]), models.shapes(model)
     scores = jax.eval_shape(functools.partial(models.apply, model), weights, sentence)
-    expected = 2, len(vocabulary.label_names)
+    shape = 2, len(vocabulary.label_names)
     emissions = getattr(scores, "emissions", None)  # a seq2seq head has none
-    if emissions is not None and emissions.shape != expected:
+    if emissions is not None and emissions.shape != shape:
         raise InputError(
-            f"Expected emissions {list(expected)} of two tokens and the vocabulary's "
+            f"Expected emissions {list(shape)} of two tokens and the vocabulary's "
             f"labels, {type(model.head).__name__} returned {list(emissions.shape)}."
         )
 
@@ -310,14 +310,14 @@ def new_folder(workdir: str | os.PathLike[str]) -> Workdir:
     return folder
 
 
-def write(folder: Workdir, tagger: Tagger, name: str, content: Any) -> None:
+def write(folder: Workdir, tagger: Tagger, name: str, content: Options) -> None:
     """Writes a tagger for `load`; the file `name` has the model, in `content`."""
     from jaxner import checkpoints  # which takes long
 
-    about = belongs_to(tagger.vocabulary, content["model"])
+    source = belongs_to(tagger.vocabulary, content["model"])
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
-    checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], about)
-    with checkpoints.Checkpoints(folder.part("best"), about=about) as best:
+    checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], source)
+    with checkpoints.Checkpoints(folder.part("best"), source=source) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
     temperature = float(str(np.float32(tagger.temperature)))  # 1.3, not 1.2999999523
     if temperature != 1.0:
@@ -326,15 +326,15 @@ def write(folder: Workdir, tagger: Tagger, name: str, content: Any) -> None:
     folder.write_json(name, content)
 
 
-def belongs_to(vocabulary: Vocabulary, model: dict[str, Any] | None) -> Source:
+def belongs_to(vocabulary: Vocabulary, model: object) -> Source:
     """Returns what weights belong to: a vocabulary, and the description of a model."""
-    model = json.loads(json.dumps(model))
-    return {"vocabulary": vocabulary.fingerprint, "model": model}
+    description = json.loads(json.dumps(model))
+    return {"vocabulary": vocabulary.fingerprint, "model": description}
 
 
 def load(
     workdir: str | os.PathLike[str],
-    changes: Mapping[str, Any] | None = None,
+    changes: Mapping[str, object] | None = None,
     *,
     model: models.Model | None = None,
     seed: int | str | None = None,
@@ -382,10 +382,10 @@ def load(
     file = folder.path / ("model.json" if is_saved else "config.json")
     content = folder.read_json(file.name)
     vocabulary = folder.vocabulary()
-    described: Any = content.get("model")
+    description: Any = content.get("model")
     if not is_saved:
         _check_data(file, content, vocabulary)
-    elif model is None and described is None:
+    elif model is None and description is None:
         raise InputError(
             f"The model in {folder.path} has a module of your own: build the model as "
             "before, and call load(folder, model=model)."
@@ -393,28 +393,28 @@ def load(
     if model is None:
         with runs.using(file):
             if is_saved:
-                model = models.restore(described)
+                model = models.restore(description)
             else:
-                model = build(vocabulary, **described)
+                model = build(vocabulary, **description)
     assert model is not None
-    like = models.shapes(model)
+    shapes = models.shapes(model)
     if changes:
         if is_saved:
             raise InputError(
                 f"{folder.path} was saved without a config, so options cannot be "
                 "changed by name: build the model you want, and pass it as `model`."
             )
-        model = build(vocabulary, **_changed(described, changes))
-        if models.shapes(model) != like:
+        model = build(vocabulary, **_changed(description, changes))
+        if models.shapes(model) != shapes:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
-    about = belongs_to(vocabulary, described)
-    best = checkpoints.Checkpoints(folder.part("best"), about=about, read_only=True)
+    source = belongs_to(vocabulary, description)
+    best = checkpoints.Checkpoints(folder.part("best"), source=source, read_only=True)
     with best:
         is_sealed = best.check()
-        params = best.restore(like["params"])
+        params = best.restore(shapes["params"])
         step = best.step
     frozen, is_also_sealed = checkpoints.load_frozen(
-        folder.part("frozen"), like["frozen"], about
+        folder.part("frozen"), shapes["frozen"], source
     )
     if not (is_sealed and is_also_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
@@ -441,7 +441,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
 
 
-def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
     """Checks that a config is of the data whose vocabulary lies beside it."""
     data = config.get("data") or {}
     facts = {name: getattr(vocabulary, name) for name in OF_THE_VOCABULARY}
@@ -452,13 +452,13 @@ def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -
             raise DamagedFileError(file, reason)
 
 
-def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(options: Options, changes: Mapping[str, object]) -> dict[str, object]:
     """Returns options with changes, named by path as on the command line."""
     arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
     result = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")
-        section: Any = result
+        section: object = result
         for parent in parents:
             section = section.get(parent) if isinstance(section, dict) else None
         if not isinstance(section, dict) or not (parents or name in section):

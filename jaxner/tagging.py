@@ -85,9 +85,9 @@ def encode_one(
     sentences_of(tokens)  # which checks them
     row = tagger.vocabulary.encode(tokens, vectors)
     length, width = round_up(len(tokens), row.chars.shape[1])
-    padded = batching.pad([row], Shape(length, length + 1, width))
-    alone = jax.tree.map(lambda array: array[0], padded._replace(chars=None))
-    return alone._replace(chars=padded.chars)
+    batch = batching.pad([row], Shape(length, length + 1, width))
+    sentence = jax.tree.map(lambda array: array[0], batch._replace(chars=None))
+    return sentence._replace(chars=batch.chars)
 
 
 def over(
@@ -283,7 +283,7 @@ class Predictive(NamedTuple):
             return compute(self.potentials)
         return inference.mean_over_passes(compute, self.passes)
 
-    def map(self, change: Callable[[Any], Any]) -> Predictive:
+    def map(self, change: Callable[[PyTree], PyTree]) -> Predictive:
         """Returns a distribution with all potentials changed."""
         passes = self.passes and inference.each_pass(change, self.passes)
         return Predictive(change(self.potentials), passes)
@@ -306,18 +306,18 @@ def predict(
     """
     model, weights = tagger.model, tagger.weights
     if isinstance(tagger, Ensemble):
-        predicted = _of_members(tagger, sentence, key)
+        predictive = _of_members(tagger, sentence, key)
     else:
-        predicted = Predictive(models.predict(model, weights, sentence, key))
+        predictive = Predictive(models.predict(model, weights, sentence, key))
         count = model.mc_dropout.num_samples if num_samples is None else num_samples
         if count and model.refinement is None:
             passes = models.passes(model, weights, sentence, key, count)
-            predicted = predicted._replace(passes=passes)
-        if isinstance(predicted.potentials, Potentials):
-            predicted = predicted.map(
+            predictive = predictive._replace(passes=passes)
+        if isinstance(predictive.potentials, Potentials):
+            predictive = predictive.map(
                 lambda p: inference.at_temperature(p, tagger.temperature)
             )
-    return predicted.map(lambda p: constrain(tagger, p)) if constrained else predicted
+    return predictive.map(lambda p: constrain(tagger, p)) if constrained else predictive
 
 
 def _of_members(tagger: Ensemble, sentence: Sentence, key: Array | None) -> Predictive:
@@ -354,13 +354,13 @@ def choose(
     constrained = constrained or decoding == "constrained"
     # Passes change the other labels only in an ensemble.
     count = None if decoding in ("max_marginal", "sampled") else 0
-    predicted = predict(tagger, sentence, key, count, constrained=constrained)
-    return labels_of(tagger, predicted, sentence, key, decoding, constrained)
+    predictive = predict(tagger, sentence, key, count, constrained=constrained)
+    return labels_of(tagger, predictive, sentence, key, decoding, constrained)
 
 
 def labels_of(
     tagger: Tagger,
-    predicted: Predictive,
+    predictive: Predictive,
     sentence: Sentence,
     key: Array | None,
     decoding: Decoding,
@@ -371,20 +371,20 @@ def labels_of(
     A drawn labelling depends on the key and the words, not on the batch or padding;
     with several passes, a pass is drawn first.
     """
-    mask, potentials = sentence.mask, predicted.potentials
+    mask, potentials = sentence.mask, predictive.potentials
     if decoding == "sampled":
         # `key` itself has drawn the masks of passes and of a refinement's draft.
         assert key is not None
         draw = models.sentence_key(jax.random.split(key)[1], sentence)
-        if predicted.passes is not None:
+        if predictive.passes is not None:
             first, draw = jax.random.split(draw)
-            number = jax.random.randint(first, (), 0, len(predicted.passes.emissions))
-            potentials = inference.one_pass(predicted.passes, number)
+            number = jax.random.randint(first, (), 0, len(predictive.passes.emissions))
+            potentials = inference.one_pass(predictive.passes, number)
         return inference.sample(potentials, mask, draw)
     if decoding in ("viterbi", "constrained"):
         return inference.viterbi(potentials, mask)
     if decoding == "max_marginal":
-        potentials = Potentials(predicted.mean(lambda p: inference.marginals(p, mask)))
+        potentials = Potentials(predictive.mean(lambda p: inference.marginals(p, mask)))
     elif isinstance(potentials, Potentials):
         potentials = Potentials(potentials.emissions)
     else:
@@ -399,7 +399,7 @@ def labels_of(
 
 
 def best_labellings(
-    tagger: Tagger, predicted: Predictive, sentence: Sentence, n: int
+    tagger: Tagger, predictive: Predictive, sentence: Sentence, n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
     """Returns the n best labellings and their probabilities, the most probable first.
 
@@ -409,14 +409,14 @@ def best_labellings(
     """
     mask = sentence.mask
     if isinstance(tagger, Ensemble):
-        assert predicted.passes is not None
-        each = inference.each_pass(
-            lambda p: inference.n_best(p, mask, n), predicted.passes
+        assert predictive.passes is not None
+        results = inference.each_pass(
+            lambda p: inference.n_best(p, mask, n), predictive.passes
         )
-        labels = each[0].reshape(-1, mask.shape[0])
-        exists = jnp.isfinite(each[1].reshape(-1)) & _is_first(labels)
+        labels = results[0].reshape(-1, mask.shape[0])
+        exists = jnp.isfinite(results[1].reshape(-1)) & _is_first(labels)
     else:
-        labels, scores = inference.n_best(predicted.potentials, mask, n)
+        labels, scores = inference.n_best(predictive.potentials, mask, n)
         exists = jnp.isfinite(scores)
 
     def chances_of(potentials):
@@ -425,8 +425,8 @@ def best_labellings(
 
         return jnp.exp(jax.vmap(log_chance)(labels))
 
-    chances = jnp.where(exists, predicted.mean(chances_of), 0.0)
-    if predicted.passes is None:
+    chances = jnp.where(exists, predictive.mean(chances_of), 0.0)
+    if predictive.passes is None:
         return labels, chances
     order = jnp.argsort(-chances)[:n]
     return labels[order], chances[order]

@@ -65,10 +65,10 @@ class ProgressLine:
         self._last = time.perf_counter()
         self._is_terminal = sys.stderr.isatty()
 
-    def __call__(self, done: Any) -> None:
+    def __call__(self, progress: Any) -> None:
         """Prints progress if it is time: each second on a terminal, else each 30."""
         if time.perf_counter() - self._last >= (1 if self._is_terminal else 30):
-            self.line(done.summary())
+            self.line(progress.summary())
 
     def line(self, text: str, is_last: bool = False) -> None:
         """Prints a line; the last one stays on a terminal."""

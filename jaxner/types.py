@@ -9,6 +9,7 @@ JAX, so that host code can use it.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
     AnyArray = Any  # a NumPy array on the host, a JAX array on the device
+
+Options = Mapping[str, Any]
+"""A section of a config: its options, and the sections within it, by name."""
 
 Weights = dict[str, Any]
 """`{"params": …, "frozen": …}`: the trained and the frozen arrays."""

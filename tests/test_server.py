@@ -185,7 +185,7 @@ def test_answers_that_nobody_reads_take_limited_memory(connect):
                 pass
             sizes = map(server._unread, [*started.server_state.connections])
             most = max(most, sum(sizes))
-        assert 1 << 25 < most < server._UNREAD + (1 << 25)
+        assert 1 << 25 < most < server._MAX_BACKLOG + (1 << 25)
         assert sum(map(server._unread, [*started.server_state.connections])) < 1 << 26
         assert ask(port, request(GOOD))[0] == 200
 

@@ -362,7 +362,7 @@ def test_an_answer_has_as_many_bytes_as_the_documentation_says():
         f"bytes to read | {limits.max_bytes >> 10} KiB",
         f"tokens to tag | {limits.max_sentences * limits.max_tokens:,} |",
         f"maps have {service._NUMBERS:,} numbers",
-        f"not yet read | {server._UNREAD >> 20} MiB",
+        f"not yet read | {server._MAX_BACKLOG >> 20} MiB",
         f"connection | {limits.max_seconds + server._PAUSE:g} seconds",
         f"all connections | {limits.max_connections};",
         f"all requests | {limits.max_requests} that",

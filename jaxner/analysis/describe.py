@@ -48,13 +48,13 @@ def label(
     `jaxner.tag`. "n_best" chooses of the n best labellings of a sentence the one that
     is nearest to the gold one; `seed` is that of the draws for "sampled".
     """
-    how: Value = {"constrained": constrained}
+    options: Value = {"constrained": constrained}
     if decoding == "n_best":
-        gold, labels = probabilities.oracle_split(tagger, split, n, **how)
+        gold, labels = probabilities.oracle_split(tagger, split, n, **options)
     else:
         key = jax.random.key(seed) if decoding == "sampled" else None
-        how |= {"key": key, "decoding": decoding}
-        gold, labels = tagging.label_split(tagger, split, **how)
+        options |= {"key": key, "decoding": decoding}
+        gold, labels = tagging.label_split(tagger, split, **options)
     tokens, scheme = [x.tokens for x in split.examples], tagger.vocabulary.scheme
     training = train and train.examples
     return Prediction(tokens, gold, labels, scheme, rule, training=training)
@@ -76,16 +76,18 @@ def describe(
     Takes what `label` does, and the rounds of the bootstrap.
     """
     key = jax.random.key(seed) if decoding == "sampled" else None
-    how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
+    options: Value = {"decoding": decoding, "constrained": constrained, "key": key}
     facts: Value = {"rule": rule, "training": train and train.examples}
-    prediction = entities.predict(tagger, split, **facts, **how)
+    prediction = entities.predict(tagger, split, **facts, **options)
     run = report.describe(prediction, rounds=rounds)
     degrees = np.atleast_1d(tagger.temperature).tolist()
     if prediction.certainty is not None and {*degrees} != {1.0}:
         plain = dataclasses.replace(tagger, temperature=1.0)
-        before = report.calibrated(entities.predict(plain, split, rule=rule, **how))
+        baseline = report.calibrated(
+            entities.predict(plain, split, rule=rule, **options)
+        )
         run["temperature"] = degrees
-        run["calibration_before"] = {x: y.to_dict() for x, y in before.items()}
+        run["calibration_before"] = {x: y.to_dict() for x, y in baseline.items()}
     run["decoding"] = {"name": decoding, "constrained": constrained}
     if decoding == "sampled":
         run["decoding"]["seed"] = seed
@@ -104,24 +106,24 @@ def describe(
 
 def _maps(tagger: Tagger, split: Split) -> list[Value]:
     """Returns heat maps of a sentence with entities; empty if the encoder has none."""
-    least, most = _EXAMPLE
-    fitting = [e for e in split.examples if least <= len(e.tokens) <= most]
-    fitting = fitting or [e for e in split.examples if len(e.tokens) <= 2 * most]
-    if not fitting or split.vectors is not None:
+    minimum, maximum = _EXAMPLE
+    fits = [e for e in split.examples if minimum <= len(e.tokens) <= maximum]
+    fits = fits or [e for e in split.examples if len(e.tokens) <= 2 * maximum]
+    if not fits or split.vectors is not None:
         return []
-    example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels)))
+    example = max(fits, key=lambda e: len(schemes.to_spans(e.labels)))
     words = list(example.tokens)
     maps = inside.maps(tagger, words)
     names = {"relations": ("Relations of the GRN", "strength")}
     names["attention"] = ("Attention", "weight")
-    about = "Row i, column j: how much of token i's context is token j's"
+    caption = "Row i, column j: how much of token i's context is token j's"
     pictures = []
     for name, (title, unit) in names.items():
         if name in maps:
             heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
             heads = {"": maps[name]} if maps[name].ndim == 2 else heads
             picture: Value = {"title": title, "label": unit}
-            picture |= {"note": f"{about} ({unit}, 0 to 1).", "maps": heads}
+            picture |= {"note": f"{caption} ({unit}, 0 to 1).", "maps": heads}
             pictures.append(picture | {"rows": words, "columns": words})
     return pictures
 
@@ -162,8 +164,8 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
         "runs": values,
         "comparisons": report.comparisons(names, predictions),
     }
-    written = page.write(path, report.plain(content))
-    log(f"Report written to {', '.join(map(str, written))}")
+    paths = page.write(path, report.plain(content))
+    log(f"Report written to {', '.join(map(str, paths))}")
     return content
 
 
@@ -172,17 +174,17 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
     folder = Workdir(run.folder)
     config, result = _json(folder, "config.json"), _json(folder, "result.json")
     train = corpus.training_text(config["data"]) if config else None
-    how: Value = {"rule": run.rule, **run.how}
-    value, prediction = describe(run.tagger, run.split, train, **how)
+    options: Value = {"rule": run.rule, **run.how}
+    value, prediction = describe(run.tagger, run.split, train, **options)
     if learning := folder.metrics():
         value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
     value["file"], value["sha256"] = str(run.split.path), run.split.sha256
     value["folder"] = str(folder.path)
-    if kept := _json(folder, CALIBRATION).get("guarantees"):
-        answer = entities.predict(run.tagger, run.split, n_best=kept["n_best"])
-        for row in kept["types"]:
+    if record := _json(folder, CALIBRATION).get("guarantees"):
+        answer = entities.predict(run.tagger, run.split, n_best=record["n_best"])
+        for row in record["types"]:
             row["measured"], row["sentences"] = guarantees.risk_on(answer, row)
-        value["guarantees"] = kept["types"]
+        value["guarantees"] = record["types"]
     return value, prediction
 
 
@@ -218,7 +220,7 @@ def suspects(tagger: Tagger, split: Split) -> list[Suspect]:
     A tagger has also learnt the errors of its training sentences, so use others.
     """
     vocabulary = tagger.vocabulary
-    known = {label: i for i, label in enumerate(vocabulary.label_names)}
+    label_ids = {label: i for i, label in enumerate(vocabulary.label_names)}
     marginals = probabilities.marginals(tagger, split)
     improbable = []
     for example, chances in zip(
@@ -226,16 +228,16 @@ def suspects(tagger: Tagger, split: Split) -> list[Suspect]:
     ):
         labels, best = example.labels, vocabulary.decode(chances.argmax(-1))
         # Labels unknown to the tagger have no probability, so they are not suspects.
-        odd = [a != b and a in known for a, b in zip(labels, best, strict=True)]
+        odd = [a != b and a in label_ids for a, b in zip(labels, best, strict=True)]
         for is_odd, places in itertools.groupby(range(len(odd)), odd.__getitem__):
             if is_odd:
-                where = [*places]
-                start, end = where[0], where[-1] + 1
-                least = min(float(chances[i, known[labels[i]]]) for i in where)
-                both = tuple(labels[start:end]), tuple(best[start:end])
+                positions = [*places]
+                start, end = positions[0], positions[-1] + 1
+                chance = min(float(chances[i, label_ids[labels[i]]]) for i in positions)
+                pair = tuple(labels[start:end]), tuple(best[start:end])
                 line, file = example.lines[start], str(example.path or split.path)
                 place = example.tokens, start, end
                 improbable.append(
-                    Suspect(least, line, *place, *both, file, example.unit)
+                    Suspect(chance, line, *place, *pair, file, example.unit)
                 )
     return sorted(improbable)

@@ -28,7 +28,7 @@ from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 
 Tool = Literal["label-studio", "doccano", "brat"]
-_POOL, _MOST = 10, 4000  # sentences for each one that is chosen; in all
+_POOL, _LIMIT = 10, 4000  # sentences for each one that is chosen; in all
 
 
 class Choice(NamedTuple):
@@ -67,11 +67,11 @@ def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
         chances = dict(sorted(read_spans(types, answer).items()))
         labels = schemes.to_labels(chances, len(piece.tokens), "BIO")
         p = np.clip(np.asarray(answer.label_probability, float), 1e-12, 1.0)
-        where = {"text": piece.text, "offsets": piece.offsets}
-        example = Example(piece.tokens, tuple(labels), **where)
+        place = {"text": piece.text, "offsets": piece.offsets}
+        example = Example(piece.tokens, tuple(labels), **place)
         choices.append(Choice(example, -np.log(p).mean(), [*chances.values()]))
     choices.sort(key=lambda choice: -choice.uncertainty)
-    pool = choices[: max(budget, min(_POOL * budget, _MOST))]
+    pool = choices[: max(budget, min(_POOL * budget, _LIMIT))]
     if len(pool) <= budget:
         return pool
     weights = np.array([choice.uncertainty for choice in pool])
@@ -89,15 +89,15 @@ def spread(
         >>> spread(sentences, np.array([3.0, 2.9, 1.0]), 2)
         [0, 2]
     """
-    near = _similarities(sentences)
-    covered = np.zeros((len(near), 1), np.float32)
-    chosen: list[int] = []
+    similarities = _similarities(sentences)
+    coverage = np.zeros((len(similarities), 1), np.float32)
+    indices: list[int] = []
     for _ in range(budget):
-        gains = weights.astype(np.float32) @ np.maximum(near - covered, 0)
-        gains[chosen] = -1.0
-        chosen.append(int(gains.argmax()))
-        covered = np.maximum(covered, near[:, chosen[-1:]])
-    return chosen
+        gains = weights.astype(np.float32) @ np.maximum(similarities - coverage, 0)
+        gains[indices] = -1.0
+        indices.append(int(gains.argmax()))
+        coverage = np.maximum(coverage, similarities[:, indices[-1:]])
+    return indices
 
 
 def _similarities(sentences: Sequence[Sequence[str]]) -> np.ndarray:
@@ -114,8 +114,8 @@ def _similarities(sentences: Sequence[Sequence[str]]) -> np.ndarray:
 
 def tool_of(path: Path) -> Tool:
     """Returns the tool that the name of a file tells; a folder is for brat."""
-    known: dict[str, Tool] = {".json": "label-studio", ".jsonl": "doccano"}
-    return known.get(path.suffix, "brat")
+    tools: dict[str, Tool] = {".json": "label-studio", ".jsonl": "doccano"}
+    return tools.get(path.suffix, "brat")
 
 
 def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:

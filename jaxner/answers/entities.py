@@ -176,13 +176,13 @@ def compute(tagger, sentence, key, *, num_samples, decoding, constrained, n_best
     mask = sentence.mask
     types = mentions.types_of(tagger)
     spans = inference.LabelSpans(jnp.asarray(types.types), jnp.asarray(types.goes_on))
-    predicted = tagging.predict(
+    predictive = tagging.predict(
         tagger, sentence, key, num_samples, constrained=constrained
     )
-    tokens = predicted.mean(lambda p: inference.marginals(p, mask))
+    tokens = predictive.mean(lambda p: inference.marginals(p, mask))
 
     def of(labels, exists):
-        chances = predicted.mean(
+        chances = predictive.mean(
             lambda p: inference.entity_probabilities(p, labels, mask, spans)
         )
         of_labels = jnp.take_along_axis(tokens, labels[:, None], axis=1)[:, 0]
@@ -195,13 +195,13 @@ def compute(tagger, sentence, key, *, num_samples, decoding, constrained, n_best
 
     if n_best == 1:
         labels = tagging.labels_of(
-            tagger, predicted, sentence, key, decoding, constrained
+            tagger, predictive, sentence, key, decoding, constrained
         )
         return of(labels, True)
     if isinstance(tagger, Ensemble):
-        best, chances = tagging.best_labellings(tagger, predicted, sentence, n_best)
+        best, chances = tagging.best_labellings(tagger, predictive, sentence, n_best)
         return jax.vmap(of, out_axes=-1)(best, chances > 0)
-    best, scores = inference.n_best(predicted.potentials, mask, n_best)
+    best, scores = inference.n_best(predictive.potentials, mask, n_best)
     return jax.vmap(of, out_axes=-1)(best, jnp.isfinite(scores))
 
 
@@ -211,20 +211,21 @@ def predict(
     *,
     rule: str = "conlleval",
     training: Sequence[Example] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Prediction:
     """Labels a split, with exact probabilities if the head has any.
 
-    `how` is as in `arrays`; with several labellings, the labels are those of the first.
+    `options` are as in `arrays`; with several labellings, the labels are those of the
+    first.
     """
     scheme = tagger.vocabulary.scheme
     tokens = [list(example.tokens) for example in split.examples]
     gold = [list(example.labels) for example in split.to_scheme(scheme)]
     facts: dict[str, Any] = {"rule": rule, "training": training}
     try:
-        answers = arrays(tagger, split, **how)
+        answers = arrays(tagger, split, **options)
     except ValueError:  # an autoregressive head has no marginals
-        labels = [list(row) for row in tagging.label_split(tagger, split, **how)[1]]
+        labels = [list(row) for row in tagging.label_split(tagger, split, **options)[1]]
         return Prediction(tokens, gold, labels, scheme, **facts)
     if scheme != schemes.TAGS:
         types = mentions.types_of(tagger)
@@ -234,7 +235,7 @@ def predict(
             for span, chance in mentions.read_spans(types, row).items()
         }
     best = [(row.labels, row.label_probability) for row in answers]
-    if how.get("n_best", 1) > 1:
+    if options.get("n_best", 1) > 1:
         best = [(ids[:, 0], chances[:, 0]) for ids, chances in best]
     labels = [tagger.vocabulary.decode(ids.tolist()) for ids, _ in best]
     certainty = [np.clip(chances, 0.0, 1.0).tolist() for _, chances in best]

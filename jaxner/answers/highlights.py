@@ -33,18 +33,18 @@ _SNIPPET = """<pre style="white-space: pre-wrap; line-height: 1.8;
 
 def highlighted(text: str, mentions: Sequence[Entity], types: Sequence[str]) -> Text:
     """Returns a text with its entities, from left to right, coloured by their types."""
-    shown, end = Text(), 0
+    rich_text, end = Text(), 0
     for entity in mentions:
         colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
-        shown.append(printable(text[end : entity.start_char]))
-        shown.append(printable(entity.text), style=f"bold #000000 on {colour}")
+        rich_text.append(printable(text[end : entity.start_char]))
+        rich_text.append(printable(entity.text), style=f"bold #000000 on {colour}")
         # At most 99, since no entity is certain.
         percent = min(int(100 * entity.probability), 99)
         mark = f" {printable(entity.type)}\u00a0{percent}%"  # no line break inside
-        shown.append(mark, style=f"#000000 on {colour}")
+        rich_text.append(mark, style=f"#000000 on {colour}")
         end = entity.end_char
-    shown.append(printable(text[end:]))
-    return shown
+    rich_text.append(printable(text[end:]))
+    return rich_text
 
 
 def show(tagger: Tagger, text: str, **options: Any) -> Shown:
@@ -79,9 +79,9 @@ class Shown:
         return capture.get().rstrip("\n")
 
 
-def page(shown: Text, template: str = _PAGE) -> str:
+def page(text: Text, template: str = _PAGE) -> str:
     """Returns a page of HTML that needs no network and no scripts."""
     look: Any = {"width": 10**6, "force_terminal": True, "color_system": "truecolor"}
     console = Console(record=True, file=io.StringIO(), soft_wrap=True, **look)
-    console.print(shown)
+    console.print(text)
     return console.export_html(code_format=template, inline_styles=True)

@@ -128,12 +128,12 @@ def in_texts(
         if documents is not None or vectors is not None:
             raise TypeError("Raw text takes no documents and no vectors.")
         is_one = isinstance(text_or_tokens, str)
-        chosen = tokens.resolve(tokenizer)
-        placed = [
-            tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
+        reader = tokens.resolve(tokenizer)
+        token_texts = [
+            tokens.read(text, reader, split_sentences=split_sentences) for text in texts
         ]
-        sentences = [[token.text for token in s] for text in placed for s in text]
-        documents = [i for i, text in enumerate(placed) for _ in text]
+        sentences = [[token.text for token in s] for text in token_texts for s in text]
+        documents = [i for i, text in enumerate(token_texts) for _ in text]
         answers = find(sentences, documents=documents or None)
     else:
         if tokenizer is not None:
@@ -145,9 +145,9 @@ def in_texts(
         answers = find(text_or_tokens, documents=documents, vectors=vectors)
         answers = [answers] if is_one else answers
         texts = [" ".join(words) for words in sentences]
-        placed = [[joined(words)] for words in sentences]
+        token_texts = [[joined(words)] for words in sentences]
     lists, rest, types = [], iter(answers), types_of(tagger)
-    for text, parts in zip(texts, placed, strict=True):
+    for text, parts in zip(texts, token_texts, strict=True):
         arrays = list(itertools.islice(rest, len(parts)))
         lists.append(read_entities(types, text, parts, arrays, min_probability))
     return lists[0] if is_one else lists
@@ -161,14 +161,14 @@ def read_entities(
     min_probability: Least = 0.0,
 ) -> list[Entity]:
     """Returns the entities of a text from the arrays of each of its sentences."""
-    entities, before = [], 0
+    entities, offset = [], 0
     for words, answer in zip(sentences, answers, strict=True):
         for (start, end, kind), chance in sorted(read_spans(types, answer).items()):
             if chance >= least_of(min_probability, kind):
                 first, last = words[start].start, words[end - 1].end
-                place = (start + before, end + before, first, last)
+                place = (start + offset, end + offset, first, last)
                 entities.append(Entity(text[first:last], *place, kind, chance))
-        before += len(words)
+        offset += len(words)
     return entities
 
 
@@ -182,9 +182,9 @@ def least_certain(values: Mapping[str, Any], start: int, end: int) -> dict[str, 
 def check_least(types: Sequence[str], min_probability: Least) -> None:
     """Raises an error unless a minimum is a probability, or one for each of types."""
     is_each = isinstance(min_probability, Mapping)
-    for kind, least in min_probability.items() if is_each else ():
+    for kind, value in min_probability.items() if is_each else ():
         fields.check_word("type in min_probability", kind, types)
-        fields.check(f"min_probability of {kind}", least, fields.Share)
+        fields.check(f"min_probability of {kind}", value, fields.Share)
     if not is_each and not isinstance(min_probability, (jnp.ndarray, np.ndarray)):
         fields.check("min_probability", min_probability, fields.Share)
 
@@ -211,11 +211,11 @@ def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
 
 def joined(words: Sequence[str]) -> list[Token]:
     """Returns the tokens of words that single spaces separate."""
-    placed, start = [], 0
+    result, start = [], 0
     for word in words:
-        placed.append(Token(word, start, start + len(word)))
+        result.append(Token(word, start, start + len(word)))
         start += len(word) + 1
-    return placed
+    return result
 
 
 def with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
@@ -232,8 +232,8 @@ def read_spans(
 ) -> dict[tuple[int, int, str], float]:
     """Returns the probability of each (start, end, type) in one sentence's `arrays`."""
     chances: dict[tuple[int, int, str], float] = {}
-    for where in np.argwhere(answer.start):
-        at = tuple(where)
-        span = (int(where[0]), int(answer.end[at]), types.names[answer.type[at]])
+    for indices in np.argwhere(answer.start):
+        at = tuple(indices)
+        span = (int(indices[0]), int(answer.end[at]), types.names[answer.type[at]])
         chances.setdefault(span, float(answer.probability[at]))
     return chances

@@ -102,10 +102,10 @@ def marginals(
 
 def compute_marginals(tagger, sentence, key, *, num_samples, constrained):
     """Computes the probability of each label of one sentence, [T, L]."""
-    predicted = tagging.predict(
+    predictive = tagging.predict(
         tagger, sentence, key, num_samples, constrained=constrained
     )
-    return predicted.mean(lambda p: inference.marginals(p, sentence.mask))
+    return predictive.mean(lambda p: inference.marginals(p, sentence.mask))
 
 
 @checked
@@ -171,10 +171,10 @@ def n_best(
 
 
 def _n_best(tagger, sentence, key, *, num_samples, constrained, n):
-    predicted = tagging.predict(
+    predictive = tagging.predict(
         tagger, sentence, key, num_samples, constrained=constrained
     )
-    labels, chances = tagging.best_labellings(tagger, predicted, sentence, n)
+    labels, chances = tagging.best_labellings(tagger, predictive, sentence, n)
     length = sentence.mask.shape[0]
     return labels.T, jnp.broadcast_to(chances[None], (length, n))
 
@@ -199,7 +199,7 @@ def oracle_split(
     """
     scheme = tagger.vocabulary.scheme
     examples = split.to_scheme(scheme)
-    several = n_best(tagger, split, n, constrained=constrained)
+    candidates = n_best(tagger, split, n, constrained=constrained)
     gold = [example.labels for example in examples]
 
     def nearest(right: Sequence[str], labellings: Sequence[Labelling]) -> list[str]:
@@ -209,7 +209,7 @@ def oracle_split(
 
         return max((x.labels for x in labellings), key=f1)
 
-    return gold, list(map(nearest, gold, several))
+    return gold, list(map(nearest, gold, candidates))
 
 
 _Samples = Annotated[int, Range(least=1, most=10_000)]

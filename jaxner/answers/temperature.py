@@ -83,25 +83,25 @@ def fit(tagger: Tagger, split: Split) -> Fit:
     head is autoregressive.
     """
     tagger = dataclasses.replace(tagger, temperature=1.0)
-    known = set(tagger.vocabulary.label_names)
+    label_names = set(tagger.vocabulary.label_names)
     examples = split.to_scheme(tagger.vocabulary.scheme)
-    kept = [i for i, e in enumerate(examples) if known.issuperset(e.labels)]
-    total = sum(len(examples[i].tokens) for i in kept)
+    indices = [i for i, e in enumerate(examples) if label_names.issuperset(e.labels)]
+    total = sum(len(examples[i].tokens) for i in indices)
     if not total:
         raise InputError(
             f"No sentence of {split.path} has only labels that training saw: nothing "
             "to fit a temperature on."
         )
-    chosen = [examples[i] for i in kept]
-    vectors = None if split.vectors is None else [split.vectors[i] for i in kept]
-    part = dataclasses.replace(split, examples=chosen, vectors=vectors)
+    members = [examples[i] for i in indices]
+    vectors = None if split.vectors is None else [split.vectors[i] for i in indices]
+    part = dataclasses.replace(split, examples=members, vectors=vectors)
     blocks: list[_Block] = []
 
     def compute(batch, labels):
         blocks.append(jax.device_get(_predicted(tagger, batch, labels)))
         return blocks[-1].is_word
 
-    labels = [tagger.vocabulary.label_ids(list(e.labels)) for e in chosen]
+    labels = [tagger.vocabulary.label_ids(list(e.labels)) for e in members]
     passes = tagger.model.mc_dropout.num_samples
     tagging.over_batches(compute, tagger, part, passes=passes, labels=labels)
 
@@ -109,7 +109,7 @@ def fit(tagger: Tagger, split: Split) -> Fit:
         degrees = jnp.float32(temperature)
         return sum(float(_block_loss(block, degrees)) for block in blocks) / total
 
-    return Fit(*_minimised(loss), len(kept), len(examples) - len(kept))
+    return Fit(*_minimised(loss), len(indices), len(examples) - len(indices))
 
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
@@ -122,8 +122,8 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
     limits = math.log(LOWEST), math.log(HIGHEST)
     best = optimize.brute(of_log, [limits], Ns=_GRID, finish=optimize.fmin)
     temperature = round(math.exp(np.clip(best, *limits).item()), 4)
-    before, after = loss(1.0), loss(temperature)
-    return (temperature, before, after) if after < before else (1.0, before, before)
+    start, end = loss(1.0), loss(temperature)
+    return (temperature, start, end) if end < start else (1.0, start, start)
 
 
 @jax.jit
@@ -131,17 +131,17 @@ def _predicted(tagger, batch, labels) -> _Block:
     # Neither padding nor the separators of documents are words.
     is_word = batch.mask & (batch.words > 0)
     predict = functools.partial(tagging.predict, tagger)
-    predicted = jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
-    return _Block(predicted, labels, batch.mask, is_word)
+    predictive = jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
+    return _Block(predictive, labels, batch.mask, is_word)
 
 
 @jax.jit
 def _block_loss(block: _Block, temperature):
     """Sums the negative log-likelihood, in nats."""
 
-    def loss(predicted, labels, mask, is_word):
-        cooled = predicted.map(lambda p: inference.at_temperature(p, temperature))
-        chances = cooled.mean(lambda p: inference.marginals(p, mask))
+    def loss(predictive, labels, mask, is_word):
+        result = predictive.map(lambda p: inference.at_temperature(p, temperature))
+        chances = result.mean(lambda p: inference.marginals(p, mask))
         gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
         return -jnp.sum(jnp.where(is_word, inference.logs(gold), 0.0))
 
@@ -157,23 +157,24 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     prediction = predict(tagger, split, n_best=n_best)
     if prediction.certainty is None:
         raise InputError("This tagger's head has no probabilities to measure.")
-    measured = report.calibrated(prediction)
+    figures = report.calibrated(prediction)
     if prediction.entity_certainty is None:
-        return Measured(measured["tokens"], None, None)
+        return Measured(figures["tokens"], None, None)
     count = sum(len(schemes.to_spans(labels)) for labels in prediction.gold)
     curve = threshold_curve(*prediction.outcomes(), count)
-    return Measured(**measured, curve=curve)
+    return Measured(**figures, curve=curve)
 
 
 def guarantees(
-    prediction: Prediction, types: Sequence[str], risk: float, **how: Any
+    prediction: Prediction, types: Sequence[str], risk: float, **options: Any
 ) -> list[Guarantee]:
-    """Returns a threshold for each type; `how` is as in `guarantees.bounded`."""
-    known = schemes.types_of(label for row in prediction.gold for label in row)
+    """Returns a threshold for each type; `options` are as in `guarantees.bounded`."""
+    type_names = schemes.types_of(label for row in prediction.gold for label in row)
     for kind in types:
-        fields.check_word("type", kind, known)
+        fields.check_word("type", kind, type_names)
     return [
-        bounded(rows_of(prediction, kind), kind, risk, **how) for kind in types or known
+        bounded(rows_of(prediction, kind), kind, risk, **options)
+        for kind in types or type_names
     ]
 
 
@@ -186,12 +187,12 @@ def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
     run = Workdir(workdir)
     file = run.path / CALIBRATION
     fit = run.read_json(CALIBRATION) if file.is_file() else {}
-    kept = fit.get("guarantees")
+    record = fit.get("guarantees")
     with Checkpoints(run.part("best"), read_only=True) as best:
-        if not kept or fit["step"] != best.step:
+        if not record or fit["step"] != best.step:
             raise InputError(
                 f"{run.path} has no thresholds for its best checkpoint: run jaxner "
                 "calibrate --risk"
             )
-    least = {row["type"]: row["threshold"] for row in kept["types"]}
-    return {"min_probability": least, "n_best": kept["n_best"]}
+    thresholds = {row["type"]: row["threshold"] for row in record["types"]}
+    return {"min_probability": thresholds, "n_best": record["n_best"]}

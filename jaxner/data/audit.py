@@ -23,7 +23,7 @@ from jaxner.wording import counted, printable
 
 LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 """With an error, a file cannot be read; a warning is probably a mistake."""
-_SHOWN = 5  # cases in a message
+_NUM_CASES = 5  # cases in a message
 _LONG_TOKEN = 100  # characters
 _LONG_SENTENCE = 500  # tokens
 _LONG_MEDIAN = 60  # tokens
@@ -64,11 +64,11 @@ def findings(
     result = []
     for name in corpora.SPLITS:
         try:
-            split, more = of_file(corpora.find(path, name), **reading, split=name)
+            split, flaws = of_file(corpora.find(path, name), **reading, split=name)
         except (OSError, ValueError) as error:
             level = "warning" if isinstance(error, FileNotFoundError) else "error"
-            split, more = None, [_of("splits", str(error), path, level=level)]
-        result += more
+            split, flaws = None, [_of("splits", str(error), path, level=level)]
+        result += flaws
         splits |= {name: split} if split else {}
     if not splits and {finding.level for finding in result} == {"warning"}:
         message = "expected train, dev or test files, got none"
@@ -182,17 +182,17 @@ def _at(
 
 def _oddities(token: str) -> Iterator[tuple[str, str]]:
     """Yields the kinds of an odd token, the gravest first, and what each means."""
-    hidden = {char for char in token if is_invisible(char)}
-    if not {*token} - hidden - {" "}:
+    invisible_chars = {char for char in token if is_invisible(char)}
+    if not {*token} - invisible_chars - {" "}:
         yield "blank", "without visible characters"
-    if any(unicodedata.category(char) == "Cc" for char in hidden):
+    if any(unicodedata.category(char) == "Cc" for char in invisible_chars):
         yield "control", "with a control character, such as NUL"
     if len(token) > _LONG_TOKEN:
         yield "long", f"of more than {_LONG_TOKEN} characters"
     if any(pair in token for pair in _MOJIBAKE):
         yield "encoding", "that may have been read in the wrong encoding"
     # Soft hyphens and joiners are part of the words of some languages.
-    if hidden - {*"\xad\u200c\u200d"}:
+    if invisible_chars - {*"\xad\u200c\u200d"}:
         yield "hidden", "with an invisible character"
 
 
@@ -205,11 +205,11 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
             if kind := oddity(token):
                 kinds[kind].append((example, position))
     for (kind, flaw), cases in kinds.items():
-        shown = ", ".join(
+        listing = ", ".join(
             f"{example.tokens[position][:30]!r} in {example.place(position)}"
-            for example, position in cases[:_SHOWN]
+            for example, position in cases[:_NUM_CASES]
         )
-        message = f"{counted(len(cases), 'token')} {flaw}: {shown}"
+        message = f"{counted(len(cases), 'token')} {flaw}: {listing}"
         yield _at(split, cases[0], f"{kind} tokens", message)
 
 
@@ -217,10 +217,10 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
     longest = max(split.examples, key=lambda example: len(example.tokens))
     usual = statistics.median(len(example.tokens) for example in split.examples)
-    count, most = len(split.examples), len(longest.tokens)
-    is_odd = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
+    count, length = len(split.examples), len(longest.tokens)
+    is_odd = length > _LONG_SENTENCE and (count == 1 or length >= 10 * usual)
     if is_odd or (count > 1 and usual > _LONG_MEDIAN):
-        message = f"the longest sentence has {most:,} tokens, the median {usual:g}; "
+        message = f"the longest sentence has {length:,} tokens, the median {usual:g}; "
         message += "are blank lines between sentences missing?"
         yield _at(split, (longest, 0), "long sentences", message)
 
@@ -232,15 +232,15 @@ def _similar_types(split: Split) -> Iterator[Finding]:
         for start, _, kind in schemes.to_spans(example.labels):
             cases[kind].append((example, start))
     # The most frequent type by its spelling without case, or without a letter.
-    folded: dict[str, str] = {}
+    names_by_case: dict[str, str] = {}
     shorter: dict[str, str] = {}
     for name in sorted(cases, key=lambda name: -len(cases[name])):
-        folded.setdefault(name.casefold(), name)
+        names_by_case.setdefault(name.casefold(), name)
         for part in _without_a_letter(name):
             shorter.setdefault(part, name)
     for name, places in sorted(cases.items()):
         count = len(places)
-        twins = [folded[name.casefold()]]
+        twins = [names_by_case[name.casefold()]]
         if count < 3:
             twins += [shorter[part] for part in _without_a_letter(name)]
         twin = max(twins, key=lambda twin: len(cases[twin]))
@@ -281,8 +281,8 @@ def _repeated(split: Split) -> Iterator[Finding]:
             groups[example.tokens].append(example)
     repeats = [group for group in groups.values() if len(group) > 1]
     conflicts = [group for group in repeats if len({e.labels for e in group}) > 1]
-    for group in conflicts[:_SHOWN]:
-        places = ", ".join(e.place(0) for e in group[:_SHOWN])
+    for group in conflicts[:_NUM_CASES]:
+        places = ", ".join(e.place(0) for e in group[:_NUM_CASES])
         text = " ".join(group[0].tokens)[:60]
         message = f"the same sentence has different labels in {places}: {text!r}"
         yield _at(split, (group[0], 0), "contradictions", message)
@@ -329,11 +329,11 @@ def show(
         count = counted(len(suspects), "place")
         console.print(f"{count} that the tagger labels otherwise, best first:")
     for s in suspects[:limit]:
-        before, after = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
+        left, right = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
         line = Text(f"{place_of(s.file, s.line, s.unit)}: p = {s.probability:.2g}  ")
-        line.append(" ".join(before) + " ")
+        line.append(" ".join(left) + " ")
         line.append(" ".join(s.tokens[s.start : s.end]), style="bold underline")
-        line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
+        line.append(f" {' '.join(right)}  {' '.join(s.labels)}")
         line.append(f" → {' '.join(s.predicted)}", style="green")
         console.print(line)
 
@@ -347,12 +347,12 @@ def _merged(result: Sequence[Finding]) -> list[Finding]:
         key = (finding.file, kind) if finding.level == "error" else finding
         kinds[key].append(finding)
     rows = []
-    for first, *others in kinds.values():
-        if others:
-            lines = ", ".join(str(x.line) for x in others[:_SHOWN] if x.line)
-            places = f": {first.unit} {lines}{', …' * (len(others) > _SHOWN)}"
-            more = f"{len(others):,} more like it{places * bool(lines)}"
-            message = f"{first.message} ({more})"
+    for first, *repeats in kinds.values():
+        if repeats:
+            lines = ", ".join(str(x.line) for x in repeats[:_NUM_CASES] if x.line)
+            places = f": {first.unit} {lines}{', …' * (len(repeats) > _NUM_CASES)}"
+            note = f"{len(repeats):,} more like it{places * bool(lines)}"
+            message = f"{first.message} ({note})"
             first = dataclasses.replace(first, message=message)
         rows.append(first)
     return rows

@@ -15,7 +15,7 @@ import collections
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -111,8 +111,8 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
         # As byte strings, NumPy drops the trailing zeros.
         chars = np.ascontiguousarray(sentence.chars, np.int32)
         words = chars.view(f"S{4 * width}").ravel().tolist() if width else [b""]
-        known = np.array([numbers[word] for word in words[:count]], np.int32)
-        index.append(known[sentence.char_index])
+        word_rows = np.array([numbers[word] for word in words[:count]], np.int32)
+        index.append(word_rows[sentence.char_index])
     return list(numbers), index
 
 
@@ -173,8 +173,8 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
     words, index = merge(sentences)
     places = _between([s.words for s in sentences])
     chars = spell(words, max(map(length, words)) or 1)
-    joined = _lay(sentences, places, index)
-    return joined._replace(chars=chars, mask=np.ones(len(places), bool))
+    document = _lay(sentences, places, index)
+    return document._replace(chars=chars, mask=np.ones(len(places), bool))
 
 
 def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
@@ -220,7 +220,7 @@ def groups(documents: Iterable[Hashable]) -> list[list[int]]:
 
 
 def _filled(
-    rows: Sequence[Any], width: int, count: int | None = None
+    rows: Sequence[Sized], width: int, count: int | None = None
 ) -> Bool[np.ndarray, "B T"]:
     """Returns which places of a batch its rows fill; `count`: as in `pad`."""
     ends = np.zeros(len(rows) if count is None else count, int)
@@ -228,21 +228,21 @@ def _filled(
     return np.arange(width) < ends[:, None]
 
 
-def _between(rows: Sequence[Any]) -> Bool[np.ndarray, " T"]:
+def _between(rows: Sequence[Sized]) -> Bool[np.ndarray, " T"]:
     """Returns which places of a document are tokens, not separators."""
     places = np.ones(sum(map(len, rows)) + len(rows) + 1, bool)
     places[np.cumsum([0, *(len(row) + 1 for row in rows)])] = False
     return places
 
 
-def _laid(rows: Sequence[Any], places: np.ndarray, fill: int = 0) -> np.ndarray:
+def _laid(rows: Sequence[np.ndarray], places: np.ndarray, fill: int = 0) -> np.ndarray:
     """Returns rows end to end at the True places of a mask, and `fill` elsewhere."""
     flat = np.concatenate(rows) if rows else np.zeros(0, np.int32)
     # Float vectors become single precision, ids (also rows of a table) int32.
     kind = {"f": np.float32, "b": bool}.get(flat.dtype.kind, np.int32)
-    laid = np.full((*places.shape, *flat.shape[1:]), fill, kind)
-    laid[places] = flat
-    return laid
+    result = np.full((*places.shape, *flat.shape[1:]), fill, kind)
+    result[places] = flat
+    return result
 
 
 def _lay(
@@ -273,23 +273,23 @@ def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
     counts = [len(p.windows) for p in pieces]
     if is_batch:
         offsets = [0] * len(pieces)
-        held = _filled([p.windows for p in pieces], shape.windows, len(places))
+        window_mask = _filled([p.windows for p in pieces], shape.windows, len(places))
     else:
-        offsets, held = np.cumsum([0, *counts])[:-1], np.ones(sum(counts), bool)
+        offsets, window_mask = np.cumsum([0, *counts])[:-1], np.ones(sum(counts), bool)
 
     def widened(array: np.ndarray, width: int, fill: int = 0) -> np.ndarray:
-        missing = ((0, 0), (0, width - array.shape[1]))
-        return np.pad(array, missing, constant_values=fill)
+        padding = ((0, 0), (0, width - array.shape[1]))
+        return np.pad(array, padding, constant_values=fill)
 
     positions = []
     for p, offset in zip(pieces, offsets, strict=True):
         width = p.windows.shape[1]
-        moved = (p.positions // width + offset) * shape.pieces + p.positions % width
-        moved = np.where(p.positions < 0, -1, moved)
-        positions.append(widened(moved, shape.longest, -1))
+        indices = (p.positions // width + offset) * shape.pieces + p.positions % width
+        indices = np.where(p.positions < 0, -1, indices)
+        positions.append(widened(indices, shape.longest, -1))
     return Pieces(
-        _laid([widened(p.windows, shape.pieces) for p in pieces], held),
-        _laid([widened(p.mask, shape.pieces) for p in pieces], held),
+        _laid([widened(p.windows, shape.pieces) for p in pieces], window_mask),
+        _laid([widened(p.mask, shape.pieces) for p in pieces], window_mask),
         _laid(positions, places, -1),
     )
 
@@ -297,11 +297,11 @@ def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
 def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
     """Returns the padded size of pieces; with `few`, rounded up to powers of two."""
     sizes = np.array([(*p.windows.shape, p.positions.shape[1]) for p in pieces])
-    most = sizes.max(axis=0).tolist()
+    maxima = sizes.max(axis=0).tolist()
     if few:
-        pairs = zip((1, 16, 16), most, strict=True)
-        most = [max(least, 1 << max(n - 1, 0).bit_length()) for least, n in pairs]
-    return PieceShape(*most)
+        pairs = zip((1, 16, 16), maxima, strict=True)
+        maxima = [max(minimum, 1 << max(n - 1, 0).bit_length()) for minimum, n in pairs]
+    return PieceShape(*maxima)
 
 
 def without_characters(sentence: Sentence) -> Sentence:
@@ -316,8 +316,10 @@ def first(sentence: Sentence, count: int) -> Sentence:
     vectors, pieces = sentence.vectors, sentence.pieces
     if pieces is not None:
         positions = pieces.positions[:count]
-        used = int(positions.max(initial=0)) // pieces.windows.shape[1] + 1
-        pieces = Pieces(pieces.windows[:used], pieces.mask[:used], positions)
+        num_windows = int(positions.max(initial=0)) // pieces.windows.shape[1] + 1
+        pieces = Pieces(
+            pieces.windows[:num_windows], pieces.mask[:num_windows], positions
+        )
     return sentence._replace(
         words=sentence.words[:count],
         chars=chars,
@@ -330,16 +332,20 @@ def first(sentence: Sentence, count: int) -> Sentence:
 
 
 def without_far_vectors(
-    sentences: Sequence[Sentence], count: int, parts: int, near: frozenset[int] | None
+    sentences: Sequence[Sentence],
+    count: int,
+    parts: int,
+    own_parts: frozenset[int] | None,
 ) -> list[Sentence]:
     """Returns a batch's sentences; vectors in files are read for this process only.
 
-    `parts` devices share `count` rows; this process has those of `near` (None: all).
+    `parts` devices share `count` rows; this process has those of `own_parts` (None:
+    all).
     """
     batch = list(sentences)
     for row, sentence in enumerate(sentences):
         vectors = sentence.vectors
-        is_far = near is not None and row * parts // count not in near
+        is_far = own_parts is not None and row * parts // count not in own_parts
         if is_far and isinstance(vectors, TokenVectors):
             zeros = np.zeros((len(sentence.words), *vectors.sizes), np.float32)
             batch[row] = sentence._replace(vectors=zeros)
@@ -357,9 +363,9 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
     Of more than `_BOUNDS` different lengths, only every second, third, … can be one.
     """
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
-    every = -(-len(sizes) // _BOUNDS)
-    some = slice((len(sizes) - 1) % every, None, every)  # the longest is one of them
-    sizes, total = sizes[some], np.append(0, np.cumsum(counts)[some])
+    step = -(-len(sizes) // _BOUNDS)
+    part = slice((len(sizes) - 1) % step, None, step)  # the longest is one of them
+    sizes, total = sizes[part], np.append(0, np.cumsum(counts)[part])
     # best[j]: cost of the sizes before j; each round adds a bound.
     best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
     choices = []
@@ -369,11 +375,11 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
         costs = np.where(np.tri(len(sizes), dtype=bool).T, costs, np.inf)
         choices.append(np.argmin(costs, axis=0))
         best = np.concatenate([[np.inf], np.min(costs, axis=0)])
-    chosen, end = [], len(sizes)
+    limits, end = [], len(sizes)
     for choice in reversed(choices):
-        chosen.append(int(sizes[end - 1]))
+        limits.append(int(sizes[end - 1]))
         end = int(choice[end - 1])
-    return chosen[::-1]
+    return limits[::-1]
 
 
 def choose(
@@ -393,21 +399,21 @@ def choose(
     batch, _, end = cut_equally(counts, rows or 1)
     longest = lengths[batch, end - 1]  # of blocks, or sentences
     if rows is None:
-        every = -(-lengths.shape[1] // _TALLEST)
-        some = slice(-(-_SENTENCES * every // lengths.shape[1]))
-        lengths, counts = lengths[some, ::every], -(-counts[some] // every)
-    best, least = [], np.inf
+        step = -(-lengths.shape[1] // _TALLEST)
+        part = slice(-(-_SENTENCES * step // lengths.shape[1]))
+        lengths, counts = lengths[part, ::step], -(-counts[part] // step)
+    best, bound = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
         if rows is None:
-            held, cost = rows_of(tokens, lengths, counts, parts)
+            heights, cost = rows_of(tokens, lengths, counts, parts)
         else:
-            held = np.full_like(tokens, rows)
+            heights = np.full_like(tokens, rows)
             cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
             cost *= len(longest) / len(counts)
         cost += count * _PROGRAM / num_batches
-        if cost < least:
-            best, least = [*zip(tokens.tolist(), held.tolist(), strict=True)], cost
+        if cost < bound:
+            best, bound = [*zip(tokens.tolist(), heights.tolist(), strict=True)], cost
     return best
 
 
@@ -418,10 +424,10 @@ def rows_of(
     parts: int,
 ) -> tuple[np.ndarray, float]:
     """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
-    most = -(-lengths.shape[1] // parts) * parts
+    maximum = -(-lengths.shape[1] // parts) * parts
 
     def rounded(size: float) -> int:
-        return min(max(math.ceil(size / parts), 1) * parts, most)
+        return min(max(math.ceil(size / parts), 1) * parts, maximum)
 
     @functools.cache
     def cost_of(rows: tuple[int, ...]) -> float:
@@ -430,14 +436,14 @@ def rows_of(
     starts = (tuple(rounded(area / size) for size in tokens) for area in _AREAS)
     valleys = []
     for rows in sorted(starts, key=cost_of)[:2]:
-        least = np.inf
-        while cost_of(rows) < least:
-            least = cost_of(rows)
+        least_cost = np.inf
+        while cost_of(rows) < least_cost:
+            least_cost = cost_of(rows)
             for i, size in enumerate(rows):
                 steps = size - parts, size + parts, size / 1.5, size * 1.5
-                for near in map(float, steps):
-                    other = *rows[:i], rounded(near), *rows[i + 1 :]
-                    rows = min(rows, other, key=cost_of)
+                for target in map(float, steps):
+                    candidate = *rows[:i], rounded(target), *rows[i + 1 :]
+                    rows = min(rows, candidate, key=cost_of)
         valleys.append(rows)
     rows = min(valleys, key=cost_of)
     return np.array(rows), cost_of(rows)
@@ -455,21 +461,21 @@ def cut(
     first `counts` lengths of each batch ascend. Of each block, the result has the
     batch, and its first and last place there.
     """
-    (steps, size), each = lengths.shape, np.arange(len(lengths))
+    (steps, size), step_ids = lengths.shape, np.arange(len(lengths))
     costs = (tokens * rows + _BLOCK)[:, None]
-    least, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
+    least_costs, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
     for end in range(1, size + 1):
         fits = lengths[:, end - 1] <= tokens[:, None]
-        total = np.where(fits, least[np.maximum(end - rows, 0)] + costs, np.inf)
-        choice[end], least[end] = total.argmin(axis=0), total.min(axis=0)
+        total = np.where(fits, least_costs[np.maximum(end - rows, 0)] + costs, np.inf)
+        choice[end], least_costs[end] = total.argmin(axis=0), total.min(axis=0)
     blocks, ends = [], counts
     while ends.any():
-        starts = np.maximum(ends - rows[choice[ends, each]], 0)
-        blocks.append(np.stack([each, starts, ends])[:, ends > 0])
+        starts = np.maximum(ends - rows[choice[ends, step_ids]], 0)
+        blocks.append(np.stack([step_ids, starts, ends])[:, ends > 0])
         ends = starts
-    joined = np.concatenate(blocks, axis=1)
-    order = np.lexsort((joined[1], joined[0]))
-    return joined[:, order], float(least[counts, each].mean())
+    table = np.concatenate(blocks, axis=1)
+    order = np.lexsort((table[1], table[0]))
+    return table[:, order], float(least_costs[counts, step_ids].mean())
 
 
 def cut_equally(counts: Int[np.ndarray, " N"], rows: int) -> Int[np.ndarray, "3 J"]:
@@ -558,17 +564,19 @@ class Batches:
         self._width = widest if widest < 2 * usual else int(usual)
         self._widest, self._is_long = widest, widths > self._width
         self._num_long = np.count_nonzero(self._is_long[self._word])
-        cut = [s.pieces for s in sentences if s.pieces is not None]
+        pieces_list = [s.pieces for s in sentences if s.pieces is not None]
         tokens = np.array([*map(len, labels)])
         self._tokens = ranges(tokens)
-        self._lengths = np.array([p.windows.size for p in cut] or tokens)
+        self._lengths = np.array([p.windows.size for p in pieces_list] or tokens)
         # Arrays of a plan have the same length in all epochs.
         self._most = self.num_batches * min(num_blocks or batch_size, batch_size, count)
         self.bounds, self.shapes = self._choose(num_shapes), []
         for bound in self.bounds:  # sentences whose pieces fit have fewer tokens
-            inside = np.flatnonzero(self._lengths <= bound.tokens)
-            pieces = piece_shape([cut[i] for i in inside]) if cut else None
-            longest = -(-int(tokens[inside].max(initial=1)) // multiple) * multiple
+            indices = np.flatnonzero(self._lengths <= bound.tokens)
+            pieces = (
+                piece_shape([pieces_list[i] for i in indices]) if pieces_list else None
+            )
+            longest = -(-int(tokens[indices].max(initial=1)) // multiple) * multiple
             self.shapes.append(bound._replace(tokens=longest, pieces=pieces))
 
     @classmethod
@@ -608,13 +616,13 @@ class Batches:
         check_text(sentences)
         check_documents(documents, len(sentences))
         _check_labels(labels, sentences, vocabulary.scheme)
-        encoded = [vocabulary.encode(tokens) for tokens in sentences]
+        encoded_sentences = [vocabulary.encode(tokens) for tokens in sentences]
         ids = [vocabulary.label_ids(row) for row in labels]
         if vocabulary.reads_documents:
-            numbers = range(len(encoded)) if documents is None else documents
+            numbers = range(len(encoded_sentences)) if documents is None else documents
             separator = len(vocabulary.label_names) - 1
-            encoded, ids = joined(numbers, encoded, ids, separator)
-        return cls(encoded, ids, batch_size=batch_size, num_shapes=num_shapes)
+            encoded_sentences, ids = joined(numbers, encoded_sentences, ids, separator)
+        return cls(encoded_sentences, ids, batch_size=batch_size, num_shapes=num_shapes)
 
     @checked
     def epoch(self, seed: Seed, epoch: Count) -> Iterator[tuple[Sentence, np.ndarray]]:
@@ -629,9 +637,9 @@ class Batches:
             words = [self.words[i] for i in plan.words[start : start + count]]
             chars, long = spell_apart(words, shape)
             index = [plan.index[i : i + n] for i, n in self._tokens[:, members].T]
-            here = [self.sentences[i] for i in members]
+            block_sentences = [self.sentences[i] for i in members]
             places = _filled(index, shape.tokens, shape.rows)
-            batch = _lay(here, places, index, shape.pieces)
+            batch = _lay(block_sentences, places, index, shape.pieces)
             batch = batch._replace(chars=chars, long=long)
             labels = [self.labels[i] for i in members]
             yield batch, pad_labels(labels, shape.tokens, shape.rows)
@@ -660,9 +668,9 @@ class Batches:
             pools = np.split(order, range(0, count, size * self.pool)[1:])
             pools = [p[np.argsort(self._lengths[p], kind="stable")] for p in pools]
             order = np.concatenate(pools)
-        drawn = np.pad(order, (0, -count % size), constant_values=count)
-        drawn = drawn.reshape(-1, size)
-        return drawn[rng.permutation(len(drawn))] if self.pool > 1 else drawn
+        batches = np.pad(order, (0, -count % size), constant_values=count)
+        batches = batches.reshape(-1, size)
+        return batches[rng.permutation(len(batches))] if self.pool > 1 else batches
 
     @property
     def is_whole(self) -> bool:
@@ -693,28 +701,28 @@ class Batches:
             row[row < len(self.sentences)] for row in rows.reshape(len(rows), -1)
         ]
         tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
-        most = counts.max(axis=0)
+        maxima = counts.max(axis=0)
         if self._rows:
-            step, start, end = cut_equally(most, self._rows)
+            step, start, end = cut_equally(maxima, self._rows)
         else:
-            (step, start, end), _ = cut(lengths, most, tokens, heights)
+            (step, start, end), _ = cut(lengths, maxima, tokens, heights)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)
             index, words, spans, long, long_spans = map(np.stack, parts)
             longest = np.maximum(lengths[step, end - 1], 1)
-            held = [spans[:, 1].max(axis=0), long_spans[:, 1].max(axis=0)]
-            needs = np.stack([end - start, longest, *held], axis=1)
+            word_counts = [spans[:, 1].max(axis=0), long_spans[:, 1].max(axis=0)]
+            needs = np.stack([end - start, longest, *word_counts], axis=1)
             numbers = fit(needs, shapes)
-            over = np.flatnonzero(numbers < 0)
-            if not over.size:
+            overflow = np.flatnonzero(numbers < 0)
+            if not overflow.size:
                 break
             # Blocks with more words than any shape are halved.
-            middle = (start[over] + end[over]) // 2
-            step = np.insert(step, over, step[over])
+            middle = (start[overflow] + end[overflow]) // 2
+            step = np.insert(step, overflow, step[overflow])
             start, end = (
-                np.insert(start, over + 1, middle),
-                np.insert(end, over, middle),
+                np.insert(start, overflow + 1, middle),
+                np.insert(end, overflow, middle),
             )
         firsts = np.searchsorted(step, np.arange(len(lengths)))
         starts = step * self.batch_size + start
@@ -734,10 +742,10 @@ class Batches:
         Also returns the lengths to which all restarts must be padded, [S, B], and the
         sentences in each batch, [K, S].
         """
-        drawn = np.stack([self.draw(seed, epoch) for seed in seeds])
-        lengths = np.append(self._lengths, np.iinfo(np.int32).max)[drawn]
+        batches = np.stack([self.draw(seed, epoch) for seed in seeds])
+        lengths = np.append(self._lengths, np.iinfo(np.int32).max)[batches]
         places = np.argsort(lengths, axis=2, kind="stable")
-        rows = np.take_along_axis(drawn, places, axis=2)
+        rows = np.take_along_axis(batches, places, axis=2)
         lengths = np.append(self._lengths, 0)[rows].max(axis=0)
         counts = np.count_nonzero(rows < len(self.sentences), axis=2)
         return rows, places, np.maximum.accumulate(lengths, axis=1), counts
@@ -782,24 +790,24 @@ class Batches:
 
     def _choose(self, count: int) -> list[Shape]:
         """Returns the shapes for the sizes of blocks in some draws."""
-        each = np.arange(len(self.labels))
-        _, _, words, _, long = self._characters(each, np.ones_like(each))
-        alone = np.stack([words[1], long[1]], axis=1)
+        indices = np.arange(len(self.labels))
+        _, _, words, _, long = self._characters(indices, np.ones_like(indices))
+        single_counts = np.stack([words[1], long[1]], axis=1)
         epochs = range(-(-min(_SAMPLE, 4 * self.num_batches) // self.num_batches))
-        drawn = [self._sort([0], epoch) for epoch in epochs]
-        lengths = np.concatenate([lengths for _, _, lengths, _ in drawn])
-        counts = np.concatenate([counts[0] for *_, counts in drawn])
+        samples = [self._sort([0], epoch) for epoch in epochs]
+        lengths = np.concatenate([lengths for _, _, lengths, _ in samples])
+        counts = np.concatenate([counts[0] for *_, counts in samples])
         sizes = self._rows, self.parts, self.num_batches
         forms = choose(lengths, counts, count, *sizes)
-        most = 1 + self.num_tokens + len(each)
+        limit = 1 + self.num_tokens + len(indices)
         shapes = [
-            Shape(t, most, self._width, most, self._widest, rows=r) for t, r in forms
+            Shape(t, limit, self._width, limit, self._widest, rows=r) for t, r in forms
         ]
         plans = [self._plan([0], epoch, shapes)[1:] for epoch in epochs]
         needs, numbers = map(np.concatenate, zip(*plans, strict=True))
         # The last shape holds as many sentences as it has rows, whatever their words.
         rows = shapes[-1].rows
-        words, long = np.sort(alone, axis=0)[-rows:].sum(axis=0).tolist()
+        words, long = np.sort(single_counts, axis=0)[-rows:].sum(axis=0).tolist()
         words = words if self.chars == "token" else min(words, len(self.words))
         rooms = {len(shapes) - 1: (words, long)}
         for number in {*numbers.tolist()} - {*rooms}:
@@ -814,20 +822,20 @@ class Batches:
 
 def _widened(array: np.ndarray, width: int) -> np.ndarray:
     """Returns an array whose last axis ends in zeros, up to a width."""
-    missing = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
-    return np.pad(array, missing)
+    padding = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
+    return np.pad(array, padding)
 
 
 def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
     """Raises TypeError or InputError unless each token has a label, by the scheme."""
     expect(isinstance(rows, (list, tuple)), "labels as a list of lists", rows)
-    wanted = counted(len(sentences), "sentence")
+    amount = counted(len(sentences), "sentence")
     if len(rows) != len(sentences):
-        raise InputError(f"Expected labels of {wanted}, got {len(rows)}.")
+        raise InputError(f"Expected labels of {amount}, got {len(rows)}.")
     for i, (row, tokens) in enumerate(zip(rows, sentences, strict=True)):
-        wanted = counted(len(tokens), "label")
+        amount = counted(len(tokens), "label")
         if len(row) != len(tokens):
-            raise InputError(f"Expected {wanted} for sentence {i}, got {len(row)}.")
+            raise InputError(f"Expected {amount} for sentence {i}, got {len(row)}.")
         if scheme != schemes.TAGS and schemes.violations(row, scheme):
             raise InputError(
                 f"The labels of sentence {i} break {scheme}. Convert each row with "

@@ -26,7 +26,7 @@ from jaxner.wording import counted
 DATA_VARIABLE = "JAXNER_DATA"
 SPLITS = ("train", "dev", "test")
 Sizes = tuple[int, ...]
-COUNTED = (("sentence", "sentences"), ("token", "tokens"), ("entity", "entities"))
+NOUNS = (("sentence", "sentences"), ("token", "tokens"), ("entity", "entities"))
 """What `Split.sizes` counts: singular and plural."""
 
 
@@ -92,7 +92,7 @@ class Split:
 
     def summary(self) -> str:
         """Returns a line about the split's content, and a line for each note."""
-        pairs = zip(self.sizes(), COUNTED, strict=False)  # tags: no entities
+        pairs = zip(self.sizes(), NOUNS, strict=False)  # tags: no entities
         sizes = ", ".join(counted(number, *nouns) for number, nouns in pairs)
         has_tags = self.scheme == schemes.TAGS
         kinds = counted(len(self.types()), "tag" if has_tags else "type")
@@ -150,22 +150,22 @@ def read(
         examples = ()
     lines = []
     if not has_tags:
-        detected, *others = schemes.fitting(example.labels for example in examples)
-        if others and not (scheme or is_io):
-            both = f"{', '.join(others)} alike; {detected} is taken"
-            notes.append(f"labels fit {detected} and {both}")
-        broken = {
+        guess, *alternatives = schemes.fitting(example.labels for example in examples)
+        if alternatives and not (scheme or is_io):
+            reason = f"{', '.join(alternatives)} alike; {guess} is taken"
+            notes.append(f"labels fit {guess} and {reason}")
+        breaches = {
             candidate: [
                 example.place(position)
                 for example in examples
                 for position in schemes.violations(example.labels, candidate)
             ]
-            for candidate in (scheme or detected, detected)
+            for candidate in (scheme or guess, guess)
         }
-        best = min(broken, key=lambda candidate: len(broken[candidate]))
+        best = min(breaches, key=lambda candidate: len(breaches[candidate]))
         if scheme and best != scheme:
             notes.append(f"labels are {best}, not {scheme} as published")
-        scheme, lines = best, broken[best]
+        scheme, lines = best, breaches[best]
     if lines:
         count, places = counted(len(lines), "label"), ", ".join(lines[:5])
         notes.insert(0, f"{count} against {scheme}, first in {places}")
@@ -176,9 +176,9 @@ def read(
 
 def _hidden(label: str) -> str:
     """Returns what nobody sees in a label; empty if there is nothing."""
-    hidden = [char for char in label if is_invisible(char)]
-    if hidden or label != label.strip(" "):
-        code = f"U+{ord((hidden or ' ')[0]):04X}"
+    invisible_chars = [char for char in label if is_invisible(char)]
+    if invisible_chars or label != label.strip(" "):
+        code = f"U+{ord((invisible_chars or ' ')[0]):04X}"
         return f"Label {label!r} contains an invisible character ({code}); remove it"
     return ""
 
@@ -188,8 +188,8 @@ def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
     tokens = Counter(token for example in examples for token in example.tokens)
     if schemes.flaws(tokens) or len(tokens) < 2:
         return None
-    shown = ", ".join(token for token, _ in tokens.most_common(3))
-    message = f"the tokens look like labels ({shown}): set label_column to their "
+    listing = ", ".join(token for token, _ in tokens.most_common(3))
+    message = f"the tokens look like labels ({listing}): set label_column to their "
     message += "column, the first is 0, and token_column to that of the tokens"
     return InputError(message, examples[0].path or path, examples[0].line)
 
@@ -220,11 +220,11 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     What the run did not set, or what is newer than the run, has its default.
     """
     names = ("format", *fields.of(Reading))
-    some = {k: options[k] for k in names if options.get(k) is not None}
+    keywords = {k: options[k] for k in names if options.get(k) is not None}
     # A span scheme is that of the model; the scheme of the file is detected.
     if options.get("scheme") == schemes.TAGS:
-        some["scheme"] = schemes.TAGS
-    return some
+        keywords["scheme"] = schemes.TAGS
+    return keywords
 
 
 def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
@@ -266,7 +266,7 @@ class Corpus:
     sizes: Sequence[Sizes] = ()  # as published
 
 
-_KNOWN = (
+_CORPORA = (
     Corpus(
         "sample",
         "It is part of jaxner; reinstall jaxner.",
@@ -313,7 +313,7 @@ _KNOWN = (
         sizes=((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
     ),
 )
-CORPORA = {corpus.name: corpus for corpus in _KNOWN}
+CORPORA = {corpus.name: corpus for corpus in _CORPORA}
 
 
 def data_folder() -> Path:
@@ -331,12 +331,12 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     corpus = None if directory else CORPORA.get(str(name))
     folder = Path(directory or name)
     if corpus:
-        inside = Path(__file__).parent if corpus.name == "sample" else data_folder()
-        folder = inside / corpus.name
+        parent = Path(__file__).parent if corpus.name == "sample" else data_folder()
+        folder = parent / corpus.name
     elif isinstance(name, str) and not (directory or folder.is_dir()):
         fields.check_word("corpus", name, CORPORA, "or a directory")
     stems = ("dev", "valid", "validation") if split == "dev" else (split,)
-    usual = {c.files[SPLITS.index(split)] for c in _KNOWN if c.files}
+    usual = {c.files[SPLITS.index(split)] for c in _CORPORA if c.files}
 
     def fits(path: Path) -> bool:
         name = path.name.removesuffix(".gz")
@@ -349,12 +349,12 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
 
     files = [path for path in sorted(folder.glob("*")) if fits(path)]
     if len(files) > 1:
-        several = ", ".join(path.name for path in files)
-        raise InputError(f"Several {split} files in {folder}: {several}; keep only one")
+        listing = ", ".join(path.name for path in files)
+        raise InputError(f"Several {split} files in {folder}: {listing}; keep only one")
     if files:
         return files[0]
-    beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
-    content = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
+    entries = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
+    content = f"it holds {entries or 'nothing'}" if folder.is_dir() else "there is none"
     message = f"No {split} file in the folder {folder}: {content}. Expected one with a "
     message += f"name such as {split}.conll, and the ending of a format"
     if corpus:
@@ -386,17 +386,17 @@ def load(
         fields.check_word("corpus", name, CORPORA, "or a directory")
     corpus = CORPORA[name] if name else Corpus(Path(directory or "").resolve().name, "")
     path, scheme = find(corpus.name, split, directory), scheme or corpus.scheme
-    loaded = read(path, name=corpus.name, split=split, scheme=scheme, **options)
-    notes, sizes = list(loaded.notes), loaded.sizes()
+    loaded_split = read(path, name=corpus.name, split=split, scheme=scheme, **options)
+    notes, sizes = list(loaded_split.notes), loaded_split.sizes()
     published = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
     # Not strict: tags have no count of entities.
-    for nouns, expected, size in zip(COUNTED, published, sizes, strict=False):
-        if expected != size:
-            amount = counted(expected, *nouns)
+    for nouns, published_size, size in zip(NOUNS, published, sizes, strict=False):
+        if published_size != size:
+            amount = counted(published_size, *nouns)
             notes.append(f"expected {amount} as published, got {size:,}")
     if corpus.name == "sample" and split == "test" and directory is None:
         notes.append("other genres than train and dev, so scores are lower")
-    return dataclasses.replace(loaded, notes=tuple(notes))
+    return dataclasses.replace(loaded_split, notes=tuple(notes))
 
 
 def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Path:
@@ -406,13 +406,13 @@ def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Pat
     """
     data = data_folder()
     places = (Path(), Path(folder or ""), data / "vectors", data)
-    tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
-    for path in tried:
+    paths = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
+    for path in paths:
         if path.is_file():
             return path
-    sought = ", ".join(dict.fromkeys(map(str, tried)))  # each path once
+    listing = ", ".join(dict.fromkeys(map(str, paths)))  # each path once
     raise FileNotFoundError(
-        f"No vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the folder "
+        f"No vectors {str(name)!r}; tried {listing}. Set {DATA_VARIABLE} to the folder "
         "that holds vectors/, or give a path. https://nlp.stanford.edu/projects/glove "
         "has GloVe's"
     )

@@ -73,12 +73,12 @@ class Layout(NamedTuple):
 
 
 def _blocks(
-    lines: Iterable[str], layout: Layout, most: int
+    lines: Iterable[str], layout: Layout, limit: int
 ) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
     """Yields number of the first, lines, and group of each sentence.
 
     A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. A block has no more than `most` lines; the rest is left out.
+    of its own. A block has no more than `limit` lines; the rest is left out.
     """
     start, block, last = 0, [], None
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
@@ -91,7 +91,7 @@ def _blocks(
         last = group
         if is_mark:
             yield number, [line], ("",)
-        elif not is_blank and len(block) < most:
+        elif not is_blank and len(block) < limit:
             start = start if block else number
             block.append(line)
 
@@ -110,7 +110,7 @@ def _sentences(
         message += f"{size}; set token_column and label_column"
         raise InputError(message, source.path)
     places = (token, label) if source.has_labels else (token,)
-    most = sys.maxsize if source.has_labels else MAX_TOKENS + 1
+    limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     document, last, groups = 0, ("",), set()
     comments, returns, blank = [], [], []  # lines
 
@@ -127,8 +127,8 @@ def _sentences(
                 if count == size > 1 and not is_header:
                     comments.append(number)
             elif source.has_labels and cells and not size <= count <= layout.most:
-                wanted = f"expected {counted(size, 'column')}, got {count}"
-                errors.append(source.error(number, wanted, line))
+                reason = f"expected {counted(size, 'column')}, got {count}"
+                errors.append(source.error(number, reason, line))
             elif not cells:
                 continue
             elif count < size and layout.split is _at_tabs:
@@ -149,7 +149,7 @@ def _sentences(
         tokens, labels, *_ = *columns, ()
         return [*errors, Example(tokens, labels, lines=numbers)]
 
-    for start, block, group in _blocks(lines, layout, most):
+    for start, block, group in _blocks(lines, layout, limit):
         read = functools.partial(parse, start, block)
         if match := layout.mark.match(block[0]):
             document += bool(match[1])
@@ -204,16 +204,16 @@ def columns(source: Source) -> Iterator[Record]:
     token, label, *groups = names or (0, -1)
     source.header = number if names else 0
     if names and not source.has_labels:
-        named = ["gold" if x == LABEL[0] else x for x in cells]
-        begin[-1] = ("\t" if "\t" in first else " ").join([*named, LABEL[0]])
-    above = ["", ""]
+        titles = ["gold" if x == LABEL[0] else x for x in cells]
+        begin[-1] = ("\t" if "\t" in first else " ").join([*titles, LABEL[0]])
+    last_titles = ["", ""]
 
     def group(line_number: int, line: str) -> tuple[str, ...] | None:
         row = [] if line_number == number else split(line)
         for i, place in enumerate(groups):
             name = row[place] if 0 <= place < len(row) else ""
-            above[i] = name if name.strip(" ") else above[i]
-        return tuple(above) if row else None
+            last_titles[i] = name if name.strip(" ") else last_titles[i]
+        return tuple(last_titles) if row else None
 
     layout = Layout(DOCUMENT_LINE, split, size, size, token, label, comments)
     layout = layout._replace(header=source.header)
@@ -241,10 +241,10 @@ def _relabelled(
     """Returns a record whose sentence is changed when it is parsed."""
 
     def parse() -> Parsed:
-        parsed = record.parse()
-        if parsed and isinstance(parsed[-1], Example):
-            return [*parsed[:-1], *change(record, parsed[-1])]
-        return parsed
+        items = record.parse()
+        if items and isinstance(items[-1], Example):
+            return [*items[:-1], *change(record, items[-1])]
+        return items
 
     return record._replace(parse=parse)
 
@@ -311,13 +311,13 @@ def _spread(
             yield source.error(number, message, line)
             return
         prefix, kind = schemes.parse(entity)
-        written = {"S": "BIE", "U": "BIL", "B": "BII", "E": "IIE", "L": "IIL"}
-        prefixes = written.get(prefix, prefix * 3)
+        spellings = {"S": "BIE", "U": "BIL", "B": "BII", "E": "IIE", "L": "IIL"}
+        prefixes = spellings.get(prefix, prefix * 3)
         prefixes = prefixes[0] + prefixes[1] * (size - 2) + prefixes[2]
         names = [f"{prefix}-{kind}" for prefix in prefixes]
-        before = labels[start : end + 1]
-        if before not in (["O"] * size, names):
-            message = f"expected words without entities of their own, got {before}"
+        old_labels = labels[start : end + 1]
+        if old_labels not in (["O"] * size, names):
+            message = f"expected words without entities of their own, got {old_labels}"
             yield source.error(number, message, line)
             return
         last = end
@@ -369,9 +369,9 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
     return zip(example.tokens, example.labels, strict=True)
 
 
-def _line(cells: Iterable[str], separator: str = "\t", before: str = "") -> str:
+def _line(cells: Iterable[str], separator: str = "\t", lead: str = "") -> str:
     forbidden = f"\r\n\t{separator}"
-    line = before + separator.join([cell(text, forbidden) for text in cells])
+    line = lead + separator.join([cell(text, forbidden) for text in cells])
     if DOCUMENT_LINE.match(line):
         raise InputError(f"the token {DOCSTART} could not be read back")
     return f"{line}\n"
@@ -463,9 +463,9 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     yield "document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"
     for example in examples:
         # A sentence before the first document has a blank cell.
-        before = f"{example.document or ''}\t" if has_documents else ""
+        lead = f"{example.document or ''}\t" if has_documents else ""
         with example.naming():
-            lines = [_line(row, before=before) for row in _rows(example)]
+            lines = [_line(row, lead=lead) for row in _rows(example)]
         yield "".join([*lines, "\n"])
 
 
@@ -603,16 +603,14 @@ def read(
         base = document
         try:
             for record in kind.read(source):
-                parsed, flaws = source.parse(record)
+                items, flaws = source.parse(record)
                 errors += flaws
                 if is_folder:
                     document = base + max(record.document, 1)
                     place = {"document": document, "path": str(source.path)}
-                    place |= (
-                        {"path": parsed[0].path} if parsed and parsed[0].path else {}
-                    )
-                    parsed = [dataclasses.replace(e, **place) for e in parsed]
-                examples += parsed
+                    place |= {"path": items[0].path} if items and items[0].path else {}
+                    items = [dataclasses.replace(e, **place) for e in items]
+                examples += items
         except InputError as error:
             errors.append(error)
     if not examples and not errors:

@@ -73,10 +73,10 @@ class PieceTokenizer:
     def _unknown(self) -> int:
         names = getattr(self._tokenizer.model, "unk_token", None) or "", *_UNKNOWN
         ids = map(self._tokenizer.token_to_id, names)
-        known = [i for i in ids if i is not None]
-        if not known:
+        candidates = [i for i in ids if i is not None]
+        if not candidates:
             raise InputError(f"expected a piece {' or '.join(_UNKNOWN)}")
-        return known[0]
+        return candidates[0]
 
     @functools.cached_property
     def _special(self) -> tuple[list[int], list[int]]:
@@ -93,7 +93,7 @@ class PieceTokenizer:
         ids = {"unk": [self._unknown], "cls": begin, "sep": close[-1:]}
         for name, spellings in {"pad": _PADDING, "mask": _MASK}.items():
             ids[name] = [i for i in map(get, spellings) if i is not None]
-        firsts = {name: found[0] for name, found in ids.items() if found}
+        firsts = {name: piece_ids[0] for name, piece_ids in ids.items() if piece_ids}
         return {name: (i, self._tokenizer.id_to_token(i)) for name, i in firsts.items()}
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
@@ -101,13 +101,13 @@ class PieceTokenizer:
 
         A token without pieces, such as one of control characters, is the unknown piece.
         """
-        encoded = self._tokenizer.encode(
+        encoding = self._tokenizer.encode(
             list(tokens), is_pretokenized=True, add_special_tokens=False
         )
         begin, close = self._special
         special = {*begin, *close}  # which Unigram models also know as words
         pieces: list[list[int]] = [[] for _ in tokens]
-        for i, piece in zip(encoded.word_ids, encoded.ids, strict=True):
+        for i, piece in zip(encoding.word_ids, encoding.ids, strict=True):
             pieces[i].append(self._unknown if piece in special else piece)
         return [ids or [self._unknown] for ids in pieces]
 
@@ -125,17 +125,17 @@ class PieceTokenizer:
         for ids in pieces:
             units += [ids] if len(ids) <= capacity else [[i] for i in ids]
         lengths = [len(unit) for unit in units]
-        chosen = windows(lengths, capacity)
+        bounds = windows(lengths, capacity)
         ends = np.cumsum([0, *lengths])
-        size = max(int(ends[end] - ends[start]) for start, end in chosen) + extra
-        rows = np.zeros((len(chosen), size), np.int32)
-        mask = np.zeros((len(chosen), size), bool)
-        for row, present, (start, end) in zip(rows, mask, chosen, strict=True):
-            inside = [i for unit in units[start:end] for i in unit]
-            row[: len(inside) + extra] = [*begin, *inside, *close]
-            present[: len(inside) + extra] = True
-        homes = np.repeat(_homes(ends, chosen), lengths)
-        firsts = np.array([ends[start] for start, _ in chosen])
+        size = max(int(ends[end] - ends[start]) for start, end in bounds) + extra
+        rows = np.zeros((len(bounds), size), np.int32)
+        mask = np.zeros((len(bounds), size), bool)
+        for row, present, (start, end) in zip(rows, mask, bounds, strict=True):
+            piece_ids = [i for unit in units[start:end] for i in unit]
+            row[: len(piece_ids) + extra] = [*begin, *piece_ids, *close]
+            present[: len(piece_ids) + extra] = True
+        homes = np.repeat(_homes(ends, bounds), lengths)
+        firsts = np.array([ends[start] for start, _ in bounds])
         places = homes * size + len(begin) + np.arange(len(homes)) - firsts[homes]
         longest = max(map(len, pieces), default=1)
         positions = np.full((len(tokens), longest), -1, np.int32)
@@ -154,19 +154,19 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
     ends = np.cumsum([0, *lengths])
     # The first unit from which the rest fits in one window.
     last = int(np.searchsorted(ends, ends[-1] - capacity))
-    chosen, start = [], 0
+    bounds, start = [], 0
     while start < last:
         end = int(np.searchsorted(ends, ends[start] + capacity, side="right")) - 1
-        chosen.append((start, end))
+        bounds.append((start, end))
         half = int(np.searchsorted(ends, ends[start] + capacity // 2))
         start = min(max(half, start + 1), end, last)
-    return [*chosen, (start, len(lengths))]
+    return [*bounds, (start, len(lengths))]
 
 
-def _homes(ends: np.ndarray, chosen: Sequence[tuple[int, int]]) -> np.ndarray:
+def _homes(ends: np.ndarray, bounds: Sequence[tuple[int, int]]) -> np.ndarray:
     """Returns the window whose nearer inner edge is farthest from each unit."""
-    room = np.full((len(chosen), len(ends) - 1), -1.0)
-    for row, (start, end) in zip(room, chosen, strict=True):
+    room = np.full((len(bounds), len(ends) - 1), -1.0)
+    for row, (start, end) in zip(room, bounds, strict=True):
         left = ends[start:end] - ends[start] if start else np.inf
         right = ends[end] - ends[start + 1 : end + 1]
         row[start:end] = np.minimum(left, right if end < len(ends) - 1 else np.inf)
@@ -182,8 +182,8 @@ def word_pieces(
 ) -> PieceTokenizer:
     """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation."""
     ids = {piece: i for i, piece in enumerate(vocab)}
-    if missing := [p for p in ("[UNK]", "[CLS]", "[SEP]") if p not in ids]:
-        raise InputError(f"expected a piece {missing[0]}")
+    if absent_pieces := [p for p in ("[UNK]", "[CLS]", "[SEP]") if p not in ids]:
+        raise InputError(f"expected a piece {absent_pieces[0]}")
     tokenizers = errors.optional("tokenizers", "A pretrained encoder")
     tokenizer = tokenizers.BertWordPieceTokenizer(
         ids,
@@ -202,7 +202,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     an upper-case letter. Each token begins a word of its own, with the space that such
     pieces have in a text.
     """
-    path, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
+    path, word_list = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
     try:
         if path.is_file():
             content = spans.read_json(path)
@@ -212,10 +212,12 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
                     part["add_prefix_space"] = True
                 if part.get("type") == "Metaspace":
                     part |= {"add_prefix_space": True, "prepend_scheme": "always"}
-            cut = PieceTokenizer(json.dumps(content, ensure_ascii=False), max_length)
-            cut.split([""])  # fails unless a piece stands for what is unknown
-            return cut
-        path = listed
+            tokenizer = PieceTokenizer(
+                json.dumps(content, ensure_ascii=False), max_length
+            )
+            tokenizer.split([""])  # fails unless a piece stands for what is unknown
+            return tokenizer
+        path = word_list
         if path.is_file():
             vocab = outputs.read_text(path).removesuffix("\n").split("\n")
             return word_pieces(vocab, max_length, **_normalisation(folder, vocab))

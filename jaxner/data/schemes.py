@@ -5,7 +5,7 @@ conlleval), so ill-formed labels have spans too. Each scheme has one way to writ
 (`to_labels`) and one strict grammar (`violations`, `allowed`, `strict_spans`). Another
 scheme, `TAGS`, is for labels without spans, such as parts of speech: any strings, in
 any order, which are never converted. IO labels, bare types such as `PER`, are read as
-`I-PER`; labels without types, bare prefixes such as `B`, have the type `UNTYPED`; and M
+`I-PER`; labels without types, bare prefixes such as `B`, have the type `NO_TYPE`; and M
 (middle) and W (word) of Chinese corpora are read as I and S.
 
 An unknown scheme, `TAGS` where spans are needed, and a malformed label are an
@@ -31,8 +31,8 @@ from jaxner.wording import counted
 
 # Prefixes of the first, an inner, the last and the only token of a span. On a tie, the
 # first scheme is detected: BIO for labels that are all O.
-_WRITTEN = {"BIO": "BIIB", "IOB1": "IIII", "BIOES": "BIES", "BILOU": "BILU"}
-_WRITTEN |= {"IOE2": "IIEE", "IOE1": "IIII"}
+_PREFIXES_OF = {"BIO": "BIIB", "IOB1": "IIII", "BIOES": "BIES", "BILOU": "BILU"}
+_PREFIXES_OF |= {"IOE2": "IIEE", "IOE1": "IIII"}
 _PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
 _PREFIXES |= {"IOE1": "IE", "IOE2": "IE"}  # in the order of label names
 SCHEMES: tuple[str, ...] = tuple(_PREFIXES)
@@ -40,19 +40,19 @@ SCHEMES: tuple[str, ...] = tuple(_PREFIXES)
 TAGS = "tags"
 """The scheme without spans."""
 # Prefixes that stand only after a B or I of their type, and those before more of it.
-_FOLLOWING = {"IOB1": "B", "BIO": "I", "BIOES": "IE", "BILOU": "IL"}
-_UNFINISHED = {"BIOES": "BI", "BILOU": "BI", "IOE1": "E", "IOE2": "I"}
+_FOLLOWERS = {"IOB1": "B", "BIO": "I", "BIOES": "IE", "BILOU": "IL"}
+_OPEN_PREFIXES = {"BIOES": "BI", "BILOU": "BI", "IOE1": "E", "IOE2": "I"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
-_RESPELT = {"M": "I", "W": "S"}
-_BARE = {*_READ_AS, *_RESPELT}
-UNTYPED = "_"
+_SPELLINGS = {"M": "I", "W": "S"}
+_BARE = {*_READ_AS, *_SPELLINGS}
+NO_TYPE = "_"
 """The type of labels without types, as in seqeval."""
 _UNTYPED_SETS = tuple(map(set, ("BIES", "BILU", "BMES", "BMEW")))
 # Misspelt labels: B_PER, b-PER, PER-B, O-PER and 0.
 _PREFIX_FIRST = re.compile("([bieslumw])[-_/:.|](.+)", re.IGNORECASE)
 _PREFIX_LAST = re.compile("(.+)[-_/:.|]([BIESLUMW])")
-_OUTSIDE = re.compile("o|0|[oO][-_/:.|].*")
+_OUTSIDE_LABEL = re.compile("o|0|[oO][-_/:.|].*")
 _MAX_IO_TYPES = 64
 
 
@@ -68,12 +68,12 @@ class Span(NamedTuple):
 def parse(label: str) -> tuple[str, str]:
     """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`.
 
-    M and W are I and S; a prefix alone has the type `UNTYPED`.
+    M and W are I and S; a prefix alone has the type `NO_TYPE`.
     """
     if label == "O":
         return "O", ""
     prefix, hyphen, kind = str(label).partition("-")
-    prefix, kind = _RESPELT.get(prefix, prefix), kind if hyphen else UNTYPED
+    prefix, kind = _SPELLINGS.get(prefix, prefix), kind if hyphen else NO_TYPE
     if prefix == "O" or prefix not in _READ_AS or not (kind and isinstance(label, str)):
         upper = str(label).upper()
         hint = f"; write {upper}" if upper in _BARE else _correction(str(label))
@@ -85,7 +85,7 @@ def parse(label: str) -> tuple[str, str]:
 
 
 def _correction(label: str) -> str:
-    if _OUTSIDE.fullmatch(label):
+    if _OUTSIDE_LABEL.fullmatch(label):
         return "; write O, in upper case"
     if match := _PREFIX_FIRST.fullmatch(label):
         return f"; write {match[1].upper()}-{match[2]}"
@@ -126,7 +126,7 @@ def choices(labels: Iterable[str]) -> list[str]:
         read = f"{bare[0]} is read as {'-'.join(parse(bare[0]))}"
         notes.append(f"labels have no types: {read}, so all entities are of one type")
     for name in names:
-        if name[:1] in _RESPELT and name[1:2] == "-":
+        if name[:1] in _SPELLINGS and name[1:2] == "-":
             return [*notes, f"{name} is read as {'-'.join(parse(name))}"]
     return notes
 
@@ -140,9 +140,9 @@ def flaws(labels: Iterable[str]) -> dict[str, str]:
             kinds.add(parse(name)[1])
         except InputError as error:
             wrong[name] = error.message
-    if kinds - {UNTYPED}:  # a prefix alone has lost its type
-        lost = "Label {0!r} has no type, but others have; expected {0}-TYPE"
-        wrong |= {name: lost.format(name) for name in names & _BARE}
+    if kinds - {NO_TYPE}:  # a prefix alone has lost its type
+        message = "Label {0!r} has no type, but others have; expected {0}-TYPE"
+        wrong |= {name: message.format(name) for name in names & _BARE}
     return wrong
 
 
@@ -160,16 +160,16 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
     and of seqeval's default mode, also for ill-formed labels.
     """
     spans = []
-    start, before, before_kind = None, "O", ""
+    start, last_prefix, last_kind = None, "O", ""
     for position, (prefix, kind) in enumerate([*_parsed(labels), ("O", "")]):
         prefix = _READ_AS[prefix]
-        is_inside = prefix in "IE" and before in "BI" and kind == before_kind
+        is_inside = prefix in "IE" and last_prefix in "BI" and kind == last_kind
         if start is not None and not is_inside:
-            spans.append(Span(start, position, before_kind))
+            spans.append(Span(start, position, last_kind))
             start = None
         if prefix != "O" and not is_inside:
             start = position
-        before, before_kind = prefix, kind
+        last_prefix, last_kind = prefix, kind
     return spans
 
 
@@ -180,7 +180,7 @@ def to_labels(
     _check_scheme(scheme, has_spans=True)
     labels = ["O"] * length
     last = Span(0, 0, "")
-    begin, inside, end, single = _WRITTEN[scheme]
+    begin, middle, end, single = _PREFIXES_OF[scheme]
     for span in sorted(Span(*span) for span in spans):
         start, stop, kind = span
         size = stop - start
@@ -189,7 +189,7 @@ def to_labels(
                 f"{span} is empty, has no type, overlaps {last}, or exceeds a sentence "
                 f"of {counted(length, 'token')}"
             )
-        prefixes = single if size == 1 else begin + inside * (size - 2) + end
+        prefixes = single if size == 1 else begin + middle * (size - 2) + end
         labels[start:stop] = [f"{prefix}-{kind}" for prefix in prefixes]
         if last.end == start and last.type == kind:  # spans that touch
             if scheme == "IOB1":
@@ -223,27 +223,27 @@ def strict_spans(labels: Sequence[str], scheme: str) -> list[Span]:
         InputError: A prefix is not one of the scheme's.
     """
     _check_scheme(scheme, has_spans=True)
-    following = _FOLLOWING.get(scheme, "")
-    unfinished = _UNFINISHED.get(scheme, "")
-    spans, start, before, before_kind = [], None, "O", ""
+    followers = _FOLLOWERS.get(scheme, "")
+    open_prefixes = _OPEN_PREFIXES.get(scheme, "")
+    spans, start, last_prefix, last_kind = [], None, "O", ""
     for position, (prefix, kind) in enumerate([*_parsed(labels), ("O", "")]):
         if prefix not in "O" + _PREFIXES[scheme]:
             raise InputError(
                 f"Rule 'strict' reads {scheme}, which has no label "
                 f"{labels[position]!r}; convert the labels, or name their scheme"
             )
-        is_same = kind == before_kind
-        follows = before in "BI" and is_same
+        is_same = kind == last_kind
+        follows = last_prefix in "BI" and is_same
         goes_on = prefix in "IEL" and is_same
         if not (start is not None and follows and goes_on):
-            is_lost = before in unfinished and not goes_on
+            is_lost = last_prefix in open_prefixes and not goes_on
             # Only IOB1 has a B that must follow; seqeval loses a B before a wrong one.
-            is_lost |= prefix == before == "B" in following and not is_same
+            is_lost |= prefix == last_prefix == "B" in followers and not is_same
             if start is not None and not is_lost:
-                spans.append(Span(start, position, before_kind))
-            begins = prefix == "B" and follows if prefix in following else prefix != "O"
+                spans.append(Span(start, position, last_kind))
+            begins = prefix == "B" and follows if prefix in followers else prefix != "O"
             start = position if begins else None
-        before, before_kind = prefix, kind
+        last_prefix, last_kind = prefix, kind
     return spans
 
 
@@ -319,12 +319,12 @@ def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
         steps.update(pairwise([None, *labels, None]))
     breaches = {
         scheme: sum(n for step, n in steps.items() if _breaks(*step, scheme))
-        for scheme in _WRITTEN
+        for scheme in _PREFIXES_OF
     }
     if not any({*step} - {"O", None} for step in steps):
         return ("BIO",)
-    least = min(breaches.values())
-    return tuple(scheme for scheme, count in breaches.items() if count == least)
+    minimum = min(breaches.values())
+    return tuple(scheme for scheme, count in breaches.items() if count == minimum)
 
 
 def inventory(
@@ -359,8 +359,8 @@ def inventory(
         for prefix, name in zip(pairs, names, strict=True):
             if prefix[0] not in "O" + _PREFIXES[scheme]:
                 raise InputError(f"Label {name!r} is none of {scheme}")
-    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise InputError(f"Label {twice[0]!r} occurs twice")
+    if repeats := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise InputError(f"Label {repeats[0]!r} occurs twice")
     start, steps, end = allowed(names, scheme)
     for length in range(1, len(names) + 2):
         if not (start & end).any():
@@ -419,17 +419,17 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
 
 
 @lru_cache(maxsize=1 << 16)
-def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
+def _breaks(previous: str | None, label: str | None, scheme: str) -> bool:
     # None is a boundary of the sentence, which acts like an O.
     if scheme == TAGS:
         return False
     prefix, kind = parse(label or "O")
-    before_prefix, before_kind = parse(before or "O")
+    before_prefix, before_kind = parse(previous or "O")
     follows = before_prefix in "BI" and kind == before_kind
     goes_on = prefix in "IEL" and kind == before_kind
-    if prefix in _FOLLOWING.get(scheme, "") and not follows:
+    if prefix in _FOLLOWERS.get(scheme, "") and not follows:
         return True
-    if before_prefix in _UNFINISHED.get(scheme, "") and not goes_on:
+    if before_prefix in _OPEN_PREFIXES.get(scheme, "") and not goes_on:
         return True
     return prefix not in "O" + _PREFIXES[scheme]
 

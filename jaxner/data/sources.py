@@ -180,9 +180,9 @@ def check_file(path: str | os.PathLike[str]) -> None:
     if os.path.isdir(path):
         raise IsADirectoryError(f"Expected a file, {path} is a folder")
     if str(path) != "-" and not os.path.exists(path):
-        beside = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
-        beside = ", ".join(beside) or "nothing"
-        raise FileNotFoundError(f"No file {path}; beside it: {beside}")
+        names = sorted(entry.name for entry in Path(path).parent.glob("[!.]*"))[:20]
+        names = ", ".join(names) or "nothing"
+        raise FileNotFoundError(f"No file {path}; beside it: {names}")
 
 
 class Source:
@@ -218,11 +218,11 @@ class Source:
         """Returns the sentences of a record, and its errors; keeps its notes."""
         examples, errors = [], []
         try:
-            parsed = record.parse()
+            items = record.parse()
         except InputError as error:
             message = ": ".join([error.message, *map(shown, record.lines[:1])])
-            parsed = [InputError(message, error.path, error.line)]
-        for item in parsed:
+            items = [InputError(message, error.path, error.line)]
+        for item in items:
             if isinstance(item, Note):
                 self.note(item.message, item.line or record.line, record.unit)
             elif isinstance(item, InputError):
@@ -270,20 +270,20 @@ class Source:
 
         Of a line that is too long, only the beginning is yielded: see `flaw`.
         """
-        most, number = self._max_line, 0
+        limit, number = self._max_line, 0
         with opened(self.path) as file:
             reader = io.BufferedReader(_Digested(file, self._digest), 1 << 16)
             text = io.TextIOWrapper(
                 reader, self.options.encoding, "surrogateescape", newline="\n"
             )
             try:
-                line = text.readline(most + 1).removeprefix("\ufeff")
+                line = text.readline(limit + 1).removeprefix("\ufeff")
                 while line:
                     number, rest = number + 1, line
-                    while len(rest) > most and rest[-1] != "\n":
-                        rest = text.readline(most + 1)
+                    while len(rest) > limit and rest[-1] != "\n":
+                        rest = text.readline(limit + 1)
                     yield line.removesuffix("\n").removesuffix("\r")
-                    line = text.readline(most + 1)
+                    line = text.readline(limit + 1)
             except UnicodeDecodeError as error:  # not a single byte, as in UTF-16
                 message = self._undecodable(error.object[error.start])
                 raise InputError(message, self.path, number + 1) from None

@@ -99,7 +99,7 @@ def fitted(
             ends.append(piece.start + end)
             owners.append(owner)
     labels: list[str] = ["O"] * len(owners)
-    parsed: list[Example | InputError | Note] = []
+    items: list[Example | InputError | Note] = []
 
     def flaw(span: CharSpan) -> tuple[str, int, int]:
         """Returns what is wrong with a span, and its first and last token."""
@@ -130,7 +130,7 @@ def fitted(
             )
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
-            parsed.append(_unfit(options, problem, span.line, first <= last))
+            items.append(_unfit(options, problem, span.line, first <= last))
             if options.unfit != "widen" or first > last:
                 continue
         labels[first] = f"B-{span.type}"
@@ -138,8 +138,8 @@ def fitted(
     rest = iter(labels)
     for piece in sentences:
         names = tuple(itertools.islice(rest, len(piece.tokens)))
-        parsed.append(dataclasses.replace(piece, labels=names))
-    return parsed
+        items.append(dataclasses.replace(piece, labels=names))
+    return items
 
 
 def _unfit(
@@ -202,7 +202,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     options, document, last = source.options, 0, None
     names = options.label_names
     names = names.split(",") if isinstance(names, str) else names or ()
-    undone, others, wide, blank = [], [], [], []  # lines
+    refused_lines, foreign_lines, wide, blank = [], [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Parsed:
         words, kinds = content.get("tokens"), content.get("labels")
@@ -230,7 +230,7 @@ def json_lines(source: Source) -> Iterator[Record]:
             )
         results = [*map(_span, _results(items))]
         spans = [span for span in results if span]
-        others.extend([line] * (len(results) - len(spans)))
+        foreign_lines.extend([line] * (len(results) - len(spans)))
         match = _WIDE.search(text) if options.offsets == "characters" else None
         if match and any(not s.text and s.end > match.start() for s in spans):
             wide.append(line)
@@ -247,19 +247,19 @@ def json_lines(source: Source) -> Iterator[Record]:
         if isinstance(content, InputError):
             yield Record(line, [raw], [content].copy, document, unit=unit)
         elif source.has_labels and not _is_annotated(content):
-            undone.append(line)
+            refused_lines.append(line)
         else:
             name = content.get("document")
             is_first = name is not None and name != last
             document, last = document + is_first, name if is_first else last
             read = functools.partial(parse, content, names, line)
             yield Record(line, [raw], read, document, is_first, content, unit)
-    two = "{} with characters of two units in UTF-16, such as emoji: offsets count "
+    form = "{} with characters of two units in UTF-16, such as emoji: offsets count "
     for lines, noun, text in (
         (blank, "blank token", "left out {}"),
-        (undone, "record", "left out, since no annotator accepted them: {}"),
-        (others, "annotation", "left out, since they are no entities: {}"),
-        (wide, "text", f"{two}characters; offsets=utf-16 counts units"),
+        (refused_lines, "record", "left out, since no annotator accepted them: {}"),
+        (foreign_lines, "annotation", "left out, since they are no entities: {}"),
+        (wide, "text", f"{form}characters; offsets=utf-16 counts units"),
     ):
         if lines:
             source.note(text.format(counted(len(lines), noun)), lines[0], unit)
@@ -453,14 +453,14 @@ def brat(source: Source) -> Iterator[Record]:
 def _brat(source: Source) -> Parsed:
     path = source.path.with_suffix(".txt")
     text, options = source.text(path), source.options
-    parsed: list[InputError | Note] = []
+    items: list[InputError | Note] = []
     annotations: list[tuple[int, str, Fragments, str]] = []  # line, type, place, text
     left_out = 0
     for number, line in enumerate(source.lines(), 1):
         match, flaw = _ANNOTATION.fullmatch(line), source.flaw(line)
         if flaw or (line.startswith("T") and not match):
             message = flaw or "expected ID, tab, type, offsets, tab, text"
-            parsed.append(source.error(number, message, line))
+            items.append(source.error(number, message, line))
         elif match:
             parts = [part.split(" ") for part in match[2].split(";")]
             fragments = [(int(start), int(end)) for start, end in parts]
@@ -471,17 +471,17 @@ def _brat(source: Source) -> Parsed:
     def content(text: str, units: Sequence[int], fragments: Fragments) -> str:
         spans = [CharSpan(*fragment, "") for fragment in fragments]
         spans = [_moved(span, units) for span in spans] if units else spans
-        joined = " ".join(text[max(a, 0) : max(b, 0)] for a, b, *_ in spans)
-        return re.sub(r"[\r\n]", " ", joined).strip()
+        quote = " ".join(text[max(a, 0) : max(b, 0)] for a, b, *_ in spans)
+        return re.sub(r"[\r\n]", " ", quote).strip()
 
     def misfits(text: str, offsets: str) -> Iterator[InputError]:
         units = _units(text) if offsets == "utf-16" else []
-        for number, _, fragments, wanted in annotations:
+        for number, _, fragments, phrase in annotations:
             # No more is looked at than an annotation may have.
-            most = 2 * len(wanted) + 99
-            ends = [(a, min(b, a + most)) for a, b in fragments]
-            if (actual := content(text, units, ends)) != wanted.strip():
-                message = f"expected {shown(wanted)} at characters {fragments} of the "
+            limit = 2 * len(phrase) + 99
+            ends = [(a, min(b, a + limit)) for a, b in fragments]
+            if (actual := content(text, units, ends)) != phrase.strip():
+                message = f"expected {shown(phrase)} at characters {fragments} of the "
                 yield InputError(f"{message}text, got {shown(actual)}", None, number)
 
     flat = text.replace("\r\n", "\n")
@@ -489,14 +489,14 @@ def _brat(source: Source) -> Parsed:
     ways += [(text, "utf-16"), (flat, "utf-16")] if _WIDE.search(text) else []
     fits = (way for way in ways if next(misfits(*way), None) is None)
     if (way := next(fits, None)) is None:
-        return [*parsed, *misfits(*ways[0])]
+        return [*items, *misfits(*ways[0])]
     if way != ways[0]:
         counts = ["CRLF as one character"] * (way[0] != text)
         counts += ["units of UTF-16"] * (way[1] != options.offsets)
-        parsed.append(Note(f"the offsets count {' and '.join(counts)}"))
+        items.append(Note(f"the offsets count {' and '.join(counts)}"))
     if left_out:
         count = counted(left_out, "annotation")
-        parsed.append(Note(f"left out {count} that are no entities"))
+        items.append(Note(f"left out {count} that are no entities"))
     spans = []
     for number, kind, fragments, _ in annotations:
         start, end = min(fragments)[0], max(end for _, end in fragments)
@@ -504,7 +504,7 @@ def _brat(source: Source) -> Parsed:
             spans.append(CharSpan(start, end, kind, None, number))
             continue
         problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
-        parsed.append(_unfit(options, problem, number, can_widen=True))
+        items.append(_unfit(options, problem, number, can_widen=True))
         if options.unfit == "widen":
             spans.append(CharSpan(start, end, kind, None, number))
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])
@@ -514,7 +514,7 @@ def _brat(source: Source) -> Parsed:
             lines = (number,) * len(piece.tokens)
             sentences.append(dataclasses.replace(piece, lines=lines, **place))
         start += len(line) + 1
-    return [*parsed, *fitted(options, way[0], spans, sentences)]
+    return [*items, *fitted(options, way[0], spans, sentences)]
 
 
 def docbin(source: Source) -> Iterator[Record]:
@@ -530,7 +530,7 @@ def docbin(source: Source) -> Iterator[Record]:
     except Exception as error:  # of zlib, of msgpack, a missing key
         message = f"expected a DocBin of spaCy, got {type(error).__name__}: {error}"
         raise InputError(message, source.path) from None
-    missing: dict[int, int] = {}  # tokens without annotation, by document
+    gap_counts: dict[int, int] = {}  # tokens without annotation, by document
 
     def parse(number: int, doc: Any) -> Parsed:
         sentences, spans, whole = [], [], doc.text
@@ -542,7 +542,7 @@ def docbin(source: Source) -> Iterator[Record]:
                 fields = {"text": whole[start:end], "offsets": tuple(places)}
                 sentences.append(Example(texts, start=start, **fields))
                 if count := sum(not word.ent_iob for word in words):
-                    missing[number] = missing.get(number, 0) + count
+                    gap_counts[number] = gap_counts.get(number, 0) + count
         for entity in doc.ents:
             if words := [word for word in entity if word.text.strip(_BLANK)]:
                 end = words[-1].idx + len(words[-1])
@@ -552,10 +552,10 @@ def docbin(source: Source) -> Iterator[Record]:
     for number, doc in enumerate(docs, 1):
         read = functools.partial(parse, number, doc)
         yield Record(number, (), read, number, unit="document")
-    if missing:
-        count = counted(sum(missing.values()), "token")
+    if gap_counts:
+        count = counted(sum(gap_counts.values()), "token")
         text = f"outside of entities for lack of annotation: {count}"
-        source.note(text, min(missing), "document")
+        source.note(text, min(gap_counts), "document")
 
 
 # Writers
@@ -630,7 +630,7 @@ def write_docbin(path: Path, examples: Sequence[Example]) -> None:
             starts += [True, *[False] * (len(example.tokens) - 1)]
             labels += schemes.convert(example.labels, "BIO")
             places = itertools.pairwise(example.offsets or ())
-            spaces += [after[0] > before[1] for before, after in places]
+            spaces += [right[0] > left[1] for left, right in places]
             spaces += [True] * (len(words) - len(spaces))
         options = {"spaces": spaces, "sent_starts": starts, "ents": labels}
         store.add(spacy.tokens.Doc(vocab, words, **options))

@@ -47,18 +47,18 @@ from jaxner import fields
 from jaxner.arguments import expect
 from jaxner.errors import InputError
 
-_WRITTEN = (
+_ABBREVIATION_LIST = (
     "adm capt col dr drs gen gov hon lt maj messrs mr mrs ms pres prof rep rev sen sgt "
     "jan feb mar apr jun jul aug sep sept oct nov dec "
     "ariz calif conn fla mich minn okla tenn "
     "approx attn ave blvd bros co corp dept eg esp etc ext fig ft ie inc jr ltd mt pvt "
     "sr st vs"
 )
-ABBREVIATIONS = frozenset(_WRITTEN.split())
+ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 """Words that include a following period, in lower case."""
 # Before a number only; and what never ends a sentence.
-_NUMBERED = frozenset(["art", "ch", "figs", "no", "nos", "op", "p", "pp", "sec", "vol"])
-_INTRODUCING = frozenset(["attn.", "e.g.", "eg.", "esp.", "i.e.", "ie.", "p.s.", "vs."])
+_NUMERALS = frozenset(["art", "ch", "figs", "no", "nos", "op", "p", "pp", "sec", "vol"])
+_PREFACES = frozenset(["attn.", "e.g.", "eg.", "esp.", "i.e.", "ie.", "p.s.", "vs."])
 _OPENERS = (
     "A After All Also Although An As At Because Before But By Do During For From He "
     "Her Here His How However I If In It Its Many My Not On Our Please She Since So "
@@ -116,19 +116,19 @@ _PIECE = re.compile(
     rf"|(?P<run>[{re.escape(_RUNS)}LF])(?P=run)*+[mj]*+"
     r"|rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"
 )
-_INNER, _LAST = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
+_BRACKETS, _LAST = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
 _LINK = re.compile(
-    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_LAST}]++|{_INNER}"
-    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_LAST}]++(?=[{_LAST}]|{_INNER}))++",
+    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_LAST}]++|{_BRACKETS}"
+    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_LAST}]++(?=[{_LAST}]|{_BRACKETS}))++",
     re.IGNORECASE,
 )
 _FACE = re.compile(r"(?<!\S)[:;=][-'^o]?[()\[\]DPpOo/\\|*]+(?![^\s.,!?])")
 _ENDING = re.compile(r"(?i:n['’‘]t|['’‘](?:s|m|d|re|ve|ll))\Z")
 _ENDING_AFTER = re.compile(r"(?i)['’‘](?:s|m|d|re|ve|ll)(?![\w'’‘])")
-_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+_DOTTED_LETTERS = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 _INITIAL = re.compile(r"\s?[A-Z]\.(?!\w)")
 _NUMBER = re.compile(r"\.\s\d")
-_CLOSING = frozenset("\"'”’»)]}」』）】》")
+_CLOSERS = frozenset("\"'”’»)]}」』）】》")
 _FULL_WIDTH = frozenset("。！？｡")
 _MARKS = frozenset(".!?…‼⁇⁈⁉؟۔।॥")
 _NO_START = _FULL_WIDTH | frozenset("!?,;:)]}%、，」』）】》")  # begin no sentence
@@ -156,19 +156,19 @@ def tokenise(text: str) -> list[Token]:
         start = match.start()
         if start < end:
             continue  # part of the token before
-        end, cut = match.end(), start
+        end, middle = match.end(), start
         if kinds[end - 1] in "a0mj":
             end += _takes_period(text, kinds, start, end, tokens)
             if ending := _ENDING.search(text, start, end):
-                cut = ending.start()
+                middle = ending.start()
         elif kinds[start] == "'" and (ending := _ENDING_AFTER.match(text, start)):
             word = _PIECE.match(kinds, end)
             # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
             if word and word.end() == ending.end():
                 end = ending.end()
-        if cut > start:
-            tokens.append(Token(text[start:cut], start, cut))
-        tokens.append(Token(text[cut:end], cut, end))
+        if middle > start:
+            tokens.append(Token(text[start:middle], start, middle))
+        tokens.append(Token(text[middle:end], middle, end))
     return tokens
 
 
@@ -188,18 +188,18 @@ def _takes_period(
     if kinds[end : end + 1] != "." or kinds[end + 1 : end + 2] in tuple(".mj"):
         return False
     word = text[start:end]
-    before = tokens[-1] if tokens else None
-    if before and _BLANK_LINE.search(text, before.end, start):
-        before = None  # of another paragraph
+    previous = tokens[-1] if tokens else None
+    if previous and _BLANK_LINE.search(text, previous.end, start):
+        previous = None  # of another paragraph
     if "0" in kinds[start:end]:
-        return before is None and len(word) <= 3 and word.isdecimal()
-    if word == "I" and before and before.text[-1].isalpha():
+        return previous is None and len(word) <= 3 and word.isdecimal()
+    if word == "I" and previous and previous.text[-1].isalpha():
         return bool(_INITIAL.match(text, end + 1))
     if len(word) == 1 and word.isupper():
         return True
     word = word.rpartition("-")[2]  # of `Iraq-U.N.`
-    is_numbered = word.lower() in _NUMBERED and _NUMBER.match(text, end)
-    is_dotted = "." in word and (word.isupper() or _DOTTED.fullmatch(word))
+    is_numbered = word.lower() in _NUMERALS and _NUMBER.match(text, end)
+    is_dotted = "." in word and (word.isupper() or _DOTTED_LETTERS.fullmatch(word))
     return bool(is_numbered or is_dotted) or word.lower() in ABBREVIATIONS
 
 
@@ -233,33 +233,33 @@ def sentences(text: str, tokens: Sequence[Token]) -> list[list[Token]]:
         if mark is None or _ends(text, part, mark, token):
             part, mark = [], token
             parts.append(part)
-        elif token.text not in _CLOSING:
+        elif token.text not in _CLOSERS:
             mark = token
         part.append(token)
     return parts
 
 
-def _ends(text: str, sentence: Sequence[Token], mark: Token, after: Token) -> bool:
+def _ends(text: str, sentence: Sequence[Token], mark: Token, next_token: Token) -> bool:
     # Takes constant time but for the gap: a mark may be long, with many brackets after.
     start, end = sentence[0].start, sentence[-1].end
-    gap = text[end : after.start]
+    gap = text[end : next_token.start]
     if _BLANK_LINE.search(gap):
         return True
-    first, last, sign = mark.text[0], mark.text[-1], after.text[0]
+    first, last, sign = mark.text[0], mark.text[-1], next_token.text[0]
     if last in _FULL_WIDTH:
-        return bool(gap) or sign not in _NO_START | _CLOSING
+        return bool(gap) or sign not in _NO_START | _CLOSERS
     is_face = _is_face(mark)
     if not gap or not (last in _MARKS or is_face) or sign in _NO_START:
         return False
-    if after.text == "." or _ENDING.match(after.text) or _is_face(after):
+    if next_token.text == "." or _ENDING.match(next_token.text) or _is_face(next_token):
         return False
     if last == ".":
-        before = text[max(start, mark.end - 7) : mark.end]
-        if _ITEM.search(before):
+        tail = text[max(start, mark.end - 7) : mark.end]
+        if _ITEM.search(tail):
             return False
-        if first != "." or _LETTER.search(before):  # an abbreviation
-            is_open = _OPENER.match(text, after.start)
-            return bool(is_open) and mark.text.lower() not in _INTRODUCING
+        if first != "." or _LETTER.search(tail):  # an abbreviation
+            is_open = _OPENER.match(text, next_token.start)
+            return bool(is_open) and mark.text.lower() not in _PREFACES
     if not sign.islower():
         return True
     if is_face or last == "…" or mark.text.startswith("..") or end > mark.end:
@@ -272,7 +272,7 @@ def _is_face(token: Token) -> bool:
     return len(token.text) > 1 and token.text[0] in ":;=" and token.text[-1] != "="
 
 
-def located(text: str, made: Iterable[Any]) -> list[Token]:
+def located(text: str, items: Iterable[Any]) -> list[Token]:
     """Returns tokens, as strings or as pairs (start, end), with their offsets.
 
     `InputError`: a string does not occur in the text after the previous one; or pairs
@@ -285,7 +285,7 @@ def located(text: str, made: Iterable[Any]) -> list[Token]:
     """
     tokens: list[Token] = []
     end = 0
-    for item in made:
+    for item in items:
         start = last = -1
         if isinstance(item, str):
             start = text.find(item, end)
@@ -348,13 +348,13 @@ def read(
         [['Rome', 'fell.'], ['It', 'rose.']]
     """
     choice = resolve(tokenizer)
-    made: Any = choice(text)
-    expect(isinstance(made, Iterable), "tokens from the tokenizer", made)
-    made = list(made)
-    if made and all(isinstance(item, list) for item in made):
-        flat = iter(located(text, [token for part in made for token in part]))
-        return [[next(flat) for _ in part] for part in made if part]
-    tokens = made if choice is tokenise else located(text, made)
+    output: Any = choice(text)
+    expect(isinstance(output, Iterable), "tokens from the tokenizer", output)
+    output = list(output)
+    if output and all(isinstance(item, list) for item in output):
+        flat = iter(located(text, [token for part in output for token in part]))
+        return [[next(flat) for _ in part] for part in output if part]
+    tokens = output if choice is tokenise else located(text, output)
     if not split_sentences:
         return [tokens] if tokens else []
     if choice is tokenise:

@@ -32,7 +32,7 @@ from jaxner.errors import InputError
 from jaxner.wording import counted
 
 _HEAD = 1000  # rows for detecting the number of dimensions
-_QUOTED = 5  # malformed rows to quote
+_NUM_QUOTES = 5  # malformed rows to quote
 _BEARABLE = 0.1  # maximum share of malformed rows
 
 
@@ -62,32 +62,32 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     header = _header(head)
     size = header[1] if header else _dimensions(head)
     words: dict[str, None] = {}  # keeps the order
-    numbers, quotes, malformed, duplicates = array.array("f"), [], 0, 0
+    numbers, quotes, num_malformed, duplicates = array.array("f"), [], 0, 0
     rows = itertools.chain(head[1:] if header else head, lines)
     for line, row in enumerate(rows, 2 if header else 1):
         word, values = _row(row, max(size, 1))
         if not row:
             continue
         if values is None:
-            malformed += 1
+            num_malformed += 1
             quotes.append(f"line {line}: {row[:80]!r}")
-            del quotes[_QUOTED:]
+            del quotes[_NUM_QUOTES:]
         elif word in words:
             duplicates += 1
         else:
             words[word] = None
             numbers.frombytes(values.tobytes())
-    count, notes = len(words) + duplicates + malformed, []
-    if malformed:
+    count, notes = len(words) + duplicates + num_malformed, []
+    if num_malformed:
         examples = "; ".join(quotes)
-        notes.append(f"{malformed:,} of {count:,} rows are malformed: {examples}")
-    if not words or malformed > _BEARABLE * count:
+        notes.append(f"{num_malformed:,} of {count:,} rows are malformed: {examples}")
+    if not words or num_malformed > _BEARABLE * count:
         problem = notes[0] if notes else "found none"
         raise InputError(f"expected rows of a word and its numbers; {problem}", path)
     if header and header[0] != count:
         notes.append(f"the header announces {header[0]:,} rows, the file has {count:,}")
     table = np.frombuffer(numbers, np.float32).reshape(len(words), size)
-    return Vectors(tuple(words), table, malformed, duplicates, tuple(notes))
+    return Vectors(tuple(words), table, num_malformed, duplicates, tuple(notes))
 
 
 def width(path: str | os.PathLike[str]) -> int:
@@ -146,8 +146,8 @@ class TokenVectors:
         del copy  # always a new array
         with _reading(self.path):
             values = self._arrays[str(self._number)][:]
-        where = f"sentence {self._number + 1}"
-        return np.asarray(_by_token(values, self._count, where, self.path), dtype)
+        place = f"sentence {self._number + 1}"
+        return np.asarray(_by_token(values, self._count, place, self.path), dtype)
 
 
 def read_contextual(
@@ -172,8 +172,8 @@ def read_contextual(
             # is missing belongs to some sentence with a higher one.
             is_right = texts.get(i, text) == text and last.get(text, -1) >= i
             if count != len(tokens) or not is_right:
-                where = f"sentence {i + 1} has {counted(count, 'vector')}"
-                raise _another(path, f"{where}, and the text here is {text[:80]!r}")
+                place = f"sentence {i + 1} has {counted(count, 'vector')}"
+                raise _another(path, f"{place}, and the text here is {text[:80]!r}")
             vectors.append(TokenVectors(path, arrays, i, count, sizes))
             check_sizes(path, sizes, vectors[0].sizes)
     if not vectors:
@@ -206,8 +206,8 @@ def write_contextual(
     if library is np:
         np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
     else:
-        about = {"tokens": json.dumps(texts)}
-        library.numpy.save_file(arrays, path, metadata=about)
+        metadata = {"tokens": json.dumps(texts)}
+        library.numpy.save_file(arrays, path, metadata=metadata)
 
 
 def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -239,34 +239,35 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
 
 
 def check_sizes(
-    path: str | os.PathLike[str] | None, got: Sequence[int], sizes: Sequence[int]
+    path: str | os.PathLike[str] | None, file_sizes: Sequence[int], sizes: Sequence[int]
 ) -> None:
     """Raises InputError if layers or dimensions, S and D, are not those expected."""
-    if tuple(got) != tuple(sizes):
+    if tuple(file_sizes) != tuple(sizes):
         raise InputError(
             f"expected {counted(sizes[0], 'layer')} of {sizes[1]} dimensions, got "
-            f"{got[0]} of {got[1]}; a tagger needs vectors like those of its training",
+            f"{file_sizes[0]} of {file_sizes[1]}; a tagger needs vectors like those of "
+            "its training",
             path,
         )
 
 
 def _by_token(
-    values: np.ndarray, count: int, where: str, path: Path | None = None
+    values: np.ndarray, count: int, place: str, path: Path | None = None
 ) -> np.ndarray:
     """Returns the vectors of `count` tokens as float32 [T, S, D], after all checks."""
     if values.ndim not in (2, 3) or values.dtype.kind != "f":
         raise InputError(
-            f"{where}: expected floats of shape (tokens, dimensions) or (layers, "
+            f"{place}: expected floats of shape (tokens, dimensions) or (layers, "
             f"tokens, dimensions), got {values.dtype} {values.shape}",
             path,
         )
     if values.shape[-2] != count:
-        expected = f"expected vectors of {counted(count, 'token')}"
-        raise InputError(f"{where}: {expected}, got {values.shape[-2]}", path)
+        message = f"expected vectors of {counted(count, 'token')}"
+        raise InputError(f"{place}: {message}, got {values.shape[-2]}", path)
     with np.errstate(over="ignore"):  # reported below
         values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():
-        raise InputError(f"{where}: a vector is not finite in single precision", path)
+        raise InputError(f"{place}: a vector is not finite in single precision", path)
     return values[:, None] if values.ndim == 2 else values.transpose(1, 0, 2)
 
 

@@ -114,9 +114,9 @@ def spell(words: Sequence[bytes], width: int, count: int = 0) -> np.ndarray:
     lengthen others; one with more than `width` characters is cut off.
     """
     size = 4 * width
-    joined = b"".join([word[:size].ljust(size, b"\0") for word in words])
-    joined = joined.ljust(size * count, b"\0")
-    return np.frombuffer(joined, np.int32).reshape(max(len(words), count), width)
+    buffer = b"".join([word[:size].ljust(size, b"\0") for word in words])
+    buffer = buffer.ljust(size * count, b"\0")
+    return np.frombuffer(buffer, np.int32).reshape(max(len(words), count), width)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,8 +182,8 @@ class Vocabulary:
     def _ids(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """The ids of words, of characters and of labels."""
         first, last = len(_SPECIAL), len(self.chars) - 1
-        typed = _TYPE_OF if self.typed_unknowns else {}
-        unknown = {char: last + kind for char, kind in typed.items()}
+        char_types = _TYPE_OF if self.typed_unknowns else {}
+        unknown = {char: last + kind for char, kind in char_types.items()}
         return (
             {word: i for i, word in enumerate(self.words[first:], first)},
             unknown | {char: i for i, char in enumerate(self.chars[first:], first)},
@@ -230,13 +230,13 @@ class Vocabulary:
         token = _ESCAPES.get(token, token) if self.unescape else token
         return _DIGIT.sub("0", token) if self.zero_digits else token
 
-    def look_up(self, token: str, known: Container[str]) -> str | None:
+    def look_up(self, token: str, inventory: Container[str]) -> str | None:
         """Returns the known word for a normalised token, itself or its lower case."""
-        if not self.lowercase and token in known:
+        if not self.lowercase and token in inventory:
             return token
-        lowered = token.lower()
+        lower_token = token.lower()
         uses_lower = self.lowercase or self.lowercase_fallback
-        return lowered if uses_lower and lowered in known else None
+        return lower_token if uses_lower and lower_token in inventory else None
 
     def word_id(self, token: str) -> int:
         """Returns the id of a token or its lower case, else of the unknown word."""
@@ -259,10 +259,10 @@ class Vocabulary:
             # The encoder handles case and digits itself, but never saw escapes.
             escapes = _ESCAPES if self.unescape else {}
             pieces = self.pieces.encode([escapes.get(token, token) for token in tokens])
-        known = [self._encode_token(token) for token in tokens]
-        ids = np.array([entry[:2] for entry in known], np.int32).reshape(-1, 2)
+        entries = [self._encode_token(token) for token in tokens]
+        ids = np.array([entry[:2] for entry in entries], np.int32).reshape(-1, 2)
         rows = {b"": 0}  # of each distinct word
-        index = [rows.setdefault(entry[2], len(rows)) for entry in known]
+        index = [rows.setdefault(entry[2], len(rows)) for entry in entries]
         chars = spell(list(rows), max(map(length, rows)) or 1)
         return Sentence(
             ids[:, 0].copy(),
@@ -276,17 +276,17 @@ class Vocabulary:
 
     def _encode_token(self, token: str) -> tuple[int, int, bytes]:
         """Returns word id, capitalisation class and characters (int32) of a token."""
-        known = self._seen.get(token)
-        if known is None:
+        entry = self._seen.get(token)
+        if entry is None:
             normal = self.normalise(token)
             ids = self._ids[1]
             chars = [ids.get(char, UNKNOWN) for char in normal[:MAX_CHARACTERS]]
-            spelled = np.array(chars, np.int32).tobytes()
-            known = self.word_id(token), int(caps(normal)), spelled
+            spelling = np.array(chars, np.int32).tobytes()
+            entry = self.word_id(token), int(caps(normal)), spelling
             if len(self._seen) >= _MOST_SEEN:
                 self._seen.clear()
-            self._seen[token] = known
-        return known
+            self._seen[token] = entry
+        return entry
 
     def forget(self) -> None:
         """Empties the cache of encoded tokens; results stay the same."""
@@ -409,44 +409,44 @@ def build(
     rows = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
     # A lower-cased word never matches a cased key.
     reachable = [word for word in rows if not lowercase or word == word.lower()]
-    known = dict.fromkeys(reachable)
+    known_words = dict.fromkeys(reachable)
     if train_words:
-        known |= {word: None for word, n in counts.items() if n >= min_count}
+        known_words |= {word: None for word, n in counts.items() if n >= min_count}
 
     # Only words that some training token maps to can receive gradients; these are
     # trained, the most frequent first, so that words that occur once are the last of
     # them. If no word is trained, words that occur once come first.
-    used = _recounted(tokens, lambda token: rules.look_up(token, known))
-    num_once = sum(count == 1 for count in used.values())
+    uses = _recounted(tokens, lambda token: rules.look_up(token, known_words))
+    num_once = sum(count == 1 for count in uses.values())
     if train_words:
-        trained = sorted(used, key=lambda word: (-used[word], word))
-        frozen = [word for word in reachable if word not in used]
-        first = len(_SPECIAL) + len(trained) - num_once
+        trained_words = sorted(uses, key=lambda word: (-uses[word], word))
+        frozen = [word for word in reachable if word not in uses]
+        first = len(_SPECIAL) + len(trained_words) - num_once
     else:
-        trained = []
-        frozen = sorted(reachable, key=lambda word: used[word] != 1)
+        trained_words = []
+        frozen = sorted(reachable, key=lambda word: uses[word] != 1)
         first = len(_SPECIAL)
     if alphabet is None:
         alphabet = "".join({char for token in tokens for char in token})
     vocabulary = dataclasses.replace(
         rules,
-        words=(*_SPECIAL, *trained, *frozen),
-        num_trained=len(_SPECIAL) + len(trained),
+        words=(*_SPECIAL, *trained_words, *frozen),
+        num_trained=len(_SPECIAL) + len(trained_words),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
         singletons=(first, first + num_once),
     )
     if vectors is None:
         return vocabulary, None
-    sources = [rules.look_up(word, rows) for word in trained]
-    matched = [word for word in counts if rules.look_up(word, rows) is not None]
-    aligned = WordVectors(
+    sources = [rules.look_up(word, rows) for word in trained_words]
+    matched_words = [word for word in counts if rules.look_up(word, rows) is not None]
+    word_vectors = WordVectors(
         rows=np.array([i for i, s in enumerate(sources, 2) if s is not None], np.int64),
         trained=vectors.values[[rows[s] for s in sources if s is not None]],
         frozen=vectors.values[[rows[word] for word in frozen]],
-        types_matched=len(matched) / max(len(counts), 1),
-        tokens_matched=sum(counts[w] for w in matched) / max(counts.total(), 1),
+        types_matched=len(matched_words) / max(len(counts), 1),
+        tokens_matched=sum(counts[w] for w in matched_words) / max(counts.total(), 1),
     )
-    return vocabulary, aligned
+    return vocabulary, word_vectors
 
 
 def _label_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:

@@ -128,8 +128,8 @@ class Component(Pipe):
                 spans[i].append(span)
                 free[i][first:end] = False
         for doc, entities, is_outside in zip(docs, spans, free, strict=True):
-            outside = [doc[i : i + 1] for i in np.flatnonzero(is_outside).tolist()]
-            doc.set_ents(entities, outside=outside, default="unmodified")
+            gaps = [doc[i : i + 1] for i in np.flatnonzero(is_outside).tolist()]
+            doc.set_ents(entities, outside=gaps, default="unmodified")
 
     def to_disk(self, path: str | os.PathLike[str], **_: Any) -> None:
         """Saves the tagger, for `spacy.load`, in place of one saved before."""

@@ -108,14 +108,14 @@ class ThresholdCurve(NamedTuple):
     recall: np.ndarray
     kept: np.ndarray
 
-    def for_precision(self, wanted: float) -> float | None:
+    def for_precision(self, target: float) -> float | None:
         """Returns the lowest threshold with at least this precision, or None."""
-        places = np.flatnonzero(self.precision >= wanted)
+        places = np.flatnonzero(self.precision >= target)
         return float(self.thresholds[places[-1]]) if len(places) else None
 
-    def for_recall(self, wanted: float) -> float | None:
+    def for_recall(self, target: float) -> float | None:
         """Returns the highest threshold with at least this recall, or None."""
-        places = np.flatnonzero(self.recall >= wanted)
+        places = np.flatnonzero(self.recall >= target)
         return float(self.thresholds[places[0]]) if len(places) else None
 
     def to_dict(self) -> dict[str, list[float | None]]:
@@ -147,10 +147,10 @@ def threshold_curve(
     order = np.argsort(-chances, kind="stable")
     chances, came_true = chances[order], came_true[order]
     is_last = np.append(np.diff(chances) != 0, True)[: len(chances)]
-    kept = np.arange(1, len(chances) + 1)[is_last]
+    counts = np.arange(1, len(chances) + 1)[is_last]
     right = np.cumsum(came_true)[is_last]
-    recall = right / num_gold if num_gold else np.full(len(kept), np.nan)
-    return ThresholdCurve(chances[is_last], right / kept, recall, kept)
+    recall = right / num_gold if num_gold else np.full(len(counts), np.nan)
+    return ThresholdCurve(chances[is_last], right / counts, recall, counts)
 
 
 def match(
@@ -166,9 +166,9 @@ def match(
         [True, False]
     """
     came_true: list[bool] = []
-    for right, guessed in zip(gold, predicted, strict=True):
-        expected = {tuple(span) for span in right}
-        came_true += [tuple(span) in expected for span in guessed]
+    for right, candidates in zip(gold, predicted, strict=True):
+        gold_spans = {tuple(span) for span in right}
+        came_true += [tuple(span) in gold_spans for span in candidates]
     return np.array(came_true, bool)
 
 

@@ -73,13 +73,13 @@ _EPOCHS = ("The best epoch on dev", "The last epoch, as no dev score was above 0
 def card(run: Workdir) -> str:
     """Returns the card of a finished run: data, scores, settings, limits, citation."""
     config, result = run.read_json("config.json"), run.read_json("result.json")
-    about, data = run.read_json("environment.json"), config["data"]["name"]
+    environment, data = run.read_json("environment.json"), config["data"]["name"]
     labels = [x for x in run.vocabulary().label_names if x != SEPARATOR]
     tags, name = run.vocabulary().scheme == schemes.TAGS, run.path.resolve().name
     types = labels if tags else schemes.label_types(labels).names
     splits = [split for split in ("dev", "test") if split in result]
     figures = ["accuracy"] if tags else ["precision", "recall", "f1"]
-    measured = [
+    results = [
         {
             "task": {"type": "token-classification"},
             "dataset": {"name": data, "type": data, "split": split},
@@ -94,12 +94,12 @@ def card(run: Workdir) -> str:
         "library_name": "jaxner",
         "pipeline_tag": "token-classification",
         "tags": ["jax", "part-of-speech" if tags else "named-entity-recognition"],
-        "model-index": [{"name": name, "results": measured}],
+        "model-index": [{"name": name, "results": results}],
     }
     is_last = result.get("chosen_by") == "last epoch"
     # JSON is YAML, and needs no quoting of ours.
     lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}\n" for x, y in head.items())
-    files = {**about["data"], **{split: result[split] for split in splits}}
+    files = {**environment["data"], **{split: result[split] for split in splits}}
     rows = [(split, data, file["sha256"]) for split, file in files.items()]
     scores = "\n".join(_scores(run, split, tags) for split in splits)
     if (run.path / CALIBRATION).is_file():
@@ -115,8 +115,8 @@ def card(run: Workdir) -> str:
         scores=scores,
         seed=config["seed"],
         seconds=result["seconds"],
-        devices=markdown(", ".join(sorted({*about["devices"]}))),
-        versions=", ".join(map(" ".join, about["versions"].items())),
+        devices=markdown(", ".join(sorted({*environment["devices"]}))),
+        versions=", ".join(map(" ".join, environment["versions"].items())),
         papers="; ".join(["jaxner", *_papers(config["model"])]),
     )
 
@@ -128,20 +128,20 @@ def _scores(run: Workdir, split: str, tags: bool) -> str:
     scores = scoring.score(*sides, scheme=scheme)
     if tags:
         return f"On {split}: {report.short_line(scores)}\n"
-    told = {"scores": scores.to_dict(), "by_rule": report.by_rule(*sides, scheme)}
-    tables = report.types_table(told), report.rules_table(told)
+    facts = {"scores": scores.to_dict(), "by_rule": report.by_rule(*sides, scheme)}
+    tables = report.types_table(facts), report.rules_table(facts)
     return "\n".join([f"On {split}:\n", *(x.markdown() for x in tables)])
 
 
-def _calibration(fitted: Any) -> Iterator[str]:
-    kept, best = fitted["temperature"], fitted["fitted"]
-    if kept == best:
+def _calibration(calibration: Any) -> Iterator[str]:
+    temperature, best = calibration["temperature"], calibration["fitted"]
+    if temperature == best:
         yield f"Temperature {best:.4g}, fitted on dev.\n"
     else:
-        yield f"Temperature {kept:.4g}; {best:.4g} made entities worse on dev.\n"
-    yield report.fitted_table(fitted).markdown()
-    if promised := fitted.get("guarantees"):
-        yield report.guarantees_table(promised["types"]).markdown()
+        yield f"Temperature {temperature:.4g}; {best:.4g} made entities worse on dev.\n"
+    yield report.fitted_table(calibration).markdown()
+    if guarantees := calibration.get("guarantees"):
+        yield report.guarantees_table(guarantees["types"]).markdown()
 
 
 def _papers(model: Any) -> list[str]:

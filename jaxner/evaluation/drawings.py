@@ -28,8 +28,8 @@ _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
 
 def curves(
     lines: Mapping[str, Sequence[Sequence[Any]]],
-    across: str,
-    up: str,
+    x_label: str,
+    y_label: str,
     *,
     diagonal: bool = False,
     best: Mapping[str, Any] | None = None,
@@ -46,7 +46,7 @@ def curves(
         for name, line in points.items():
             shape = "o" if len(line) < 40 else None
             axis.plot(*line.T, marker=shape, label=_in_legend(name))
-        _label(axis, across, up, legend=len(lines) > 1)
+        _label(axis, x_label, y_label, legend=len(lines) > 1)
         for name, star in (best or {}).items():
             stars = points[name][points[name][:, 0] == star]
             axis.plot(*stars.T, "*", color=_INK, markersize=11)
@@ -54,7 +54,9 @@ def curves(
     return _drawn(plot)
 
 
-def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) -> str:
+def bars(
+    groups: Sequence[str], values: Mapping[str, Sequence[Any]], y_label: str
+) -> str:
     """Draws a bar for each group and name; a value of None has height 0."""
 
     def plot(figure: Any, axis: Any) -> None:
@@ -66,7 +68,7 @@ def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) ->
             axis.bar(places + shift, heights, 0.92 * width, label=_in_legend(name))
         names = [*map(_clipped, groups)]
         axis.set_xticks(places, names, rotation=90 if len(" ".join(names)) > 50 else 0)
-        _label(axis, "", up, legend=len(values) > 1)
+        _label(axis, "", y_label, legend=len(values) > 1)
 
     return _drawn(plot)
 
@@ -80,13 +82,13 @@ def heat_maps(
     scale, shown by a colour bar with a label. As Chen et al. (2019), Figure 4, and the
     attention heat maps of Li et al. (2020).
     """
-    across = min(len(maps), 3)
-    down = -(-len(maps) // across)
+    num_columns = min(len(maps), 3)
+    num_rows = -(-len(maps) // num_columns)
     rows, columns = ([_clipped(word) for word in side] for side in (rows, columns))
     longest = 0.075 * max(map(len, (*rows, *columns)))  # inches
     width = max(0.24 * len(columns), 1.4) + longest + 0.4
     height = max(0.24 * len(rows), 0.7) + longest + 0.6
-    size = (width * across + 0.8, max(height * down, 2.2))
+    size = (width * num_columns + 0.8, max(height * num_rows, 2.2))
     top = max([1e-9, *(float(np.max(x, initial=0.0)) for x in maps.values())])
 
     def plot(figure: Any, axes: Any) -> None:
@@ -101,21 +103,21 @@ def heat_maps(
             axis.set_visible(False)
         figure.colorbar(image, ax=axes, shrink=0.7).set_label(label)
 
-    return _drawn(plot, size, (down, across))
+    return _drawn(plot, size, (num_rows, num_columns))
 
 
-def _clipped(text: str, most: int = 18) -> str:
+def _clipped(text: str, limit: int = 18) -> str:
     text = one_line(text)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _in_legend(name: str) -> str:
     return f" {_clipped(name, 24)}"  # matplotlib hides what begins with "_"
 
 
-def _label(axis: Any, across: str, up: str, legend: bool) -> None:
-    axis.set_xlabel(across)
-    axis.set_ylabel(up)
+def _label(axis: Any, x_label: str, y_label: str, legend: bool) -> None:
+    axis.set_xlabel(x_label)
+    axis.set_ylabel(y_label)
     axis.grid(alpha=0.25, axis="y")
     axis.set_axisbelow(True)
     if legend:
@@ -150,8 +152,8 @@ def _drawn(
         for axis in np.ravel(axes):
             axis.patch.set_alpha(0.0)
         plot(figure, axes)
-        about = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
-        figure.savefig(file, format="svg", transparent=True, metadata=about)
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
+        figure.savefig(file, format="svg", transparent=True, metadata=metadata)
     root: Any = minidom.parseString(file.getvalue()).documentElement
     prefix = f"d{hashlib.sha256(file.getvalue()).hexdigest()[:8]}-"
     # Attributes alone: a text that looks like a colour or an id stays as it is.

@@ -54,10 +54,10 @@ class Pair(NamedTuple):
         """The kind of error, one of `KINDS`; None if both spans are equal."""
         if self.gold is None or self.predicted is None:
             return SPURIOUS if self.gold is None else MISSED
-        moved = self.gold[:2] != self.predicted[:2]
+        is_moved = self.gold[:2] != self.predicted[:2]
         if self.gold.type != self.predicted.type:
-            return BOTH if moved else TYPE
-        return BOUNDARY if moved else None
+            return BOTH if is_moved else TYPE
+        return BOUNDARY if is_moved else None
 
     @property
     def spans(self) -> list[Span]:
@@ -111,35 +111,35 @@ def pairs(
         )
     scoring.check_labels(gold, predicted, scheme)
     read = scoring.reader(rule, scheme)
-    paired = []
+    result = []
     for i, sides in enumerate(zip(gold, predicted, strict=True)):
-        right, guessed = map(read, sides)
-        partners = align(right, guessed)
-        rows = [Pair(i, *x) for x in zip(partners, guessed, strict=True)]
-        missed = {*right} - {*partners}
-        rows += [Pair(i, span, None) for span in right if span in missed]
-        paired += sorted(rows, key=lambda pair: pair.spans[0].start)
-    return paired
+        right, guesses = map(read, sides)
+        partners = align(right, guesses)
+        rows = [Pair(i, *x) for x in zip(partners, guesses, strict=True)]
+        missed_spans = {*right} - {*partners}
+        rows += [Pair(i, span, None) for span in right if span in missed_spans]
+        result += sorted(rows, key=lambda pair: pair.spans[0].start)
+    return result
 
 
-def counts(paired: Iterable[Pair]) -> dict[str, int]:
+def counts(pairs: Iterable[Pair]) -> dict[str, int]:
     """Counts errors of each kind."""
-    numbers = Counter(pair.kind for pair in paired)
+    numbers = Counter(pair.kind for pair in pairs)
     return {kind: numbers[kind] for kind in KINDS}
 
 
-def largest(paired: Iterable[Pair]) -> list[tuple[str, int]]:
+def largest(pairs: Iterable[Pair]) -> list[tuple[str, int]]:
     """Counts errors of each kind and type, most frequent first."""
-    numbers = Counter(pair.name for pair in paired if pair.kind)
+    numbers = Counter(pair.name for pair in pairs if pair.kind)
     return sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
 
 
-def confusion(paired: Iterable[Pair]) -> dict[str, dict[str, int]]:
+def confusion(pairs: Iterable[Pair]) -> dict[str, dict[str, int]]:
     """Counts pairs by gold type and predicted type; boundaries may differ.
 
     `OUTSIDE` stands for the gold span of spurious ones, the predicted one of missed.
     """
-    kinds = ([x.type if x else OUTSIDE for x in pair[1:]] for pair in paired)
+    kinds = ([x.type if x else OUTSIDE for x in pair[1:]] for pair in pairs)
     cells = Counter((gold, predicted) for gold, predicted in kinds)
     types = [*sorted({*chain(*cells)} - {OUTSIDE}), OUTSIDE]
     return {x: {y: cells[x, y] for y in types} for x in types}
@@ -155,9 +155,9 @@ MATCHES: dict[str, dict[str | None, float]] = {
 overlap, which counts half unless the boundaries are equal; overlap with equal types."""
 
 
-def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
+def matches(pairs: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
     """Returns correct, predicted and gold spans by each match, `[sentences, 3]`."""
-    rows = [(pair.sentence, pair.kind) for pair in paired]
+    rows = [(pair.sentence, pair.kind) for pair in pairs]
     indices = np.array([sentence for sentence, _ in rows], np.int64)
 
     def total(points: list) -> np.ndarray:
@@ -174,7 +174,7 @@ def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
 
 
 def by_range(
-    paired: Iterable[Pair],
+    pairs: Iterable[Pair],
     bounds: Sequence[int],
     number: Callable[[int, Span], int],
     least: int = 1,
@@ -184,11 +184,11 @@ def by_range(
     The number is a function of a sentence's index and a span.
     """
     firsts = least, *(x + 1 for x in bounds)
-    pairs = zip(firsts, bounds, strict=False)
-    names = [str(x) if x == last else f"{x}–{last}" for x, last in pairs]
+    ranges = zip(firsts, bounds, strict=False)
+    names = [str(x) if x == last else f"{x}–{last}" for x, last in ranges]
     names.append(f"{firsts[-1]}+")
     cells: Counter[tuple[str, str | None]] = Counter()
-    for pair in paired:
+    for pair in pairs:
         gold, predicted = (
             span and names[bisect.bisect_left(bounds, number(pair.sentence, span))]
             for span in (pair.gold, pair.predicted)
@@ -199,26 +199,26 @@ def by_range(
     return {name: Counts(*(cells[side, name] for side in sides)) for name in names}
 
 
-def by_length(paired: Iterable[Pair]) -> dict[str, Counts]:
+def by_length(pairs: Iterable[Pair]) -> dict[str, Counts]:
     """Counts entities by their number of tokens."""
-    return by_range(paired, LENGTHS, lambda _, span: span.end - span.start)
+    return by_range(pairs, LENGTHS, lambda _, span: span.end - span.start)
 
 
-def by_sentence_length(paired: Iterable[Pair], gold: Labels) -> dict[str, Counts]:
+def by_sentence_length(pairs: Iterable[Pair], gold: Labels) -> dict[str, Counts]:
     """Counts entities by the number of tokens in their sentence."""
-    return by_range(paired, SENTENCES, lambda sentence, _: len(gold[sentence]))
+    return by_range(pairs, SENTENCES, lambda sentence, _: len(gold[sentence]))
 
 
 def by_frequency(
-    paired: Iterable[Pair], tokens: Labels, training: Iterable[Example]
+    pairs: Iterable[Pair], tokens: Labels, training: Iterable[Example]
 ) -> dict[str, Counts]:
     """Counts entities by how often the same string is an entity in training."""
-    known = mentions(training)
+    occurrences = mentions(training)
 
     def frequency(sentence: int, span: Span) -> int:
-        return known[" ".join(tokens[sentence][span.start : span.end])]
+        return occurrences[" ".join(tokens[sentence][span.start : span.end])]
 
-    return by_range(paired, FREQUENCIES, frequency, least=0)
+    return by_range(pairs, FREQUENCIES, frequency, least=0)
 
 
 def mentions(examples: Iterable[Example]) -> Counter[str]:

@@ -24,7 +24,7 @@ from jaxner.wording import counted
 Of = Literal["misses", "errors"]
 """What a risk is of; see `bounded`."""
 _STARTS = (0.99, 0.9, 0.75, 0.5)  # of the sequences of tests, fixed before any data
-_UNFOUND = -1.0  # the probability of a gold entity that is no candidate
+_NO_CANDIDATE = -1.0  # the probability of a gold entity that is no candidate
 
 Row = Sequence[tuple[float, bool]]
 """The entities of one type in a sentence: probability, and whether it is gold."""
@@ -60,8 +60,8 @@ def rows_of(prediction: Prediction, kind: str) -> list[Row]:
         if span[2] == kind:
             rows[i].append((chance, tuple(span) in gold[i]))
     for row, spans in zip(rows, gold, strict=True):
-        unfound = len(spans) - sum(is_gold for _, is_gold in row)
-        row += [(_UNFOUND, True)] * unfound
+        num_absent = len(spans) - sum(is_gold for _, is_gold in row)
+        row += [(_NO_CANDIDATE, True)] * num_absent
     return [*rows]
 
 
@@ -109,10 +109,10 @@ def bounded(
     """
     find = _for_misses if of == "misses" else _for_errors
     threshold = find(rows, kind, risk, 1 - confidence)
-    kept = losses(rows, threshold, of)
+    values = losses(rows, threshold, of)
     level = None if of == "misses" else confidence
-    measured = float(kept.mean())
-    return Guarantee(kind, of, risk, level, threshold, len(kept), measured)
+    mean = float(values.mean())
+    return Guarantee(kind, of, risk, level, threshold, len(values), mean)
 
 
 def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
@@ -121,10 +121,10 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
         return (shares.sum() + 1) / (len(shares) + 1)
 
     _check_count(len(losses(rows, 0.0, "misses")), math.ceil(1 / risk - 1), kind, risk)
-    if (least := bound(0.0)) > risk:
+    if (minimum := bound(0.0)) > risk:
         raise InputError(
             f"No threshold misses at most {risk:g} of {kind}: the least risk within "
-            f"reach is {least:.4f}. More labellings (n_best) find more entities."
+            f"reach is {minimum:.4f}. More labellings (n_best) find more entities."
         )
     chances = sorted({p for row in rows for p, is_gold in row if is_gold and p >= 0})
     # Rounded down, since a text in another batch may lose the last digit.
@@ -134,8 +134,8 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
 
 def _for_errors(rows: Sequence[Row], kind: str, risk: float, level: float) -> float:
     level /= len(_STARTS)
-    least = math.ceil(math.log(level) / math.log1p(-risk))
-    _check_count(len(losses(rows, 0.0, "errors")), least, kind, risk)
+    minimum = math.ceil(math.log(level) / math.log1p(-risk))
+    _check_count(len(losses(rows, 0.0, "errors")), minimum, kind, risk)
 
     def passed(risk: float) -> Iterator[float]:
         for start in _STARTS:
@@ -146,19 +146,19 @@ def _for_errors(rows: Sequence[Row], kind: str, risk: float, level: float) -> fl
 
     lowest = min(passed(risk), default=None)
     if lowest is None:
-        reached = (x / 100 for x in range(1, 100) if any(passed(x / 100)))
+        risks = (x / 100 for x in range(1, 100) if any(passed(x / 100)))
         raise InputError(
             f"No threshold keeps at most {risk:g} wrong entities among those of {kind} "
-            f"with this confidence: the least risk within reach is {next(reached, 1)}."
+            f"with this confidence: the least risk within reach is {next(risks, 1)}."
         )
     return lowest
 
 
-def _check_count(count: int, least: int, kind: str, risk: float) -> None:
-    if count < least:
+def _check_count(count: int, minimum: int, kind: str, risk: float) -> None:
+    if count < minimum:
         raise InputError(
             f"A risk of {risk:g} for {kind} needs at least "
-            f"{counted(least, 'sentence')} with such entities, got {count}."
+            f"{counted(minimum, 'sentence')} with such entities, got {count}."
         )
 
 

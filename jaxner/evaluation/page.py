@@ -18,7 +18,7 @@ from jaxner.evaluation.report import Value
 from jaxner.outputs import AnyPath
 from jaxner.wording import printable
 
-_ENOUGH = 10  # predictions that a bin needs to be drawn
+_MIN_COUNT = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
 _TILES += ("macro f1", "exact match f1", "token accuracy")
 """The headline figures of a run."""
@@ -50,10 +50,10 @@ def write(path: AnyPath, content: Value) -> list[Path]:
         ['report.html', 'report.json']
     """
     as_json = json.dumps(content, indent=1, ensure_ascii=False)
-    written = files(path)
-    for file, text in zip(written, (html(content), as_json), strict=True):
+    paths = files(path)
+    for file, text in zip(paths, (html(content), as_json), strict=True):
         outputs.write_text(file, text.removesuffix("\n") + "\n")
-    return written
+    return paths
 
 
 def files(path: AnyPath) -> list[Path]:
@@ -116,8 +116,8 @@ def _reliability(sides: Mapping[str, Value]) -> str:
     lines = {}
     for name, side in sides.items():
         bins = side["bins"]
-        enough = min(_ENOUGH, max(bins["counts"], default=0))
+        min_count = min(_MIN_COUNT, max(bins["counts"], default=0))
         points = zip(bins["confidence"], bins["accuracy"], bins["counts"], strict=True)
-        lines[name] = [(x, y) for x, y, n in points if n and n >= enough]
-    across, up = "predicted probability", "share that is right"
-    return drawings.curves(lines, across, up, diagonal=True)
+        lines[name] = [(x, y) for x, y, n in points if n and n >= min_count]
+    x_label, y_label = "predicted probability", "share that is right"
+    return drawings.curves(lines, x_label, y_label, diagonal=True)

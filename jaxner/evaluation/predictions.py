@@ -107,13 +107,13 @@ def load(
             raise InputError(message, path, line)
     if scheme:
         return Prediction(tokens, gold, predicted, scheme, rule), notes
-    scheme, *others = schemes.fitting(gold)
-    known = {label[0] for label in schemes.label_names(["X"], scheme)}
-    if not known.issuperset(label[0] for row in predicted for label in row):
+    scheme, *alternatives = schemes.fitting(gold)
+    prefixes = {label[0] for label in schemes.label_names(["X"], scheme)}
+    if not prefixes.issuperset(label[0] for row in predicted for label in row):
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
         scheme, *_ = schemes.fitting(predicted)
         gold = [schemes.convert(row, scheme) for row in gold]
-    elif others and not is_io:
-        both = f"{', '.join(others)} alike; {scheme} is taken (--scheme)"
-        notes.append(f"gold labels fit {scheme} and {both}")
+    elif alternatives and not is_io:
+        reason = f"{', '.join(alternatives)} alike; {scheme} is taken (--scheme)"
+        notes.append(f"gold labels fit {scheme} and {reason}")
     return Prediction(tokens, gold, predicted, scheme, rule), notes

@@ -31,15 +31,15 @@ from jaxner.wording import counted, markdown, printable
 
 Value = dict[str, Any]
 
-NONE = "–"
+NO_VALUE = "–"
 COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 """The figures in which a report compares runs."""
 _POINTS = ("first", "second", "difference", "low", "high")  # of a difference; no p
 _EXAMPLES = 5  # of each kind of error
-_RANKED = 10  # confident mistakes and uncertain hits
+_NUM_EXAMPLES = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
 _FREQUENT = 3  # of these, in a line
-_CONFUSED = 7  # types in a table of confusions, with "O"
+_NUM_TYPES = 7  # types in a table of confusions, with "O"
 _WINDOW = 9  # tokens of context on each side
 
 
@@ -180,8 +180,8 @@ def describe(
         rows.sort(key=lambda row: row[0])
         mistakes = [row for row in rows[::-1] if row[1].kind]
         hits = [row for row in rows if not row[1].kind]
-        run["confident_mistakes"] = _examples(prediction, mistakes, _RANKED)
-        run["uncertain_hits"] = _examples(prediction, hits, _RANKED)
+        run["confident_mistakes"] = _examples(prediction, mistakes, _NUM_EXAMPLES)
+        run["uncertain_hits"] = _examples(prediction, hits, _NUM_EXAMPLES)
     return run
 
 
@@ -198,23 +198,23 @@ def calibrated(prediction: Prediction) -> dict[str, Calibration]:
 
 
 def _examples(
-    prediction: Prediction, rows: Iterable[tuple[Any, Pair]], most: int = _EXAMPLES
+    prediction: Prediction, rows: Iterable[tuple[Any, Pair]], limit: int = _EXAMPLES
 ) -> list[Value]:
     """Returns pairs in their context, gold beside predicted, with probabilities."""
     read = scoring.reader(prediction.span_rule, prediction.scheme)
     examples = []
-    for chance, pair in [*rows][:most]:
+    for chance, pair in [*rows][:limit]:
         unknown = ["·"] * len(prediction.gold[pair.sentence])
         words = prediction.tokens[pair.sentence] if prediction.tokens else unknown
         begin = max(0, min(span.start for span in pair.spans) - _WINDOW)
         end = min(len(words), max(span.end for span in pair.spans) + _WINDOW)
-        about = {"sentence": pair.sentence, "probability": chance}
-        about["error"] = pair.name if pair.kind else None
-        about["cut"] = [begin > 0, end < len(words)]
+        entry = {"sentence": pair.sentence, "probability": chance}
+        entry["error"] = pair.name if pair.kind else None
+        entry["cut"] = [begin > 0, end < len(words)]
         for side in ("gold", "predicted"):
             spans = read(getattr(prediction, side)[pair.sentence])
-            about[side] = _pieces(words, spans, getattr(pair, side), begin, end)
-        examples.append(about)
+            entry[side] = _pieces(words, spans, getattr(pair, side), begin, end)
+        examples.append(entry)
     return examples
 
 
@@ -269,8 +269,8 @@ def comparisons(names: Sequence[str], runs: Sequence[Prediction]) -> list[Value]
     rows = []
     for name, run in zip(names[1:], runs[1:], strict=True):
         figures = compare(runs[:1], [run])["figures"]
-        chosen = {key: figures[key] for key in COMPARED if key in figures}
-        rows.append({"first": names[0], "second": name, "figures": chosen})
+        selection = {key: figures[key] for key in COMPARED if key in figures}
+        rows.append({"first": names[0], "second": name, "figures": selection})
     return rows
 
 
@@ -330,8 +330,8 @@ def table(
     left out. "low" stands for the bounds "low" and "high". `heads` are names of columns
     that differ from their keys.
     """
-    listed = list(rows)
-    keys = [key for key in columns.split() if not listed or key in listed[0]]
+    records = list(rows)
+    keys = [key for key in columns.split() if not records or key in records[0]]
 
     def cell(row: Value, key: str) -> str:
         value = row.get(key, "")
@@ -343,7 +343,7 @@ def table(
 
     heads = _HEADS | dict(heads or {})
     names = [heads.get(key, key) for key in keys]
-    return Table(names, [[cell(x, key) for key in keys] for x in listed], note, title)
+    return Table(names, [[cell(x, key) for key in keys] for x in records], note, title)
 
 
 def shown(value: Any, digits: int = 2) -> str:
@@ -354,12 +354,12 @@ def shown(value: Any, digits: int = 2) -> str:
         return f"{value:.{digits}f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return NONE if value is None else printable(str(value))
+    return NO_VALUE if value is None else printable(str(value))
 
 
 def interval(low: float | None, high: float | None) -> str:
     """Formats the bounds of an interval; a dash for None."""
-    return NONE if low is None else f"{shown(low)} to {shown(high)}"
+    return NO_VALUE if low is None else f"{shown(low)} to {shown(high)}"
 
 
 def main_figure(run: Value) -> str:
@@ -386,26 +386,26 @@ def weakness_line(scores: Scores, gold: Labels, predicted: Labels) -> str:
         names = numbers.most_common(_FREQUENT)
     else:
         rule = scores.rule if scores.rule in scoring.WITH_LENGTHS else "conlleval"
-        paired = errors.pairs(gold, predicted, rule, scores.scheme)
-        names = errors.largest(paired)[:_FREQUENT]
+        pairs = errors.pairs(gold, predicted, rule, scores.scheme)
+        names = errors.largest(pairs)[:_FREQUENT]
     figures = {kind: x.f1 or 0.0 for kind, x in scores.by_type.items() if x.gold}
     if not (names and figures):
         return ""
     noun = "tag" if scores.has_tags else "type"
     weakest = min(figures, key=lambda kind: figures[kind])
-    listed = ", ".join(f"{name} ({number:,})" for name, number in names)
+    listing = ", ".join(f"{name} ({number:,})" for name, number in names)
     return (
         f"Weakest {noun}: {weakest}, F1 {shown(100 * figures[weakest])}. Most frequent "
-        f"errors: {listed}"
+        f"errors: {listing}"
     )
 
 
 def interval_line(run: Value) -> str:
     """Returns the main figure and its interval as a line."""
     figure = run["figures"][main_figure(run).lower()]
-    about = f"{100 * stats.LEVEL:g} % interval by the bootstrap over sentences"
+    method = f"{100 * stats.LEVEL:g} % interval by the bootstrap over sentences"
     bounds = interval(figure["low"], figure["high"])
-    return f"{main_figure(run)} {shown(figure['value'])}, {about}: {bounds}"
+    return f"{main_figure(run)} {shown(figure['value'])}, {method}: {bounds}"
 
 
 def types_of(run: Value) -> list[Value]:
@@ -438,11 +438,11 @@ def types_table(run: Value, title: str = "") -> Table:
         title = "\n".join([title, *lines] if title else lines)
         return table(types_of(run), columns, title=title, heads={"type": "tag"})
     sentences = counted(scores["sentences"], "sentence")
-    about = f"no ill-formed label in {sentences}"
+    summary = f"no ill-formed label in {sentences}"
     if scores["ill_formed"]:
         labels = counted(scores["ill_formed"], "ill-formed label")
-        about = f"{labels} in {scores['ill_formed_sentences']:,} of {sentences}"
-    note = f"{scores['rule']} rule; {about}"
+        summary = f"{labels} in {scores['ill_formed_sentences']:,} of {sentences}"
+    note = f"{scores['rule']} rule; {summary}"
     if any(None in (x["precision"], x["recall"]) for x in scores["by_type"].values()):
         note += "\nIn the means, an undefined figure (–) counts as 0, as in seqeval."
     return table(types_of(run), columns, note, title)
@@ -455,11 +455,12 @@ def per_type_table(scores: Scores, title: str = "") -> Table:
 
 def figures_table(run: Value) -> Table:
     """Returns the figures over all types, such as partial matches, with intervals."""
-    hidden = {f"{x} {kind}" for kind in run["scores"]["by_type"] for x in PRF.split()}
+    details = {f"{x} {kind}" for kind in run["scores"]["by_type"] for x in PRF.split()}
     rows = [
         {"figure": name, **values}
         for name, values in run["figures"].items()
-        if name not in hidden and not name.endswith(("match precision", "match recall"))
+        if name not in details
+        and not name.endswith(("match precision", "match recall"))
     ]
     rule = run["scores"].get("rule", "conlleval")
     note = "" if rule in scoring.WITH_LENGTHS else "Matches are by the rule conlleval."
@@ -479,7 +480,7 @@ def confusion_table(run: Value) -> Table:
     cells = run["confusion"]
     note = "Rows: gold; columns: predicted. O: no entity. Boundaries may differ."
     wrong = {x: sum(row.values()) - row[x] for x, row in cells.items()}
-    worst = sorted(wrong, key=lambda x: (x != errors.OUTSIDE, -wrong[x]))[:_CONFUSED]
+    worst = sorted(wrong, key=lambda x: (x != errors.OUTSIDE, -wrong[x]))[:_NUM_TYPES]
     if len(worst) < len(cells):
         note += f" Of {len(cells) - 1:,} types, those most often missed or confused."
     kinds = [kind for kind in cells if kind in worst]
@@ -489,10 +490,10 @@ def confusion_table(run: Value) -> Table:
 
 def errors_table(run: Value) -> Table:
     """Returns the most frequent errors, and below them the number of each kind."""
-    about, kinds = run["errors"], run["errors"]["counts"].items()
+    record, kinds = run["errors"], run["errors"]["counts"].items()
     note = ", ".join(f"{kind}: {shown(number)}" for kind, number in kinds)
-    note = f"{counted(about['total'], 'error')} in all. {note}"
-    return grouped(about["largest"], "error", "count share", note)
+    note = f"{counted(record['total'], 'error')} in all. {note}"
+    return grouped(record["largest"], "error", "count share", note)
 
 
 def rules_table(run: Value) -> Table:
@@ -518,14 +519,14 @@ def calibration_table(
     return table(rows, f"split of T count {figures}", note, title)
 
 
-def fitted_table(fitted: Value) -> Table:
+def fitted_table(record: Value) -> Table:
     """Returns the calibration of each split before and after a temperature's fit."""
-    after = fitted.get("fitted", fitted["temperature"])
+    best = record.get("fitted", record["temperature"])
     sides = [
-        ({"split": split, "T": degrees}, fitted[split][side])
+        ({"split": split, "T": degrees}, record[split][side])
         for split in ("dev", "test")
-        if split in fitted
-        for side, degrees in (("before", 1.0), ("after", after))
+        if split in record
+        for side, degrees in (("before", 1.0), ("after", best))
     ]
     return calibration_table(sides, "Calibration")
 

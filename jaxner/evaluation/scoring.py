@@ -29,9 +29,9 @@ from jaxner.errors import InputError
 Labels = Sequence[Sequence[str]]
 Rule = Callable[[Sequence[str]], list[Span]]
 
-ALONE = 0
+SINGLE = 0
 """The end of a span that has only a start (ncrfpp)."""
-LOST = -1
+NO_END = -1
 """The end of a span that counts as predicted but never as correct (idcnn)."""
 
 # --- Rules ----------------------------------------------------------------------------
@@ -43,30 +43,30 @@ def idcnn(labels: Sequence[str]) -> list[Span]:
     It turns L into I and U into B, so only an O, a start or another type ends a span. A
     span directly before an I or L of another type never counts as correct.
     """
-    merged = [label[:1].translate(_MERGED) + label[1:] for label in labels]
-    after = [*merged[1:], "O"]
+    bio_labels = [label[:1].translate(_BIO_PREFIXES) + label[1:] for label in labels]
+    next_labels = [*bio_labels[1:], "O"]
     return [
-        span._replace(end=LOST) if after[span.end - 1][0] == "I" else span
-        for span in schemes.to_spans(merged)
+        span._replace(end=NO_END) if next_labels[span.end - 1][0] == "I" else span
+        for span in schemes.to_spans(bio_labels)
     ]
 
 
-_MERGED = str.maketrans("MELSUW", "IIIBBB")
+_BIO_PREFIXES = str.maketrans("MELSUW", "IIIBBB")
 
 
 def ncrfpp(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that NCRF++ reads, from B to the next E, and each S."""
-    parsed = [schemes.parse(label) for label in labels]
-    prefixes = [_BIOES.get(prefix, prefix) for prefix, _ in parsed]
+    parts = [schemes.parse(label) for label in labels]
+    prefixes = [_BIOES.get(prefix, prefix) for prefix, _ in parts]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
     spans = []
-    for mark, after in zip(marks, [*marks[1:], None], strict=False):
+    for mark, next_mark in zip(marks, [*marks[1:], None], strict=False):
         if prefixes[mark] == "E":
             continue
-        end = ALONE
-        if prefixes[mark] == "B" and after is not None:
-            end = after + 1 if prefixes[after] == "E" else after
-        spans.append(Span(mark, end, parsed[mark][1]))
+        end = SINGLE
+        if prefixes[mark] == "B" and next_mark is not None:
+            end = next_mark + 1 if prefixes[next_mark] == "E" else next_mark
+        spans.append(Span(mark, end, parts[mark][1]))
     return spans
 
 
@@ -225,10 +225,10 @@ def count(
     column = {kind: i for i, kind in enumerate(kinds)}
     counts = np.zeros((len(gold), max(len(column), 1), 3), np.int64)
     for table, *sides in zip(counts, gold, predicted, strict=True):
-        expected, guessed = map(read, sides)
-        findable = {span for span in expected if span.end != LOST}
-        correct = [span for span in guessed if span in findable]
-        for place, spans in enumerate((correct, guessed, expected)):
+        gold_spans, guesses = map(read, sides)
+        findable = {span for span in gold_spans if span.end != NO_END}
+        correct = [span for span in guesses if span in findable]
+        for place, spans in enumerate((correct, guesses, gold_spans)):
             for span in spans:
                 table[column[span.type], place] += 1
     return counts
@@ -267,11 +267,11 @@ def check_labels(
             f"Expected as many predicted as gold sentences, got {len(gold)} gold and "
             f"{len(predicted)} predicted; score the same split, in the same order"
         )
-    for i, (right, guessed) in enumerate(zip(gold, predicted, strict=True)):
-        if len(right) != len(guessed):
+    for i, (right, guess) in enumerate(zip(gold, predicted, strict=True)):
+        if len(right) != len(guess):
             raise InputError(
                 f"Sentence {i} (counted from 0): gold has {len(right)} labels, "
-                f"predicted {len(guessed)}; expected one label per token on both sides"
+                f"predicted {len(guess)}; expected one label per token on both sides"
             )
     labels = chain(*gold, *predicted)
     return tuple(sorted({*labels})) if scheme == TAGS else schemes.types_of(labels)
@@ -380,7 +380,7 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values as JSON, and jaxner's version; figures in percent."""
-        values, every = self.figures(), self.by_accuracy["accuracy"]
+        values, token_counts = self.figures(), self.by_accuracy["accuracy"]
         if self.has_tags:
             new = self.by_accuracy.get("oov_accuracy")
             values["oov_tokens"] = new and new.gold
@@ -393,8 +393,8 @@ class Scores:
             values["rule"] = self.rule
             values["ill_formed_sentences"] = self.ill_formed_sentences
         return values | {
-            "tokens": every.gold,
-            "correct_tokens": every.correct,
+            "tokens": token_counts.gold,
+            "correct_tokens": token_counts.correct,
             "sentences": len(self.counts),
             "scheme": self.scheme,
             "by_type": {kind: x.to_dict() for kind, x in self.by_type.items()},
@@ -438,14 +438,14 @@ def score(
     """
     types = check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
-    broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
+    breaches = [len(schemes.violations(labels, scheme)) for labels in predicted]
     words = tokens if scheme == TAGS else None
     return Scores(
         count(gold, predicted, rule, scheme, types),
         types,
         count_tokens(gold, predicted, words, known_words),
-        ill_formed=sum(broken),
-        ill_formed_sentences=sum(map(bool, broken)),
+        ill_formed=sum(breaches),
+        ill_formed_sentences=sum(map(bool, breaches)),
         rule=rule,
         scheme=scheme,
     )
@@ -476,5 +476,7 @@ class Task:
         self, tokens: Labels, gold: Labels, predicted: Labels, rule: str | None = None
     ) -> Scores:
         """Returns the scores by a rule, by default the task's; see `score`."""
-        how: dict[str, Any] = {"tokens": tokens, "known_words": self.known_words}
-        return score(gold, predicted, rule=rule or self.rule, scheme=self.scheme, **how)
+        options: dict[str, Any] = {"tokens": tokens, "known_words": self.known_words}
+        return score(
+            gold, predicted, rule=rule or self.rule, scheme=self.scheme, **options
+        )

@@ -85,8 +85,8 @@ class Tally:
         return dict(zip(self.names, figures, strict=True))
 
 
-def _names(before: str = "", after: str = "") -> tuple[str, ...]:
-    return tuple(f"{before}{figure}{after}" for figure in scoring.FIGURES)
+def _names(prefix: str = "", suffix: str = "") -> tuple[str, ...]:
+    return tuple(f"{prefix}{figure}{suffix}" for figure in scoring.FIGURES)
 
 
 def of_spans(counts: np.ndarray) -> Tally:
@@ -104,9 +104,9 @@ def of_scores(
     counts = dict.fromkeys(sorted({*scores.types, *types}), scores.counts[:, 0] * 0)
     counts |= zip(scores.types, np.moveaxis(scores.counts, 1, 0), strict=False)
     groups = {_names(): scores.counts.sum(1)}
-    groups |= {_names(after=f" {kind}"): x for kind, x in counts.items()}
-    for name, matched in errors.matches(pairs, len(scores.counts)).items():
-        groups[_names(f"{name} match ")] = matched
+    groups |= {_names(suffix=f" {kind}"): x for kind, x in counts.items()}
+    for name, match_counts in errors.matches(pairs, len(scores.counts)).items():
+        groups[_names(f"{name} match ")] = match_counts
     accuracy = {("token accuracy",): scores.token_counts["accuracy"]}
     return Tally(groups | accuracy, len(counts))
 
@@ -132,8 +132,8 @@ def tally(
         >>> counts.of_all["precision"], counts.of_all["recall"]
         (0.5, 1.0)
     """
-    how: dict[str, Any] = {"tokens": tokens, "known_words": known_words}
-    scores = scoring.score(gold, predicted, rule=rule, scheme=scheme, **how)
+    options: dict[str, Any] = {"tokens": tokens, "known_words": known_words}
+    scores = scoring.score(gold, predicted, rule=rule, scheme=scheme, **options)
     span_rule = scoring.with_lengths(rule)
     pairs = errors.pairs(gold, predicted, span_rule, scores.scheme)
     return of_scores(scores, pairs, types)
@@ -151,7 +151,7 @@ class Interval(NamedTuple):
 
 
 def bootstrap(
-    counted: Tally, *, rounds: int = ROUNDS, level: float = LEVEL, seed: int = 0
+    tally: Tally, *, rounds: int = ROUNDS, level: float = LEVEL, seed: int = 0
 ) -> dict[str, Interval]:
     """Computes an interval for each figure of a tally, by the bootstrap.
 
@@ -165,10 +165,10 @@ def bootstrap(
         (0.5, 0.4, 0.6)
     """
     _check(rounds, level)
-    draws = _draws(len(counted.counts), rounds, seed)
-    totals = np.concatenate([np.tensordot(x, counted.counts, 1) for x in draws])
-    columns = zip(counted.of_all.items(), counted.figures(totals).T, strict=True)
-    return {name: Interval(x, *_bounds(drawn, level)) for (name, x), drawn in columns}
+    draws = _draws(len(tally.counts), rounds, seed)
+    totals = np.concatenate([np.tensordot(x, tally.counts, 1) for x in draws])
+    columns = zip(tally.of_all.items(), tally.figures(totals).T, strict=True)
+    return {name: Interval(x, *_bounds(values, level)) for (name, x), values in columns}
 
 
 def _check(rounds: int, level: float) -> None:
@@ -185,12 +185,12 @@ def _draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
     for count in _chunks(rounds, size, _AT_ONCE):
         places = generator.integers(max(size, 1), size=(count, size))
         places += size * np.arange(count)[:, None]
-        drawn = np.bincount(places.ravel(), minlength=count * size)
-        yield drawn.reshape(count, size).astype(np.float64)
+        counts = np.bincount(places.ravel(), minlength=count * size)
+        yield counts.reshape(count, size).astype(np.float64)
 
 
-def _chunks(rounds: int, size: int, most: int) -> Iterator[int]:
-    step = max(1, min(rounds, most // max(size, 1)))
+def _chunks(rounds: int, size: int, limit: int) -> Iterator[int]:
+    step = max(1, min(rounds, limit // max(size, 1)))
     for begin in range(0, rounds, step):
         yield min(step, rounds - begin)
 
@@ -262,17 +262,17 @@ def compare(
     ]
     values = [np.stack([x.figures(x.counts.sum(0)) for x in side]) for side in sides]
     means = [side.mean(0) for side in values]
-    drawn = _resampled(sides, rounds, seed)
+    resamples = _resampled(sides, rounds, seed)
     if len(runs) == 2:
-        moved = _swapped(sides[0][0], sides[1][0], rounds, seed)
+        exchanges = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:
-        moved = _exchanged(np.concatenate(values), len(first), rounds, seed)
+        exchanges = _exchanged(np.concatenate(values), len(first), rounds, seed)
     differences = {}
     for i, name in enumerate(sides[0][0].names):
         gap = means[0][i] - means[1][i]
         cells = defined(np.array([means[0][i], means[1][i], gap]))
-        cells += [*_bounds(drawn[:, i], level)]
-        cells += [_inverted(drawn[:, i]), _beyond(moved[:, i], gap)]
+        cells += [*_bounds(resamples[:, i], level)]
+        cells += [_inverted(resamples[:, i]), _beyond(exchanges[:, i], gap)]
         has_runs = min(map(len, sides)) > 1 and not np.isnan(gap)
         p = welch(*(side[:, i].tolist() for side in values)) if has_runs else None
         differences[name] = Difference(*cells, welch=p)
@@ -319,12 +319,14 @@ def _resampled(sides: Sequence[list[Tally]], rounds: int, seed: int) -> np.ndarr
     """Returns differences for resampled sentences and runs, `[R, F]`."""
     generator = np.random.default_rng((seed, 1))
     differences = []
-    for drawn in _draws(len(sides[0][0].counts), rounds, seed):
+    for counts in _draws(len(sides[0][0].counts), rounds, seed):
         means = []
         for side in sides:
-            runs = np.stack([x.figures(np.tensordot(drawn, x.counts, 1)) for x in side])
-            rows = generator.integers(len(side), size=(len(side), len(drawn)))
-            means.append(runs[rows, np.arange(len(drawn))].mean(0))
+            runs = np.stack(
+                [x.figures(np.tensordot(counts, x.counts, 1)) for x in side]
+            )
+            rows = generator.integers(len(side), size=(len(side), len(counts)))
+            means.append(runs[rows, np.arange(len(counts))].mean(0))
         differences.append(means[0] - means[1])
     return np.concatenate(differences)
 
@@ -336,9 +338,9 @@ def _swapped(first: Tally, second: Tally, rounds: int, seed: int) -> np.ndarray:
     differences = []
     for count in _chunks(rounds, len(gap), 2 * _AT_ONCE):
         swaps = generator.integers(2, size=(count, len(gap))).astype(np.float64)
-        moved = np.tensordot(swaps, gap, 1)
-        changed = first.figures(first.counts.sum(0) + moved)
-        differences.append(changed - second.figures(second.counts.sum(0) - moved))
+        shift = np.tensordot(swaps, gap, 1)
+        new_figures = first.figures(first.counts.sum(0) + shift)
+        differences.append(new_figures - second.figures(second.counts.sum(0) - shift))
     return np.concatenate(differences)
 
 
@@ -356,20 +358,20 @@ def _exchanged(figures: np.ndarray, count: int, rounds: int, seed: int) -> np.nd
     return weights @ figures
 
 
-def _inverted(drawn: np.ndarray) -> float | None:
+def _inverted(differences: np.ndarray) -> float | None:
     """Returns twice the share of rounds in which the sign is the less frequent one."""
-    drawn = drawn[~np.isnan(drawn)]
-    if not len(drawn):
+    differences = differences[~np.isnan(differences)]
+    if not len(differences):
         return None
-    behind = float(np.mean(drawn < 0) + np.mean(drawn == 0) / 2)
-    return max(2 * min(behind, 1 - behind), 1 / len(drawn))
+    share = float(np.mean(differences < 0) + np.mean(differences == 0) / 2)
+    return max(2 * min(share, 1 - share), 1 / len(differences))
 
 
-def _beyond(moved: np.ndarray, difference: float) -> float | None:
+def _beyond(differences: np.ndarray, difference: float) -> float | None:
     """Returns the share of permutations with at least the observed difference."""
-    moved = moved[~np.isnan(moved)]
-    if np.isnan(difference) or not len(moved):
+    differences = differences[~np.isnan(differences)]
+    if np.isnan(difference) or not len(differences):
         return None
     # The observed division counts as one of the permutations.
-    beyond = np.sum(np.abs(moved) >= abs(difference) - 1e-12)
-    return float((beyond + 1) / (len(moved) + 1))
+    count = np.sum(np.abs(differences) >= abs(difference) - 1e-12)
+    return float((count + 1) / (len(differences) + 1))

@@ -53,8 +53,8 @@ def score(
     first = varying((zero, zero), gates, potentials.recurrent)
     _, states = jax.lax.scan(step, first, gates)
     logs = _log_probabilities(potentials, potentials.words, states)
-    chosen = jnp.take_along_axis(logs, labels[:, None], axis=1)[:, 0]
-    return jnp.sum(chosen, where=mask)
+    label_logs = jnp.take_along_axis(logs, labels[:, None], axis=1)[:, 0]
+    return jnp.sum(label_logs, where=mask)
 
 
 log_probability = score
@@ -107,9 +107,9 @@ def _hopeful(potentials: Autoregressive, mask: Mask) -> Bool[Array, "T L"] | Non
         return None
     allowed = potentials.allowed[:-1]
 
-    def back(after, is_token):
-        before = jnp.any(allowed & after[None, :], axis=1)
-        return jnp.where(is_token, before, after), after
+    def back(next_labels, is_token):
+        labels = jnp.any(allowed & next_labels[None, :], axis=1)
+        return jnp.where(is_token, labels, next_labels), next_labels
 
     last = varying(potentials.allowed_last, mask)
     return jax.lax.scan(back, last, mask, reverse=True)[1]
@@ -130,7 +130,7 @@ def _extend(potentials: Autoregressive, beam, inputs):
     best, places = jax.lax.top_k(totals.ravel(), len(scores))
     parents, labels = jnp.divmod(places.astype(jnp.int32), totals.shape[1])
     # Scores that grow with T would swamp the differences that decide.
-    extended = (best - best[0], labels, jax.tree.map(lambda x: x[parents], carry))
-    beam = jax.tree.map(lambda x, y: jnp.where(is_token, x, y), extended, beam)
-    same = jnp.arange(len(scores), dtype=jnp.int32)
-    return beam, (jnp.where(is_token, parents, same), beam[1])
+    new_beam = (best - best[0], labels, jax.tree.map(lambda x: x[parents], carry))
+    beam = jax.tree.map(lambda x, y: jnp.where(is_token, x, y), new_beam, beam)
+    indices = jnp.arange(len(scores), dtype=jnp.int32)
+    return beam, (jnp.where(is_token, parents, indices), beam[1])

@@ -81,11 +81,11 @@ def varying(tree: PyTree, *like: Array) -> PyTree:
         mat = getattr(kind, "mat", None)  # of newer versions of JAX
         return frozenset(kind.vma if mat is None else mat.varying)
 
-    wanted = frozenset().union(*map(axes, like))
+    all_axes = frozenset().union(*map(axes, like))
 
     def spread(leaf: Array) -> Array:
-        missing = tuple(sorted(wanted - axes(leaf)))
-        return jax.lax.pcast(leaf, missing, to="varying") if missing else leaf
+        new_axes = tuple(sorted(all_axes - axes(leaf)))
+        return jax.lax.pcast(leaf, new_axes, to="varying") if new_axes else leaf
 
     return jax.tree.map(spread, tree)
 
@@ -128,8 +128,8 @@ def score(
 ) -> Float[Array, ""]:
     """Returns the score of one labelling, in nats; normalised only for 'seq2seq'."""
     emissions, transitions, start, end = chain(potentials)
-    chosen = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
-    total = jnp.sum(chosen, where=mask)
+    label_scores = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
+    total = jnp.sum(label_scores, where=mask)
     if not is_chain(potentials):
         return total
     total = total + jnp.sum(transitions[labels[:-1], labels[1:]], where=mask[1:])
@@ -165,11 +165,11 @@ def expected(potentials: Potentials, alphas: Float[Array, "T L"], mask: Mask):
     _, transitions, _, end = chain(potentials)
 
     def back(carry, inputs):
-        after, counts = carry
+        next_chances, counts = carry
         alpha, follows = inputs
-        pairs = softmax(alpha[:, None] + transitions, axis=0) * after[None]
+        pairs = softmax(alpha[:, None] + transitions, axis=0) * next_chances[None]
         pairs = jnp.where(follows, pairs, 0.0)
-        chances = jnp.where(follows, jnp.sum(pairs, axis=1), after)
+        chances = jnp.where(follows, jnp.sum(pairs, axis=1), next_chances)
         return (chances, counts + pairs), chances
 
     last = softmax(alphas[-1] + end)
@@ -249,8 +249,8 @@ def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
         return -jnp.sum(jnp.exp(logs) * logs, axis=0)
 
     last = log_softmax(alphas[-1] + end)
-    earlier = chances[1:] * jax.lax.map(given_next, alphas[:-1])
-    total = jnp.sum(earlier) - jnp.sum(jnp.exp(last) * last)
+    terms = chances[1:] * jax.lax.map(given_next, alphas[:-1])
+    total = jnp.sum(terms) - jnp.sum(jnp.exp(last) * last)
     return jnp.where(mask[0], total, 0.0)
 
 
@@ -288,10 +288,10 @@ def _viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
 def _trace_back(scores: Float[Array, "S L"], transitions, mask, final):
     """Returns the labels on the best way back; back-pointers would cost more."""
 
-    def back(after, inputs):
+    def back(next_label, inputs):
         scores, follows = inputs
-        before = jnp.argmax(scores + transitions[:, after]).astype(jnp.int32)
-        label = jnp.where(follows, before, after)
+        previous = jnp.argmax(scores + transitions[:, next_label]).astype(jnp.int32)
+        label = jnp.where(follows, previous, next_label)
         return label, label
 
     final = final.astype(jnp.int32)
@@ -324,7 +324,7 @@ def n_best(
     if not mask.shape[0]:
         return jnp.zeros((n, 0), jnp.int32), jnp.full(n, -jnp.inf).at[0].set(0.0)
     size = emissions.shape[-1]
-    same = jnp.arange(size * n, dtype=jnp.int32)
+    indices = jnp.arange(size * n, dtype=jnp.int32)
 
     def step(best, inputs):
         emission, is_token = inputs
@@ -332,7 +332,7 @@ def n_best(
         scores, origins = jax.lax.top_k(totals.reshape(size, size * n), n)
         scores = scores + emission[:, None]
         best = jnp.where(is_token, scores - jnp.max(scores), best)
-        return best, jnp.where(is_token, origins.astype(jnp.int32).ravel(), same)
+        return best, jnp.where(is_token, origins.astype(jnp.int32).ravel(), indices)
 
     first = (start + emissions[0])[:, None]
     first = jnp.where(jnp.arange(n)[None] == 0, first, -jnp.inf)

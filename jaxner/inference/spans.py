@@ -76,12 +76,12 @@ def _scan(
         chances = crf.marginals(potentials, mask)
 
     def step(carry, row):
-        alpha, chance, after, follows, inputs = row
+        alpha, chance, next_ends, follows, inputs = row
         reaches = extend(*carry, inputs)
         steps = softmax(alpha[:, None] + transitions, axis=0)  # p(y_t | y_{t+1})
         inner = jnp.where(spans.goes_on, steps, 0.0)
         outer = jnp.where(spans.goes_on, 0.0, steps)
-        ends = jnp.where(follows, jnp.dot(outer, after, precision=HIGHEST), chance)
+        ends = jnp.where(follows, jnp.dot(outer, next_ends, precision=HIGHEST), chance)
         goes_on = jnp.dot(reaches, inner, precision=HIGHEST)
         return (jnp.sum(outer, axis=0), goes_on), ends[None] * reaches
 

@@ -51,8 +51,8 @@ def _normalised(steps: Steps) -> tuple[Steps, Float[Array, " S"]]:
 
     Scores that grow with T would swamp the differences that decide.
     """
-    most = jax.lax.stop_gradient(jnp.max(steps, axis=(1, 2)))
-    return steps - most[:, None, None], most
+    maxima = jax.lax.stop_gradient(jnp.max(steps, axis=(1, 2)))
+    return steps - maxima[:, None, None], maxima
 
 
 def _plain_sum(left: Steps, right: Steps) -> Steps:
@@ -106,8 +106,8 @@ def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]
         best = jnp.max(left[:, :, :, None] + right[:, None], axis=2)
         levels.append(_normalised(best)[0])
     whole = _whole(potentials, levels.pop())
-    both = jnp.unravel_index(jnp.argmax(whole), whole.shape)
-    labels = jnp.stack(both).astype(jnp.int32)
+    pair = jnp.unravel_index(jnp.argmax(whole), whole.shape)
+    labels = jnp.stack(pair).astype(jnp.int32)
     for steps in reversed(levels):
         places = jnp.arange(len(labels) - 1)
         scores = steps[2 * places, labels[:-1]] + steps[2 * places + 1, :, labels[1:]]

@@ -37,8 +37,8 @@ def each_pass(compute: Callable[[Potentials], R], potentials: Potentials) -> R:
 
 def mean_over_passes(compute: Callable[[Potentials], R], potentials: Potentials) -> R:
     """Returns the mean over passes of what `compute` returns; see `each_pass`."""
-    each = each_pass(compute, potentials)
-    return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
+    values = each_pass(compute, potentials)
+    return jax.tree.map(lambda array: jnp.mean(array, axis=0), values)
 
 
 def one_pass(potentials: Potentials, number: int | Array) -> Potentials:
@@ -81,15 +81,15 @@ def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
     """
     mean = jnp.mean(samples, axis=0)
     labels = jnp.argmax(mean, axis=-1).astype(jnp.int32)
-    total, expected = entropy(mean), jnp.mean(entropy(samples), axis=0)
+    total, mean_entropy = entropy(mean), jnp.mean(entropy(samples), axis=0)
     votes = jnp.mean(jnp.argmax(samples, axis=-1) == labels[None], axis=0)
     present = jnp.sum(mean, axis=-1) > 0
     return Uncertainty(
         labels=labels,
         probabilities=mean,
         entropy=total,
-        expected_entropy=expected,
+        expected_entropy=mean_entropy,
         # Never negative by Jensen's inequality, except for rounding errors.
-        mutual_information=jnp.maximum(total - expected, 0.0),
+        mutual_information=jnp.maximum(total - mean_entropy, 0.0),
         vote_share=jnp.where(present, votes, 0.0),
     )

@@ -7,7 +7,7 @@ Auto axes, whose shardings the compiler chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
@@ -28,7 +28,7 @@ def automatic(function: Callable[..., R], operands: PyTree) -> Callable[..., R]:
     kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
     axes = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
 
-    def call(*operands: PyTree) -> Any:
+    def call(*operands: PyTree) -> PyTree:
         plain = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), operands)
         whole = jax.tree.map(
             lambda x: NamedSharding(mesh, PartitionSpec(*[None] * x.ndim)),

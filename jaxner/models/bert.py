@@ -20,7 +20,7 @@ longest token, `H` features; `m` heads of `d` dimensions.
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner.fields import Count, Depth, Distance, Field, OneOf, Positive, Rate, Size
 from jaxner.models import layers
-from jaxner.types import FORBIDDEN, Pieces
+from jaxner.types import FORBIDDEN, Options, Pieces
 
 ACTIVATIONS = {
     "gelu": functools.partial(jax.nn.gelu, approximate=False),  # x Φ(x)
@@ -40,7 +40,7 @@ ACTIVATIONS = {
 """Activations by their names in a Hugging Face config."""
 
 _draw = layers.normal(0.02)
-_FAR = 128  # all distances from here on are in MPNet's last bucket
+_REACH = 128  # all distances from here on are in MPNet's last bucket
 
 
 class LayerSizes(NamedTuple):
@@ -186,8 +186,8 @@ class DeBERTa(_Pretrained):
         size = 2 * self.position_buckets, self.hidden_size
         table = self.param("distances", _draw, size)
         table = layers.norm(self.layer_norm_eps, "distance_norm")(table)
-        most = self.max_position_embeddings
-        index = _log_buckets(ids, self.position_buckets, most)
+        limit = self.max_position_embeddings
+        index = _log_buckets(ids, self.position_buckets, limit)
         x = self._stack(_Layer, x, mask, None, (table, index), train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
@@ -226,12 +226,12 @@ class _Layer(nn.Module):
             # Content by position, and position by content (He et al., 2021, eq. 4).
             # Without dropout on the distances, a batch computes their keys once.
             table, index = distances
-            near = jnp.einsum("smd,pmd->msp", q, split(key(table)))
-            far = jnp.einsum("smd,pmd->msp", k, split(query(table)))
-            near = jnp.take_along_axis(near, index[None], axis=2)
-            far = jnp.take_along_axis(far, index.T[None], axis=2)
+            from_query = jnp.einsum("smd,pmd->msp", q, split(key(table)))
+            from_key = jnp.einsum("smd,pmd->msp", k, split(query(table)))
+            from_query = jnp.take_along_axis(from_query, index[None], axis=2)
+            from_key = jnp.take_along_axis(from_key, index.T[None], axis=2)
             q *= 3**-0.5  # a sum of three scores
-            bias = (near + jnp.moveaxis(far, 1, 2)) / (3 * q.shape[2]) ** 0.5
+            bias = (from_query + jnp.moveaxis(from_key, 1, 2)) / (3 * q.shape[2]) ** 0.5
         rate = self.sizes.attention_dropout
         contexts = attend(q, k, v, mask[None], bias, rate, self.train)
         return layers.dense(size, _draw, "attention_output")(contexts)
@@ -274,27 +274,29 @@ def _buckets(ids: Int[Array, " S"], count: int) -> Int[Array, "S S"]:
 
     Half of these hold a distance each; the others grow geometrically.
     """
-    away, half = np.arange(-_FAR, _FAR + 1), count // 2
-    exact, size = half // 2, np.abs(away)
-    steps = np.log(np.maximum(size, 1) / exact) / np.log(_FAR / exact) * (half - exact)
-    far = np.minimum(exact + steps.astype(np.int32), half - 1)
-    buckets = np.where(away > 0, half, 0) + np.where(size < exact, size, far)
-    return jnp.asarray(buckets)[jnp.clip(_distances(ids), -_FAR, _FAR) + _FAR]
+    distances, half = np.arange(-_REACH, _REACH + 1), count // 2
+    exact, size = half // 2, np.abs(distances)
+    steps = (
+        np.log(np.maximum(size, 1) / exact) / np.log(_REACH / exact) * (half - exact)
+    )
+    bins = np.minimum(exact + steps.astype(np.int32), half - 1)
+    buckets = np.where(distances > 0, half, 0) + np.where(size < exact, size, bins)
+    return jnp.asarray(buckets)[jnp.clip(_distances(ids), -_REACH, _REACH) + _REACH]
 
 
-def _log_buckets(ids: Int[Array, " S"], count: int, most: int) -> Int[Array, "S S"]:
+def _log_buckets(ids: Int[Array, " S"], count: int, limit: int) -> Int[Array, "S S"]:
     """Returns DeBERTa's bucket of i - j for each pair, from 0 to 2 · count - 1.
 
     Half of the distances to either side are exact; the others grow geometrically up to
-    `most`.
+    `limit`.
     """
-    away, half = np.arange(-most, most + 1), count // 2
-    size = np.maximum(np.abs(away), half).astype(np.float32)
-    steps = np.log(size / half) / np.log(np.float32((most - 1) / half)) * (half - 1)
-    far = np.sign(away) * (half + np.ceil(steps).astype(np.int32))
-    near = np.abs(away) <= half
-    buckets = np.clip(np.where(near, away, far) + count, 0, 2 * count - 1)
-    return jnp.asarray(buckets)[jnp.clip(-_distances(ids), -most, most) + most]
+    distances, half = np.arange(-limit, limit + 1), count // 2
+    size = np.maximum(np.abs(distances), half).astype(np.float32)
+    steps = np.log(size / half) / np.log(np.float32((limit - 1) / half)) * (half - 1)
+    bins = np.sign(distances) * (half + np.ceil(steps).astype(np.int32))
+    is_near = np.abs(distances) <= half
+    buckets = np.clip(np.where(is_near, distances, bins) + count, 0, 2 * count - 1)
+    return jnp.asarray(buckets)[jnp.clip(-_distances(ids), -limit, limit) + limit]
 
 
 class ModernBERT(_Pretrained):
@@ -341,11 +343,11 @@ class ModernBERT(_Pretrained):
         dim = self.hidden_size // self.num_attention_heads
         thetas = self.local_theta, self.global_theta
         length = ids.shape[0]
-        most = length if isinstance(length, int) else self.max_position_embeddings
-        waves = jnp.stack([_rotation(most, dim, theta) for theta in thetas])
+        limit = length if isinstance(length, int) else self.max_position_embeddings
+        waves = jnp.stack([_rotation(limit, dim, theta) for theta in thetas])
         waves = waves[:, :, jnp.arange(length)]
-        near = jnp.abs(_distances(ids)) <= self.local_attention // 2
-        inputs = x, mask, near, waves
+        is_near = jnp.abs(_distances(ids)) <= self.local_attention // 2
+        inputs = x, mask, is_near, waves
         x = self._stack(_PreNormLayer, *inputs, by_layer=by_layer, train=train)
         x = layers.norm(self.layer_norm_eps, "final_norm", bias=False)(x)
         if self.prediction_head:
@@ -369,7 +371,7 @@ class _PreNormLayer(nn.Module):
     train: bool
 
     @nn.compact
-    def __call__(self, x, by_layer, mask, near, waves):
+    def __call__(self, x, by_layer, mask, is_near, waves):
         sizes, size, (number, is_global) = self.sizes, x.shape[1], by_layer
 
         def normed(name, x):
@@ -388,7 +390,7 @@ class _PreNormLayer(nn.Module):
             parts = first * cosine - second * sine, second * cosine + first * sine
             return jnp.concatenate(parts, axis=2)
 
-        visible = mask[None] & (near | is_global)
+        visible = mask[None] & (is_near | is_global)
         rate = sizes.attention_dropout
         q, k = turn(y[:, 0]), turn(y[:, 1])
         y = attend(q, k, y[:, 2], visible, None, rate, self.train)
@@ -420,11 +422,11 @@ class WordPieces(nn.Module):
         **dict.fromkeys(("dropout", "attention_dropout"), _RATE),
     }
 
-    encoder: Any
+    encoder: nn.Module
     pool: Annotated[str, OneOf(POOLS)] = "first"
 
     @classmethod
-    def from_options(cls, options: Any, sizes: Any) -> WordPieces:
+    def from_options(cls, options: Options, sizes: Options) -> WordPieces:
         """Returns the module, whose encoder `sizes["pretrained"]` makes."""
         encoder = sizes["pretrained"](
             options.get("encoder"),
@@ -446,5 +448,5 @@ class WordPieces(nn.Module):
         if self.pool == "first":
             positions = positions[:, :1]
         present = (positions >= 0)[:, :, None]
-        gathered = jnp.where(present, states[jnp.maximum(positions, 0)], 0.0)
-        return gathered.sum(axis=1) / jnp.maximum(present.sum(axis=1), 1)
+        vectors = jnp.where(present, states[jnp.maximum(positions, 0)], 0.0)
+        return vectors.sum(axis=1) / jnp.maximum(present.sum(axis=1), 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -78,13 +78,13 @@ class BiLSTM(nn.Module):
             return x * jnp.where(stays, 1 / (1 - rate), 0.0)[None]
 
         size, units = self.hidden_dim, self.num_units
-        drawn = self.initializer, self.forget_bias
+        init = self.initializer, self.forget_bias
         x = x[:, None, None]
         for layer in range(1, self.num_layers + 1):
             if self.cross and layer > 1:
                 x = jnp.concatenate([x[:, 0:1], x[:, 1:2]], axis=3)
             x = drop(self.input_dropout, x, self.input_mask == "shared")
-            cells = layers.Cells(size, *drawn, units, name=f"layer{layer}")
+            cells = layers.Cells(size, *init, units, name=f"layer{layer}")
             state_mask = None
             if train and self.state_dropout:
                 ones = jnp.ones((1, 2, units, size), x.dtype)
@@ -111,8 +111,8 @@ class Chain(nn.Module):
     def receptive_field(self) -> int | None:
         """Number of tokens that decide one label; None for all tokens."""
         links = self.first, self.then
-        first, then = (getattr(link, "receptive_field", None) for link in links)
-        return None if first is None or then is None else first + then - 1
+        first, second = (getattr(link, "receptive_field", None) for link in links)
+        return None if first is None or second is None else first + second - 1
 
     @property
     def is_quadratic(self) -> bool:
@@ -128,16 +128,16 @@ class Chain(nn.Module):
 
     def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token, and both encoders' intermediates."""
-        first, then = cast(Any, self.first), cast(Any, self.then)
+        first, second = self.first, self.then
         features, out = first(x, mask, train=train)
         if not isinstance(features, tuple):
-            features, more = then(features, mask, train=train)
-            return features, {**out, **more}
-        stages, more = [], {}
+            features, values = second(features, mask, train=train)
+            return features, {**out, **values}
+        stages, values = [], {}
         for stage in features:
-            features, more = then(stage, mask, train=train)
+            features, values = second(stage, mask, train=train)
             stages += features if isinstance(features, tuple) else [features]
-        return tuple(stages), {**out, **more}
+        return tuple(stages), {**out, **values}
 
 
 def candidate_kernels(params: PyTree[Array]) -> list[Float[Array, "K N N"]]:
@@ -189,7 +189,7 @@ class Projection(nn.Module):
 WHOLE, BLOCK = 512, 256
 
 
-def is_short(length: Any) -> bool:
+def is_short(length: object) -> bool:
     """Returns whether all scores are computed at once; always if it is symbolic."""
     return not isinstance(length, int) or length <= WHOLE
 
@@ -248,11 +248,11 @@ class SelfAttention(nn.Module):
     def check(self) -> None:
         """Raises ValueError if a part in `keep` is unknown."""
         heads = (f"context{i + 1}" for i in range(self.num_heads))
-        known = ("hidden", "context", *heads)
-        if unknown := [part for part in self.keep or () if part not in known]:
+        parts = ("hidden", "context", *heads)
+        if unknown := [part for part in self.keep or () if part not in parts]:
             raise ValueError(
                 f"Unknown part {unknown[0]!r} in keep of SelfAttention; known: "
-                f"{', '.join(known)}"
+                f"{', '.join(parts)}"
             )
 
     @nn.compact

@@ -7,12 +7,12 @@ import os
 import pkgutil
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from jaxner.arguments import expect
 from jaxner.driver import check_key as check_key
@@ -31,20 +31,24 @@ CONTRACTS = {
 """What modules of one's own take and return."""
 
 
-def check_model(model: Any) -> None:
+def check_model(model: object) -> None:
     """Raises TypeError unless a value is a Linen module."""
     is_module = isinstance(model, nn.Module)
     expect(is_module, "a model, which jaxner.build returns", model)
 
 
 def check_inputs(
-    model: Any, weights: Any, sentence: Any, key: Any, is_batch: bool = False
+    model: object,
+    weights: object,
+    sentence: object,
+    key: object,
+    is_batch: bool = False,
 ) -> None:
     """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
     check_model(model)
-    wanted = "the weights of a model, a dictionary with 'params' and 'frozen' as "
+    expectation = "the weights of a model, a dictionary with 'params' and 'frozen' as "
     is_right = isinstance(weights, Mapping) and "params" in weights
-    expect(is_right, f"{wanted}jaxner.init returns it", weights)
+    expect(is_right, f"{expectation}jaxner.init returns it", weights)
     is_sentence = isinstance(sentence, Sentence)
     rank = jnp.ndim(sentence.words) if is_sentence else 0
     if rank != 1 + is_batch:
@@ -59,24 +63,24 @@ def check_inputs(
         check_key(key)
 
 
-def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
+def check_labels(labels: object, batch: Sentence, num_labels: int | None) -> None:
     """Raises an error unless labels fit a batch; checks ranges only outside `jit`."""
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
     if shape != batch.words.shape or not is_whole:
-        got = shown(labels) if shape is None else f"{dtype} {list(shape)}"
+        form = shown(labels) if shape is None else f"{dtype} {list(shape)}"
         raise TypeError(
             f"Expected an array of label ids, integers {list(batch.words.shape)} as of "
-            f"the batch's words, got {got}."
+            f"the batch's words, got {form}."
         )
     if isinstance(labels, Tracer) or isinstance(batch.mask, Tracer):
         return
     ids = np.asarray(labels)[np.asarray(batch.mask)]
     wrong = ids[(ids < 0) | (ids >= (num_labels or ids.max(initial=0) + 1))]
     if wrong.size:
-        most = "" if num_labels is None else f" to {num_labels - 1}"
+        bound = "" if num_labels is None else f" to {num_labels - 1}"
         raise InputError(
-            f"Expected label ids from 0{most} at the tokens of the batch, got "
+            f"Expected label ids from 0{bound} at the tokens of the batch, got "
             f"{wrong[0]}; under padding any id will do, such as 0."
         )
 
@@ -89,28 +93,28 @@ def check_module(part: str, module: nn.Module) -> None:
         raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
 
 
-def own_module(part: str, place: str) -> Any:
+def own_module(part: str, place: str) -> type[nn.Module]:
     """Returns the class of a module of one's own, at a place `package.module:Class`.
 
     It is also searched in the current folder. InputError: there is no such module.
     """
-    here = os.getcwd()
-    is_new = here not in sys.path and "" not in sys.path
+    folder = os.getcwd()
+    is_new = folder not in sys.path and "" not in sys.path
     if is_new:  # only for this import: beside data may lie any jinja2.py
-        sys.path.append(here)
+        sys.path.append(folder)
     try:
         kind = pkgutil.resolve_name(place)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{part} {place!r} cannot be imported: {error}") from None
     finally:
         if is_new:
-            sys.path.remove(here)
+            sys.path.remove(folder)
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
         raise InputError(f"{part} {place!r} is not the class of a Linen module")
     return kind
 
 
-def check_returned(part: str, module: Any, value: Any, length: Any) -> None:
+def check_returned(part: str, module: object, value: PyTree, length: object) -> None:
     """Raises TypeError unless an encoder or a head returned what it has to."""
     wrong = [value]
     match value:
@@ -125,7 +129,7 @@ def check_returned(part: str, module: Any, value: Any, length: Any) -> None:
         raise TypeError(f"{name} returned {form} for T={length}; {CONTRACTS[part]}.")
 
 
-def _are_features(x: Any, length: Any) -> bool:
+def _are_features(x: PyTree, length: object) -> bool:
     is_float = hasattr(x, "shape") and jnp.issubdtype(x.dtype, jnp.floating)
     is_symbol = not isinstance(length, int)  # of an export
     return is_float and x.ndim == 2 and (is_symbol or x.shape[0] == length)

@@ -74,8 +74,8 @@ class GRN(nn.Module):
             x = jnp.where(mask[:, None], x, 0.0)
         if self.relation == "none":
             return x, {}
-        fused, out = self._relate(x, mask)
-        return jnp.where(mask[:, None], jnp.tanh(fused), 0.0), out
+        sums, out = self._relate(x, mask)
+        return jnp.where(mask[:, None], jnp.tanh(sums), 0.0), out
 
     def _relate(self, x, mask):
         """Eq. 4-7, the weight matrix of [x_i; x_j] split into its two halves."""
@@ -89,19 +89,19 @@ class GRN(nn.Module):
         )
         count = jnp.maximum(jnp.sum(mask), 1)
         if self.relation == "gated":
-            a, b = (jnp.clip(x, -_SATURATED, _SATURATED) for x in (from_i, to_j))
+            a, b = (jnp.clip(x, -_SATURATION, _SATURATION) for x in (from_i, to_j))
             total = gated_sum(a, b, x)
         elif self.relation == "attention":
             total = jax.nn.sigmoid(from_i + to_j.T) @ x
         else:
-            offered = jnp.where(mask[:, None], to_j, 0.0)
-            total = count * from_i + jnp.sum(offered, axis=0, keepdims=True)
+            messages = jnp.where(mask[:, None], to_j, 0.0)
+            total = count * from_i + jnp.sum(messages, axis=0, keepdims=True)
         return total / count, {"relation_from": from_i, "relation_to": to_j}
 
 
 # Either half of a relation score alone decides the gate to rounding from here on, and
 # the product of both exponentials is still a float32.
-_SATURATED = 43.0
+_SATURATION = 43.0
 
 
 @jax.custom_vjp

@@ -107,7 +107,7 @@ class LabelAttention(nn.Module):
         weights = jax.nn.softmax(scores, axis=2)
         # Tokens on the first axis, so that masks do not depend on the padding.
         by_token = weights.swapaxes(0, 1)
-        dropped = layers.dropout(self.weight_dropout, by_token, train)
+        thinned_weights = layers.dropout(self.weight_dropout, by_token, train)
         values = self._project(labels, f"{name}_value", self.num_heads)
-        answers = jnp.einsum("tml,lmk->tmk", dropped, values)
+        answers = jnp.einsum("tml,lmk->tmk", thinned_weights, values)
         return answers.reshape(answers.shape[0], features.shape[1]), weights

@@ -197,13 +197,13 @@ def windows(x: Float[Array, "*B T D"], width: int, dilation: int = 1):
     product. On a CPU, the gradient of `conv_general_dilated` is slow inside a loop.
     """
     reach, length = dilation * (width // 2), x.shape[-2]
-    padded = _pad(x, reach, reach)
-    taps = [padded[..., dilation * k : dilation * k + length, :] for k in range(width)]
+    row = _pad(x, reach, reach)
+    taps = [row[..., dilation * k : dilation * k + length, :] for k in range(width)]
     return jnp.concatenate(taps, axis=-1)
 
 
-def _pad(x, before, behind):
-    return jnp.pad(x, (*((0, 0),) * (x.ndim - 2), (before, behind), (0, 0)))
+def _pad(x, left, right):
+    return jnp.pad(x, (*((0, 0),) * (x.ndim - 2), (left, right), (0, 0)))
 
 
 def convolve(
@@ -276,8 +276,8 @@ def _by_tiles(x, kernel, dilation):
     """Convolves tile by tile; tiles of a dilated convolution interleave."""
     (length, dim), size = x.shape, _TILE * dilation
     count = -(-length // size)
-    padded = _pad(x, dilation, (count + 1) * size - length - dilation)
-    cells = padded.reshape(count + 1, _TILE, dilation, dim)
+    padded_x = _pad(x, dilation, (count + 1) * size - length - dilation)
+    cells = padded_x.reshape(count + 1, _TILE, dilation, dim)
     parts = [cells[i // _TILE : i // _TILE + count, i % _TILE] for i in range(len(_B))]
     kernels = _combine(_G, list(kernel.reshape(_TAPS, dim, -1)))
     products = [a @ b for a, b in zip(_combine(_B, parts), kernels, strict=True)]
@@ -379,8 +379,8 @@ def _steps(carry, gates, kernel, mask, state_mask, unroll):
         output = (o * jnp.tanh(memory)).astype(carry.state.dtype)
         new = Carry(jnp.where(real, output, carry.state), memory)
         # One array: an accelerator writes it by one kernel.
-        saved = jnp.concatenate([sides, candidate, memory])
-        return new, (jnp.where(real, output, 0.0), saved)
+        residuals = jnp.concatenate([sides, candidate, memory])
+        return new, (jnp.where(real, output, 0.0), residuals)
 
     return jax.lax.scan(step, carry, (gates, mask), unroll=unroll)
 
@@ -390,15 +390,15 @@ def _tangents(unroll, primals, tangents):
     """Returns values and tangents; JAX transposes this linear recurrence."""
     carry, gates, kernel, mask, state_mask = primals
     d_carry, d_gates, d_kernel, _, _ = tangents
-    end, (outputs, saved) = _steps(carry, gates, kernel, mask, state_mask, unroll)
+    end, (outputs, residuals) = _steps(carry, gates, kernel, mask, state_mask, unroll)
     size = kernel.shape[0]
     # Outputs are zero under padding, which comes first in a backward direction.
-    kept = jnp.where(mask[:-1, None], outputs[:-1], carry.state)
-    before = (
-        [carry.memory[None], saved[:-1, 4 * size :]],
-        [carry.state[None], kept],
+    last_states = jnp.where(mask[:-1, None], outputs[:-1], carry.state)
+    previous = (
+        [carry.memory[None], residuals[:-1, 4 * size :]],
+        [carry.state[None], last_states],
     )
-    memories, states = (jnp.concatenate(parts)[: mask.shape[0]] for parts in before)
+    memories, states = (jnp.concatenate(parts)[: mask.shape[0]] for parts in previous)
     if state_mask is not None:
         states = states * state_mask[None]
     # The kernel's tangent enters before the loop, so its gradient is one product after
@@ -406,27 +406,27 @@ def _tangents(unroll, primals, tangents):
     d_gates = d_gates + states @ d_kernel
 
     rest = jnp.zeros(-5 * size % 64)  # in other sizes, XLA pads each product
-    padded = jnp.pad(kernel, ((0, 0), (0, size + len(rest))))
+    matrix = jnp.pad(kernel, ((0, 0), (0, size + len(rest))))
 
     # The backward loop recomputes the slopes, which is faster than storing them.
     @functools.partial(jax.checkpoint, prevent_cse=False)
     def follow(d_carry, inputs):
-        d_gates, saved, before, real = inputs
-        i, f, o, candidate, memory = jnp.split(saved, 5)
-        squashed = jnp.tanh(memory)
+        d_gates, residuals, previous, real = inputs
+        i, f, o, candidate, memory = jnp.split(residuals, 5)
+        tanh = jnp.tanh(memory)
         d_state = d_carry.state if state_mask is None else d_carry.state * state_mask
         d_before = d_carry.memory
         if unroll > 1:
             # The backward loop then writes both by one kernel, behind the barrier.
-            d_both = jnp.concatenate([d_gates, d_before, rest]) + d_state @ padded
+            d_both = jnp.concatenate([d_gates, d_before, rest]) + d_state @ matrix
             d_both = jax.lax.optimization_barrier(d_both)
             d_gates, d_before = d_both[: 4 * size], d_both[4 * size : 5 * size]
         else:
             d_gates += d_state @ kernel
         d_i, d_f, d_o, d_candidate = jnp.split(d_gates, 4)
-        d_memory = f * d_before + before * f * (1 - f) * d_f
+        d_memory = f * d_before + previous * f * (1 - f) * d_f
         d_memory += candidate * i * (1 - i) * d_i + i * (1 - candidate**2) * d_candidate
-        d_output = o * (1 - squashed**2) * d_memory + squashed * o * (1 - o) * d_o
+        d_output = o * (1 - tanh**2) * d_memory + tanh * o * (1 - o) * d_o
         d_output = d_output.astype(d_carry.state.dtype)
         new = Carry(
             jnp.where(real, d_output, d_carry.state),
@@ -434,7 +434,7 @@ def _tangents(unroll, primals, tangents):
         )
         return new, jnp.where(real, d_output, 0.0)
 
-    inputs = d_gates, saved, memories, mask
+    inputs = d_gates, residuals, memories, mask
     d_end, d_outputs = jax.lax.scan(follow, d_carry, inputs, unroll=unroll)
     return (outputs, end), (d_outputs, d_end)
 
@@ -459,8 +459,8 @@ def bilstm(
     if carry is None:
         # In `jax.shard_map`, a carry must vary over the axes over which outputs vary.
         inputs = (x, input_kernel, kernel, bias, state_mask)
-        nothing = sum(jnp.sum(jnp.ravel(x)[:0]) for x in inputs if x is not None)
-        zero = jnp.zeros((2, units, size), kind) + jnp.asarray(nothing, kind)
+        zero_sum = sum(jnp.sum(jnp.ravel(x)[:0]) for x in inputs if x is not None)
+        zero = jnp.zeros((2, units, size), kind) + jnp.asarray(zero_sum, kind)
         # The memory sums over the sentence: in bfloat16, small additions would vanish.
         carry = Carry(zero, zero.astype(jnp.promote_types(kind, jnp.float32)))
 
@@ -468,7 +468,7 @@ def bilstm(
     biases = bias.reshape(2, units, 4 * size)
     kernel = kernel.reshape(2, units, size, 4 * size)
     # Axes of size 1 are shared, so they are summed over.
-    how = f"t{'os'[x.shape[1] - 1]}{'k' if x.shape[2] == units else 'p'}d,skdm->tskm"
+    spec = f"t{'os'[x.shape[1] - 1]}{'k' if x.shape[2] == units else 'p'}d,skdm->tskm"
 
     def apart(carry, kernel, state_mask):
         """Runs a scan for each direction: on a CPU, a tenth faster than one for all."""
@@ -476,7 +476,7 @@ def bilstm(
         for i, order in enumerate((1, -1)):
             side = slice(i, i + 1)
             inputs = x[::order, side if x.shape[1] == 2 else slice(None)]
-            gates = jnp.einsum(how, inputs, weights[side])[:, 0] + biases[side]
+            gates = jnp.einsum(spec, inputs, weights[side])[:, 0] + biases[side]
             run = jax.vmap(lstm_scan, (0, 1, 0, None, 0), (1, 0))
             cells = jax.tree.map(lambda leaf, i=i: leaf[i], (carry, kernel, state_mask))
             pairs.append(run(cells[0], gates, cells[1], mask[::order], cells[2]))
@@ -484,7 +484,7 @@ def bilstm(
 
     def together(carry, kernel, state_mask):
         """Runs all cells in one scan, several tokens a turn: few kernels to launch."""
-        gates = jnp.einsum(how, x, weights) + biases[None]
+        gates = jnp.einsum(spec, x, weights) + biases[None]
         gates = jnp.concatenate([gates[:, 0], gates[::-1, 1]], axis=1)
         masks = jnp.repeat(jnp.stack([mask, mask[::-1]], axis=1), units, axis=1)
         cells = jax.tree.map(jnp.concatenate, (carry, kernel, state_mask))

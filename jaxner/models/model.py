@@ -84,8 +84,8 @@ class MCDropout:
     seed: Seed = 0
 
 
-_ABOUT = "Whether each stage of the encoder has its own head."
-_PER_STAGE = {"per_stage": Field(bool, False, _ABOUT)}
+_MEANING = "Whether each stage of the encoder has its own head."
+_PER_STAGE = {"per_stage": Field(bool, False, _MEANING)}
 
 
 class Model(nn.Module):
@@ -123,7 +123,7 @@ class Model(nn.Module):
         parts = self.representation, self.encoder, self.head, self.refinement
         return any(getattr(part, "is_quadratic", False) for part in parts)
 
-    def apply(self, variables: Weights, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, variables: Weights, *args: PyTree, **kwargs) -> PyTree:
         """Does what Linen's `apply` does, in the model's precision.
 
         Matrix products of float32 are exact, unless JAX's own option says otherwise.
@@ -157,7 +157,7 @@ class Model(nn.Module):
         """Returns the features of each token, without its context."""
         return self._run(self.representation, train, sentence).astype(self.dtype)
 
-    def _run(self, module: nn.Module, train: bool, *inputs: Any) -> Any:
+    def _run(self, module: nn.Module, train: bool, *inputs: PyTree) -> PyTree:
         """Calls a module whose inner values training may compute twice."""
         if not self.remat:
             return module(*inputs, train=train)
@@ -172,9 +172,9 @@ class Model(nn.Module):
         """
         if x is None:
             x = self.represent(sentence, train="representation" in parts)
-        encoded = self._run(self.encoder, "encoder" in parts, x, sentence.mask)
-        check_returned("encoder", self.encoder, encoded, x.shape[0])
-        features, out = encoded
+        output = self._run(self.encoder, "encoder" in parts, x, sentence.mask)
+        check_returned("encoder", self.encoder, output, x.shape[0])
+        features, out = output
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
         scores = []
@@ -246,7 +246,7 @@ def _drawing(is_inside: bool) -> Callable[[Model, Array], Weights]:
     return jax.jit(_drawn, static_argnums=0, compiler_options=options)
 
 
-def map_named(function: Callable[[str, Any], object], weights: PyTree) -> PyTree:
+def map_named(function: Callable[[str, PyTree], object], weights: PyTree) -> PyTree:
     """Maps a function over names of arrays, such as `params/head/bias`, and arrays."""
 
     def call(path, leaf):
@@ -255,9 +255,9 @@ def map_named(function: Callable[[str, Any], object], weights: PyTree) -> PyTree
     return jax.tree_util.tree_map_with_path(call, weights)
 
 
-def named(weights: PyTree) -> dict[str, Any]:
+def named(weights: PyTree) -> dict[str, PyTree]:
     """Returns the arrays of weights by their names."""
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, PyTree] = {}
     map_named(arrays.__setitem__, weights)
     return arrays
 
@@ -294,10 +294,10 @@ def standardise_words(weights: Weights) -> Weights:
         if _WORDS not in name:
             return leaf
         place = name[name.index("/") : name.rindex("/")]
-        trained = leaves[f"params{place}/trained"]
+        trained_table = leaves[f"params{place}/trained"]
         frozen = leaves.get(f"frozen{place}/vectors")
-        rows = [trained[1:]]
-        if frozen is not None and len(trained) == 2:
+        rows = [trained_table[1:]]
+        if frozen is not None and len(trained_table) == 2:
             rows.append(frozen)
         return leaf / jnp.std(jnp.concatenate(rows))
 
@@ -306,8 +306,8 @@ def standardise_words(weights: Weights) -> Weights:
 
 def character_readers(model: Model) -> list[nn.Module]:
     """Returns the modules of a model that read characters."""
-    refined = getattr(model.refinement, "representation", None)
-    readers = (getattr(m, "chars", None) for m in (model.representation, refined))
+    second = getattr(model.refinement, "representation", None)
+    readers = (getattr(m, "chars", None) for m in (model.representation, second))
     return [reader for reader in readers if reader is not None]
 
 
@@ -343,9 +343,9 @@ def sentence_key(key: Array, sentence: Sentence) -> Array:
     """Returns the key of a sentence, derived from its words, whatever the padding."""
     positions = jnp.arange(sentence.words.shape[0], dtype=jnp.uint32)
     # An order-dependent hash of the words; 2654435761 is Knuth's multiplier.
-    mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * positions + 1)
-    mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(2654435761)
-    number = jnp.sum(jnp.where(sentence.mask, mixed, 0), dtype=jnp.uint32)
+    hashes = (sentence.words.astype(jnp.uint32) + 1) * (2 * positions + 1)
+    hashes = (hashes ^ (hashes >> 15)) * jnp.uint32(2654435761)
+    number = jnp.sum(jnp.where(sentence.mask, hashes, 0), dtype=jnp.uint32)
     return jax.random.fold_in(key, number)
 
 
@@ -408,11 +408,11 @@ def predict(
     x = model.apply(weights, sentence, train=False, method="represent")
     probabilities = None
     if mc_dropout.num_samples:
-        several = passes(model, weights, sentence, key, mc_dropout.num_samples, x)
+        runs = passes(model, weights, sentence, key, mc_dropout.num_samples, x)
         probabilities = inference.mean_over_passes(
-            lambda p: inference.marginals(p, mask), several
+            lambda p: inference.marginals(p, mask), runs
         )
-        draft = several._replace(emissions=jnp.mean(several.emissions, axis=0))
+        draft = runs._replace(emissions=jnp.mean(runs.emissions, axis=0))
         if mc_dropout.average == "probabilities":
             draft = Potentials(inference.logs(probabilities))
     else:
@@ -423,8 +423,8 @@ def predict(
     if probabilities is None:
         probabilities = inference.marginals(draft, mask)
     read = sentence, x, probabilities
-    refined = model.apply(weights, *read, train=False, method="refine")
-    refined = _with_separators(model, refined, sentence)
+    second = model.apply(weights, *read, train=False, method="refine")
+    second = _with_separators(model, second, sentence)
     is_uncertain = inference.entropy(probabilities) > refinement.threshold
 
     def logs(potentials: AnyPotentials) -> Float[Array, "T L"]:
@@ -432,7 +432,7 @@ def predict(
             return jax.nn.log_softmax(potentials.emissions, axis=-1)
         return inference.logs(inference.marginals(potentials, mask))
 
-    return Potentials(jnp.where(is_uncertain[:, None], logs(refined), logs(draft)))
+    return Potentials(jnp.where(is_uncertain[:, None], logs(second), logs(draft)))
 
 
 def _with_separators(

@@ -43,8 +43,8 @@ class Section(NamedTuple):
 
     path: str
     values: Any
-    kind: Any
-    constants: Mapping[str, Any]
+    kind: type
+    constants: Mapping[str, object]
     fields: Mapping[str, Field]
     inner: Mapping[str, Part]
     root: str
@@ -57,8 +57,8 @@ class Section(NamedTuple):
         """Raises InputError if an option is unknown, or a value not allowed."""
         names = sorted({**self.fields, **self.inner})
         for name in sorted(self.values.keys() - names):
-            listed = ", ".join(names)
-            raise InputError(f"Unknown option {self.flag(name)}; known: {listed}")
+            listing = ", ".join(names)
+            raise InputError(f"Unknown option {self.flag(name)}; known: {listing}")
         for name, field in self.fields.items():
             if name in self.values:
                 fields.check(self.flag(name), self.values[name], field.hint)
@@ -68,12 +68,12 @@ def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> S
     """Returns the section of a part; InputError: it is none, or its name is unknown."""
     kind, options = part.kind, {}
     if not hasattr(values, "keys"):
-        wanted = "a dictionary of options" + ", with a name" * isinstance(kind, str)
-        raise InputError(f"{root}{path} must be {wanted}, got {values!r}")
+        form = "a dictionary of options" + ", with a name" * isinstance(kind, str)
+        raise InputError(f"{root}{path} must be {form}, got {values!r}")
     if isinstance(kind, str):
-        known = ", ".join(sorted(models.TABLES[kind]))
-        about = f"CONFIG:{kind}=NAME changes it; names: {known}."
-        options = {"name": Field(str, part.default, about), **part.more}
+        listing = ", ".join(sorted(models.TABLES[kind]))
+        meaning = f"CONFIG:{kind}=NAME changes it; names: {listing}."
+        options = {"name": Field(str, part.default, meaning), **part.more}
         kind = _chosen(path, kind, values.get("name", part.default))
     kind, constants = getattr(kind, "func", kind), getattr(kind, "keywords", {})
     options |= {n: x for n, x in fields.of(kind).items() if n not in constants}
@@ -93,14 +93,14 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
     section = section_of(path, values, part)
     yield section
     for name, inner in section.inner.items():
-        place, below = f"{path}.{name}".lstrip("."), values.get(name)
-        several = below or {} if inner.is_many else {"": below}
-        for key, each in several.items():
-            if each is not None:
-                yield from sections(f"{place}.{key}".rstrip("."), each, inner)
+        place, inner_value = f"{path}.{name}".lstrip("."), values.get(name)
+        inner_values = inner_value or {} if inner.is_many else {"": inner_value}
+        for key, value in inner_values.items():
+            if value is not None:
+                yield from sections(f"{place}.{key}".rstrip("."), value, inner)
 
 
-def encoders(values: Any) -> list[Any]:
+def encoders(values: Any) -> list[type]:
     """Returns the classes of an encoder and of those within it, the last one last."""
     return [section.kind for section in sections("", values, Part("encoder"))]
 
@@ -116,9 +116,9 @@ def gives_scores(values: Any) -> bool:
 def build(
     *,
     vector_sizes: tuple[int, int] | None = None,
-    encoder_sizes: Mapping[str, Any] | None = None,
+    encoder_sizes: pretrained.Sizes | None = None,
     root: str = "",
-    **given: Any,
+    **options: object,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
 
@@ -128,8 +128,8 @@ def build(
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
         root: What errors write before the path of an option, as in `--config.model.`.
-        **given: The options of a `Model` and of its parts; where `name` chooses a part,
-            that is one of its table. `representation`, its `chars`, `encoder` and
+        **options: The options of a `Model` and of its parts; where `name` chooses a
+            part, that is one of its table. `representation`, its `chars`, `encoder` and
             `head` may also be a module of your own, or have its place as the name; see
             `checks.CONTRACTS`. And sizes: `num_labels`, `num_trained` and `num_frozen`
             (words), `num_chars`, perhaps `types`, `singletons` and `separators`, as
@@ -141,15 +141,15 @@ def build(
             unknown, or a value is not allowed.
     """
     names = {**fields.of(Model), **fields.parts(Model)}
-    values = {name: x for name, x in given.items() if name in names}
-    sizes = {name: x for name, x in given.items() if name not in names}
+    values = {name: x for name, x in options.items() if name in names}
+    sizes = {name: x for name, x in options.items() if name not in names}
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     if encoder_sizes is not None:
         attributes = {**encoder_sizes, "remat": values.get("remat", False)}
         sizes["pretrained"] = functools.partial(pretrained.make, attributes)
-    chosen = (values.get(name) for name in ("representation", "head"))
-    features, head = (x if isinstance(x, Mapping) else {} for x in chosen)
+    choices = (values.get(name) for name in ("representation", "head"))
+    features, head = (x if isinstance(x, Mapping) else {} for x in choices)
     for name, size, option in (
         ("vectors", vector_sizes, "contextual"),
         ("bert", encoder_sizes, "pretrained"),
@@ -191,10 +191,10 @@ def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
     }
     for name, inner in section.inner.items():
         is_needed = name in mandatory and inner.default
-        below = values.get(name, {} if is_needed else None)
-        if below is not None:
+        inner_values = values.get(name, {} if is_needed else None)
+        if inner_values is not None:
             place = f"{path}.{name}".lstrip(".")
-            options[name] = _module(place, below, inner, sizes, root)
+            options[name] = _module(place, inner_values, inner, sizes, root)
     for name in sizes.keys() & fields.names(kind):
         if name in mandatory or name not in names:
             options.setdefault(name, sizes[name])
@@ -214,7 +214,7 @@ def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
 # --- Descriptions ---------------------------------------------------------------------
 
 
-def describe(module: Any) -> Any:
+def describe(module: object) -> object:
     """Returns class and fields of a module as JSON values, for taggers without config.
 
     Raises TypeError for a class that is none of `models.MODULES`.

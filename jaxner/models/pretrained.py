@@ -24,6 +24,9 @@ from jaxner.models.checks import own_module
 from jaxner.models.model import map_named, named
 from jaxner.types import Weights
 
+Sizes = Mapping[str, Any]
+"""Attributes of an encoder: ours, or those that a `config.json` has."""
+
 PLACE = "representation/bert/encoder/"
 """Path of the encoder's weights in a tagger's tree."""
 
@@ -49,52 +52,53 @@ _ENCODER = "encoder.layer.{}."
 
 
 def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
-    return top | {name: layer + theirs for name, theirs in body.items()}
+    return top | {name: layer + torch_name for name, torch_name in body.items()}
 
 
 class Family(NamedTuple):
     """Encoders whose configs and tensors are spelt alike.
 
-    `fixed` are values without which an encoder is another than ours, `renamed` options
-    by their names in our module, and `derived` our values, given the config; `stated`
-    are the config's values, given ours. `classifier` is transformers' name of a token
-    classifier, in which the encoder's tensors begin with `prefix`.
+    `fixed` are values without which an encoder is another than ours, `spellings` the
+    names of options that differ from ours, `our_values` ours, given the config, and
+    `config_values` the config's, given ours. `classifier` is transformers' name of a
+    token classifier, in which the encoder's tensors begin with `prefix`.
     """
 
     classifier: str
     prefix: str
-    module: Any = BERT
+    module: type[nn.Module] = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
     fixed: Mapping[str, bool | int | str] = {}
-    renamed: Mapping[str, str] = {}
-    derived: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda config: {}
-    stated: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda sizes: {}
+    spellings: Mapping[str, str] = {}
+    our_values: Callable[[Sizes], Sizes] = lambda config: {}
+    config_values: Callable[[Sizes], Sizes] = lambda sizes: {}
 
 
-def _from_two(config: Mapping[str, Any]) -> dict[str, Any]:
+def _from_two(config: Sizes) -> Sizes:
     return {"first_position": 1 + config.get("pad_token_id", 1)}
 
 
-def _padding(sizes: Mapping[str, Any]) -> dict[str, Any]:
+def _padding(sizes: Sizes) -> Sizes:
     return {"pad_token_id": sizes["first_position"] - 1}
 
 
 _KINDS = {"global": "full_attention", "local": "sliding_attention"}
 
 
-def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
+def _modern(config: Sizes) -> Sizes:
     """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
     kinds = _KINDS
     rotations = config.get("rope_parameters") or {}
-    every = config.get("global_attn_every_n_layers", 3)
+    stride = config.get("global_attn_every_n_layers", 3)
     numbers = range(config.get("num_hidden_layers", 0))
-    types = [kinds["local" if i % every else "global"] for i in numbers]
-    values: dict[str, Any] = {"layer_types": tuple(config.get("layer_types") or types)}
-    for ours, theirs in kinds.items():
-        base = rotations.get(theirs, {}).get(
-            "rope_theta", config.get(f"{ours}_rope_theta")
+    types = [kinds["local" if i % stride else "global"] for i in numbers]
+    types = config.get("layer_types") or types
+    values: dict[str, object] = {"layer_types": tuple(types)}
+    for scope, layer_type in kinds.items():
+        base = rotations.get(layer_type, {}).get(
+            "rope_theta", config.get(f"{scope}_rope_theta")
         )
-        values |= {} if base is None else {f"{ours}_theta": float(base)}
+        values |= {} if base is None else {f"{scope}_theta": float(base)}
     if is_classifier(config):
         plain = {"classifier_bias": False, "classifier_activation": "gelu"}
         for name, value in plain.items():
@@ -104,16 +108,16 @@ def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _rotations(sizes: Mapping[str, Any]) -> dict[str, Any]:
+def _rotations(sizes: Sizes) -> Sizes:
     thetas = {
-        theirs: {"rope_type": "default", "rope_theta": sizes[f"{ours}_theta"]}
-        for ours, theirs in _KINDS.items()
-        if f"{ours}_theta" in sizes
+        layer_type: {"rope_type": "default", "rope_theta": sizes[f"{scope}_theta"]}
+        for scope, layer_type in _KINDS.items()
+        if f"{scope}_theta" in sizes
     }
     return {"rope_parameters": thetas} if thetas else {}
 
 
-def _disentangled(config: Mapping[str, Any]) -> dict[str, Any]:
+def _disentangled(config: Sizes) -> Sizes:
     kinds = config.get("pos_att_type") or ()
     kinds = kinds.split("|") if isinstance(kinds, str) else kinds
     if {*kinds} != {"c2p", "p2c"}:
@@ -183,7 +187,9 @@ FAMILIES = {
     "bert": Family("Bert", "bert", fixed=_PLAIN),
     "electra": Family("Electra", "electra", fixed=_PLAIN),
     **{
-        kind: Family(name, "roberta", fixed=_PLAIN, derived=_from_two, stated=_padding)
+        kind: Family(
+            name, "roberta", fixed=_PLAIN, our_values=_from_two, config_values=_padding
+        )
         for kind, name in (
             ("roberta", "Roberta"),
             ("xlm-roberta", "XLMRoberta"),
@@ -193,22 +199,22 @@ FAMILIES = {
     "distilbert": Family(
         *("DistilBert", "distilbert"),
         names=_named(_TOP, _DISTIL_BODY, "transformer.layer.{}."),
-        renamed=_DISTIL_OPTIONS,
-        derived=lambda config: {"type_vocab_size": 0},
+        spellings=_DISTIL_OPTIONS,
+        our_values=lambda config: {"type_vocab_size": 0},
     ),
     "mpnet": Family(
         *("MPNet", "mpnet"),
         names=_named(_MP_TOP, _BODY | _MP_BODY),
-        derived=lambda config: {"type_vocab_size": 0, **_from_two(config)},
-        stated=_padding,
+        our_values=lambda config: {"type_vocab_size": 0, **_from_two(config)},
+        config_values=_padding,
     ),
     "deberta-v2": Family(
         *("DebertaV2", "deberta"),
         DeBERTa,
         _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
         _DE_FIXED,
-        derived=_disentangled,
-        stated=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
+        our_values=_disentangled,
+        config_values=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
     ),
     "modernbert": Family(
         *("ModernBert", "model"),
@@ -224,8 +230,8 @@ FAMILIES = {
 
 # ModernBERT's first layer has no norm before its attention.
 _ABSENT = "layers.0.attn_norm.weight"
-_NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
-_NEEDED += ("intermediate_size", "max_position_embeddings")
+_MANDATORY = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+_MANDATORY += ("intermediate_size", "max_position_embeddings")
 # Checkpoints converted from TensorFlow have the older names on the left.
 _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # What an encoder's tensors begin with; others belong to heads.
@@ -234,7 +240,7 @@ _NO_WEIGHT = {"embeddings.position_ids"}  # 0, 1, 2, …, stored by older versio
 _CLASSIFIER = "ForTokenClassification"
 
 
-def is_classifier(config: Mapping[str, Any]) -> bool:
+def is_classifier(config: Sizes) -> bool:
     """Returns whether a Hugging Face config is that of a token classifier."""
     return any(str(x).endswith(_CLASSIFIER) for x in config.get("architectures") or ())
 
@@ -244,7 +250,7 @@ def classifiers() -> dict[str, str]:
     return {kind: x.classifier + _CLASSIFIER for kind, x in FAMILIES.items()}
 
 
-def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def sizes(folder: str | os.PathLike[str]) -> Sizes:
     """Returns `model_type` and the attributes of the encoder in a Hugging Face folder.
 
     Raises:
@@ -268,21 +274,21 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
         # An option that is missing has the value of a file of this family.
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
-    options = {n: family.renamed.get(n, n) for n in fields.of(family.module)}
+    options = {n: family.spellings.get(n, n) for n in fields.of(family.module)}
     attributes = {
-        n: config[theirs] for n, theirs in options.items() if theirs in config
+        n: config[option] for n, option in options.items() if option in config
     }
-    if missing := [options[name] for name in _NEEDED if name not in attributes]:
-        raise InputError(f"lacks {', '.join(missing)}", path)
+    if absent_names := [options[name] for name in _MANDATORY if name not in attributes]:
+        raise InputError(f"lacks {', '.join(absent_names)}", path)
     try:
-        attributes |= family.derived(config)
+        attributes |= family.our_values(config)
         make({"model_type": kind, **attributes})
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(str(error), path) from None
     return {"model_type": kind, **attributes}
 
 
-def make(sizes: Mapping[str, Any], place: str | None = None, **rates: Any) -> Any:
+def make(sizes: Sizes, place: str | None = None, **rates: object) -> Any:
     """Returns the encoder of `sizes`; without `model_type`, BERT's.
 
     `place` is that of a module of one's own; `rates` that are not None go first.
@@ -310,7 +316,7 @@ def make(sizes: Mapping[str, Any], place: str | None = None, **rates: Any) -> An
     return encoder
 
 
-def length(sizes: Mapping[str, Any]) -> int:
+def length(sizes: Sizes) -> int:
     """Returns the most pieces of a window."""
     is_own = sizes["model_type"] not in FAMILIES
     return sizes.get("max_position_embeddings", 512) if is_own else make(sizes).length
@@ -318,7 +324,7 @@ def length(sizes: Mapping[str, Any]) -> int:
 
 def pieces_and_sizes(
     folder: str | os.PathLike[str],
-) -> tuple[pieces.PieceTokenizer, dict[str, Any]]:
+) -> tuple[pieces.PieceTokenizer, Sizes]:
     """Returns what splits tokens for the encoder of a folder, and what `sizes` does.
 
     Raises:
@@ -326,12 +332,14 @@ def pieces_and_sizes(
             the number of pieces.
     """
     attributes = sizes(folder)
-    cut = pieces.read(folder, length(attributes))
-    if cut.size > (most := attributes.get("vocab_size", cut.size)):
-        message = f"expected a vocab_size of at least {cut.size:,}, the number of "
-        message += f"ids in the tokenizer, got {most:,}"
+    tokenizer = pieces.read(folder, length(attributes))
+    if tokenizer.size > (limit := attributes.get("vocab_size", tokenizer.size)):
+        message = (
+            f"expected a vocab_size of at least {tokenizer.size:,}, the number of "
+        )
+        message += f"ids in the tokenizer, got {limit:,}"
         raise InputError(message, Path(folder) / "config.json")
-    return cut, attributes
+    return tokenizer, attributes
 
 
 def files(folder: str | os.PathLike[str]) -> dict[str, Path]:
@@ -341,7 +349,7 @@ def files(folder: str | os.PathLike[str]) -> dict[str, Path]:
     return {f"pretrained {x.name}": x for x in paths if x.suffix in suffixes}
 
 
-def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read(folder: str | os.PathLike[str]) -> Weights:
     """Returns the encoder weights of a Hugging Face folder, as NumPy arrays.
 
     They have the tree of the module's parameters. Skips heads on top of the encoder,
@@ -357,7 +365,7 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_with_classifier(
     folder: str | os.PathLike[str], num_labels: int | None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[Weights, dict[str, np.ndarray]]:
     """Returns what `read` does, and the linear layer of a token classifier.
 
     None: there is no such layer.
@@ -366,10 +374,10 @@ def read_with_classifier(
     model, ids = make(attributes), jnp.zeros(1, jnp.int32)
     names = FAMILIES[attributes["model_type"]].names
     start = functools.partial(model.init, jax.random.key(0), train=False)
-    path, tensors, others = _tensors(Path(folder))
+    path, tensors, head_tensors = _tensors(Path(folder))
     if attributes.get("prediction_head"):
-        heads = [name for name in others if name.startswith("head.")]
-        tensors |= {name: others[name] for name in heads}
+        heads = [name for name in head_tensors if name.startswith("head.")]
+        tensors |= {name: head_tensors[name] for name in heads}
 
     def take(tensors, name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
@@ -377,18 +385,18 @@ def read_with_classifier(
         if name == _ABSENT:
             return np.ones(shape, np.float32)
         if tensor is None or tensor.shape != shape:
-            got = "none" if tensor is None else tensor.shape
-            message = f"expected {name} of shape {shape} by config.json, got {got}"
+            actual = "none" if tensor is None else tensor.shape
+            message = f"expected {name} of shape {shape} by config.json, got {actual}"
             raise InputError(message, path)
         array = np.asarray(tensor, np.float32)
         return array.T if is_map else array
 
     def fill(name, leaf):
-        theirs, is_stacked, is_map = _spelt(name, names)
+        torch_name, is_stacked, is_map = _spelt(name, names)
         if not is_stacked:
-            return take(tensors, theirs, leaf.shape, is_map)
+            return take(tensors, torch_name, leaf.shape, is_map)
         numbers, shape = range(len(leaf)), leaf.shape[1:]
-        rows = (take(tensors, theirs.format(i), shape, is_map) for i in numbers)
+        rows = (take(tensors, torch_name.format(i), shape, is_map) for i in numbers)
         return np.stack([*rows])
 
     weights = map_named(fill, jax.eval_shape(start, ids, ids == 0)["params"])
@@ -402,7 +410,9 @@ def read_with_classifier(
         return weights, {}
     shapes = {"kernel": (attributes["hidden_size"], num_labels), "bias": (num_labels,)}
     return weights, {
-        name: take(others, _spelt(name, {name: "classifier"})[0], shape, len(shape) > 1)
+        name: take(
+            head_tensors, _spelt(name, {name: "classifier"})[0], shape, len(shape) > 1
+        )
         for name, shape in shapes.items()
     }
 
@@ -410,34 +420,36 @@ def read_with_classifier(
 def _spelt(name: str, names: Mapping[str, str]) -> tuple[str, bool, bool]:
     """Returns PyTorch's name of an array, and if it is of all layers, and if a map."""
     *keys, kind = name.split("/")
-    theirs = names[keys[-1] if keys else kind]
-    theirs += ".bias" if kind == "bias" else ".weight"
-    return theirs, keys[:1] == ["layers"], kind == "kernel"
+    torch_name = names[keys[-1] if keys else kind]
+    torch_name += ".bias" if kind == "bias" else ".weight"
+    return torch_name, keys[:1] == ["layers"], kind == "kernel"
 
 
 def classifier(
-    sizes: Mapping[str, Any], encoder: Weights, linear: Weights
+    sizes: Sizes, encoder: Weights, linear: Weights
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Returns config and tensors of a token classifier: undoes `sizes` and `read`."""
     kind = sizes["model_type"]
     family = FAMILIES[kind]
     tensors = {}
     for name, leaf in named(encoder).items():
-        theirs, is_stacked, is_map = _spelt(name, family.names)
+        torch_name, is_stacked, is_map = _spelt(name, family.names)
         rows = np.asarray(leaf, np.float32)
         for i, row in enumerate(rows if is_stacked else rows[None]):
-            whole = theirs.format(i)
+            whole = torch_name.format(i)
             is_beside = whole.startswith("head.")
             place = whole if is_beside else f"{family.prefix}.{whole}"
             tensors[place] = np.ascontiguousarray(row.T if is_map else row)
     tensors.pop(f"{family.prefix}.{_ABSENT}", None)
     for name, leaf in linear.items():
-        theirs, _, is_map = _spelt(name, {name: "classifier"})
+        torch_name, _, is_map = _spelt(name, {name: "classifier"})
         array = np.asarray(leaf, np.float32)
-        tensors[theirs] = np.ascontiguousarray(array.T if is_map else array)
-    ours = {"first_position", "global_theta", "local_theta", "prediction_head"}
-    config = {family.renamed.get(n, n): x for n, x in sizes.items() if n not in ours}
-    config |= {**family.fixed, **family.stated(sizes)}
+        tensors[torch_name] = np.ascontiguousarray(array.T if is_map else array)
+    own_names = {"first_position", "global_theta", "local_theta", "prediction_head"}
+    config = {
+        family.spellings.get(n, n): x for n, x in sizes.items() if n not in own_names
+    }
+    config |= {**family.fixed, **family.config_values(sizes)}
     return {"architectures": [classifiers()[kind]], **config}, tensors
 
 
@@ -448,8 +460,8 @@ def fill(
 
     `read` reads them; for an encoder of your own, its method of this name, if any.
     """
-    known = [family.module for family in FAMILIES.values()]
-    reader = read if type(encoder) in known else getattr(encoder, "read", None)
+    modules = [family.module for family in FAMILIES.values()]
+    reader = read if type(encoder) in modules else getattr(encoder, "read", None)
     if reader is None:
         return weights
     pretrained = named(reader(folder))
@@ -478,16 +490,16 @@ def _tensors(
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
     first = next((name for name in tensors if name.endswith(words)), "")
     prefix = first[: first.find("embeddings.")]
-    current_ones, others = {}, {}
+    current_ones, head_tensors = {}, {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
-        for older, today in _OLDER.items():
-            current = current.replace(older, today)
+        for old_name, new_name in _OLDER.items():
+            current = current.replace(old_name, new_name)
         if name.startswith(prefix) and current.startswith(_ROOTS):
             current_ones[current] = tensor
         else:
-            others[name] = tensor
-    return whole, current_ones, others
+            head_tensors[name] = tensor
+    return whole, current_ones, head_tensors
 
 
 def _files(folder: Path) -> tuple[Path, list[Path]]:

@@ -18,7 +18,7 @@ from jaxner.fields import Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.models.layers import Features
-from jaxner.types import FORBIDDEN, Caps, Pieces, Sentence
+from jaxner.types import FORBIDDEN, Caps, Options, Pieces, Sentence
 
 Characters = Int[Array, " T C"]
 _PADDING, _UNKNOWN = 0, 1  # the first two word ids; 1 is the unknown character, too
@@ -45,8 +45,8 @@ class Words(nn.Module):
     def __call__(self, words: Int[Array, " T"]) -> Float[Array, " T D"]:
         """Returns the vector of each word."""
         init, shape = layers.TABLES[self.initializer], (self.num_trained, self.dim)
-        trained = self.param("trained", init, shape)
-        vectors = trained[jnp.minimum(words, self.num_trained - 1)]
+        table = self.param("trained", init, shape)
+        vectors = table[jnp.minimum(words, self.num_trained - 1)]
         if not self.num_frozen:
             return vectors
         shape = (self.num_frozen, self.dim)
@@ -160,10 +160,10 @@ def _filter(
     name: str,
 ):
     """Applies a dense layer to windows of characters, drawn as a convolution."""
-    drawn, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
-    if drawn == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
+    kernel, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
+    if kernel == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
         bias = layers.symmetric_uniform(x.shape[2] ** -0.5)
-    return layers.dense(size, drawn, name, bias, width)(x)
+    return layers.dense(size, kernel, name, bias, width)(x)
 
 
 class CharacterCNN(nn.Module):
@@ -203,7 +203,7 @@ class CharacterCNN(nn.Module):
     MORE: ClassVar = {"types": fields.Field(bool, False, "Whether to read types, too.")}
 
     @classmethod
-    def from_options(cls, options: Any, sizes: Any) -> CharacterCNN:
+    def from_options(cls, options: Options, sizes: Options) -> CharacterCNN:
         """Returns the module; with types, as `sizes` has them."""
         types = sizes["types"] if options.get("types") else None
         return cls(**{**options, "types": types})
@@ -430,8 +430,8 @@ class Representation(nn.Module):
             (self.singleton_dropout, (first <= words) & (words < end)),
         ):
             if rate and self.has_rng("words"):
-                drawn = jax.random.bernoulli(self.make_rng("words"), rate, words.shape)
-                words = jnp.where(drawn & can_drop, _UNKNOWN, words)
+                drops = jax.random.bernoulli(self.make_rng("words"), rate, words.shape)
+                words = jnp.where(drops & can_drop, _UNKNOWN, words)
         return words
 
     def _read_characters(self, sentence: Sentence, train: bool):
@@ -442,15 +442,15 @@ class Representation(nn.Module):
         is_drawn = is_drawn and not self.has_rng("chars")
         is_whole = is_drawn or getattr(self.chars, "length", None)
         if long is not None and is_whole:
-            missing = long.chars.shape[1] - chars.shape[1]
-            chars = jnp.pad(chars, ((0, 0), (0, missing)))
+            padding = long.chars.shape[1] - chars.shape[1]
+            chars = jnp.pad(chars, ((0, 0), (0, padding)))
             chars, long = chars.at[long.rows].set(long.chars, mode="drop"), None
         if is_drawn:
             return self.chars(chars[sentence.char_index], train=True)
         features = self.chars(chars, train=train)
         if long is not None:
-            apart = self.chars(long.chars, train=train)
-            features = features.at[long.rows].set(apart, mode="drop")
+            long_features = self.chars(long.chars, train=train)
+            features = features.at[long.rows].set(long_features, mode="drop")
         return features[sentence.char_index]
 
     def _blank(self, sentence: Sentence) -> Sentence:

@@ -70,8 +70,8 @@ class Seq2seqHead(nn.Module):
         shape = (self.num_labels + 1, self.tag_dim)
         table = self.param("tags", layers.TABLES[self.table_initializer], shape)
         size = x.shape[1] if self.fusion == "shared" else 0
-        drawn = self.lstm_initializer, self.forget_bias
-        cell = layers.Cells(self.hidden_dim, *drawn, num_directions=1, name="lstm")
+        init = self.lstm_initializer, self.forget_bias
+        cell = layers.Cells(self.hidden_dim, *init, num_directions=1, name="lstm")
         kernel, recurrent, bias = (leaf[0, 0] for leaf in cell(size + self.tag_dim))
         previous = jnp.einsum("pd,dgn->pgn", table, kernel[size:]) + bias[None]
         if not size:
@@ -82,8 +82,8 @@ class Seq2seqHead(nn.Module):
         init, state, labels = self.initializer, self.hidden_dim, self.num_labels
 
         def param(name, *shape):
-            drawn = layers.KERNELS[init](1) if len(shape) > 1 else layers.zeros
-            return self.param(name, drawn, shape)
+            initializer = layers.KERNELS[init](1) if len(shape) > 1 else layers.zeros
+            return self.param(name, initializer, shape)
 
         if self.fusion == "integrate":
             kernel = param("fusion_kernel", x.shape[1] + state, state)

@@ -13,7 +13,7 @@ distances.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -25,7 +25,7 @@ from jaxner.fields import Depth, EvenSize, Field, OneOf, Positive, Rate, Real, S
 from jaxner.models import layers
 from jaxner.models.bilstm import BLOCK, by_blocks, is_short
 from jaxner.models.layers import Encoded, Features, Mask
-from jaxner.types import FORBIDDEN, Potentials
+from jaxner.types import FORBIDDEN, Options, Potentials
 
 FORMS = ("code", "paper")
 
@@ -134,9 +134,9 @@ class RelativeAttention(_Attentive):
 
         def gather(start, q):
             begin = furthest - rows - start
-            near = jax.lax.dynamic_slice_in_dim(relative, begin, rows + length + 1)
+            window = jax.lax.dynamic_slice_in_dim(relative, begin, rows + length + 1)
             by_content = jnp.einsum("mtk,msk->mts", q + u, k)
-            by_distance = jnp.einsum("mtk,pk->mtp", q + v_bias, near)
+            by_distance = jnp.einsum("mtk,pk->mtp", q + v_bias, window)
             scores = (by_content + shift(by_distance)) / self.head_dim**0.5
             scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
             weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
@@ -170,13 +170,13 @@ class RelativeLayer(_Attentive):
         if self.form == "paper":
             h = _dense(dim, dim, "projection")(h)
         h = layers.norm(_EPSILON, "norm1")(h + keys)
-        fed = jax.nn.relu(_dense(dim, 2 * dim, "widen")(h))
-        fed = layers.dropout(self.dropout, fed, train)
-        fed = _dense(2 * dim, dim, "narrow")(fed)
-        fed = layers.dropout(self.dropout, fed, train)
+        update = jax.nn.relu(_dense(dim, 2 * dim, "widen")(h))
+        update = layers.dropout(self.dropout, update, train)
+        update = _dense(2 * dim, dim, "narrow")(update)
+        update = layers.dropout(self.dropout, update, train)
         if self.form == "code":
-            fed = layers.norm(_EPSILON, "norm2")(h + fed)
-        return jnp.where(mask[:, None], fed, 0.0)
+            update = layers.norm(_EPSILON, "norm2")(h + update)
+        return jnp.where(mask[:, None], update, 0.0)
 
 
 class RelativeTransformer(_Attentive):
@@ -263,7 +263,7 @@ def _dense(fan_in: int, size: int, name: str) -> nn.Module:
     return layers.dense(size, layers.torch_uniform, name, bias)
 
 
-_ABOUT = "Whether the refinement has its own word and character features."
+_MEANING = "Whether the refinement has its own word and character features."
 
 
 class Refinement(nn.Module):
@@ -286,7 +286,7 @@ class Refinement(nn.Module):
     """
 
     MORE: ClassVar = {
-        "own_representation": Field(bool, True, _ABOUT),
+        "own_representation": Field(bool, True, _MEANING),
         **fields.of(TwoStream),
     }
 
@@ -302,7 +302,7 @@ class Refinement(nn.Module):
     is_quadratic = True
 
     @classmethod
-    def from_options(cls, options: Any, sizes: Any) -> Refinement:
+    def from_options(cls, options: Options, sizes: object) -> Refinement:
         """Returns the module of its options and of those of its streams."""
         streams, rest = (
             {name: options[name] for name in fields.names(kind) if name in options}

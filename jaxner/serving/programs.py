@@ -105,18 +105,18 @@ class Programs:
         parts = [self._tagger.vocabulary.encode(tokens) for tokens in sentences]
         if not self._reads_characters:
             parts = [*map(batching.without_characters, parts)]
-        encoded = batching.join(parts) if self.reads_documents else parts[0]
-        return Job(encoded, self._size(encoded, is_deep)[0], is_deep)
+        sentence = batching.join(parts) if self.reads_documents else parts[0]
+        return Job(sentence, self._size(sentence, is_deep)[0], is_deep)
 
-    def _size(self, encoded: Sentence, is_deep: bool) -> tuple[int, int]:
+    def _size(self, sentence: Sentence, is_deep: bool) -> tuple[int, int]:
         """Returns padded tokens, and characters of a word; deep jobs have one width."""
         # Words of one character would share no program with those of several.
-        chars = max(1 + self._reads_characters, encoded.chars.shape[1])
-        return _rounded(len(encoded.words), MAX_CHARACTERS if is_deep else chars)
+        chars = max(1 + self._reads_characters, sentence.chars.shape[1])
+        return _rounded(len(sentence.words), MAX_CHARACTERS if is_deep else chars)
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
-        most = self.budget // (PASSES if is_deep else 1)
-        return driver.plan(sizes, most, fills=self._fills, doublings=2)
+        limit = self.budget // (PASSES if is_deep else 1)
+        return driver.plan(sizes, limit, fills=self._fills, doublings=2)
 
     def compile(self, log: Callable[[int, int], object] = lambda *_: None) -> None:
         """Compiles the programs of all shapes, on all cores."""
@@ -130,7 +130,7 @@ class Programs:
             for size in {_rounded(length, chars) for length in lengths}:
                 for number in copies:
                     batches = self._plan([size] * number, is_deep)
-                    shapes |= {(is_deep, padded, rows) for padded, rows, _ in batches}
+                    shapes |= {(is_deep, tokens, rows) for tokens, rows, _ in batches}
 
         def compile_one(shape: tuple[bool, tuple[int, int], int]) -> None:
             is_deep, size, count = shape
@@ -140,16 +140,16 @@ class Programs:
         log(0, len(shapes))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             tasks = [pool.submit(compile_one, shape) for shape in sorted(shapes)]
-            for done, task in enumerate(concurrent.futures.as_completed(tasks), 1):
+            for num_done, task in enumerate(concurrent.futures.as_completed(tasks), 1):
                 task.result()
-                log(done, len(shapes))
+                log(num_done, len(shapes))
         self.counts["late"] = 0
 
     def _program(self, batch: Sentence, is_deep: bool) -> Any:
         key = (is_deep, *(leaf.shape for leaf in jax.tree.leaves(batch)))
         if key not in self._programs:
-            lowered = _answer.lower(self._tagger, batch, is_deep)
-            self._programs[key] = lowered.compile()
+            lowered_program = _answer.lower(self._tagger, batch, is_deep)
+            self._programs[key] = lowered_program.compile()
             self.counts["late"] += 1
         return self._programs[key]
 
@@ -160,14 +160,14 @@ class Programs:
             of = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
             sizes = [self._size(jobs[i].encoded, is_deep) for i in of]
             for size, count, rows in self._plan(sizes, is_deep):
-                here = [jobs[of[row]].encoded for row in rows]
-                batch = _padded(here, size, count)
+                sentences = [jobs[of[row]].encoded for row in rows]
+                batch = _padded(sentences, size, count)
                 arrays = self._program(batch, is_deep)(self._tagger, batch)
                 arrays = devices.fetch(arrays)
                 for number, row in enumerate(rows):
                     answers[of[row]] = arrays, number
                 self.counts["batches"] += 1
-                self.counts["tokens"] += sum(len(s.words) for s in here)
+                self.counts["tokens"] += sum(len(s.words) for s in sentences)
                 self.counts["padded"] += size[0] * count
         return answers
 
@@ -207,8 +207,8 @@ def _answer(tagger: Tagger, batch: Sentence, is_deep: bool) -> dict[str, Any]:
     has them.
     """
     if isinstance(tagger.model.head, models.Seq2seqHead):
-        nothing: Any = [None] * (len(EntityArrays._fields) - 1)
-        return {"best": EntityArrays(tagging.tag(tagger, batch), *nothing)}
+        blanks: Any = [None] * (len(EntityArrays._fields) - 1)
+        return {"best": EntityArrays(tagging.tag(tagger, batch), *blanks)}
     answer: dict[str, Any] = {"best": entities.arrays(tagger, batch)}
     if not is_deep:
         return answer

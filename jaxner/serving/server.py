@@ -29,7 +29,7 @@ from jaxner.serving.programs import Model
 from jaxner.serving.service import Service, log
 
 _PAUSE = 5  # seconds that a connection may be idle between two requests
-_UNREAD = 1 << 26  # bytes of all answers that clients do not read
+_MAX_BACKLOG = 1 << 26  # bytes of all answers that clients do not read
 _FILES = 200  # that are no connections
 _READ = 1 << 14  # bytes to parse before others have their turn
 _YOUNG = 1.0  # seconds in which a connection is not closed for another one
@@ -63,11 +63,11 @@ class Connection(H11Protocol):
         transport.max_size = _READ
         self._renew()
         self._idle[self] = self.loop.time()
-        limit, now = self._limits.max_connections, self.loop.time()
+        limit, clock = self._limits.max_connections, self.loop.time()
         surplus = max(len(self.connections) - limit, 0)
         for oldest, start in [*itertools.islice(self._idle.items(), surplus)]:
             # The request of a younger one may be on its way.
-            if now - start > _YOUNG or len(self.connections) > 2 * limit:
+            if clock - start > _YOUNG or len(self.connections) > 2 * limit:
                 del self._idle[oldest]
                 self.connections.discard(oldest)
                 oldest.transport.abort()
@@ -95,7 +95,7 @@ class Connection(H11Protocol):
         self._renew()
         self._idle.setdefault(self, self.loop.time())
         super().on_response_complete()
-        if _unread(self) and sum(map(_unread, self.connections)) > _UNREAD:
+        if _unread(self) and sum(map(_unread, self.connections)) > _MAX_BACKLOG:
             max(self.connections, key=_unread).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -130,10 +130,10 @@ class Server(uvicorn.Server):
     error: Exception | None = None  # of compiling
 
     def __init__(
-        self, service: Service, limits: Limits, proxies: str = "", **more: Any
+        self, service: Service, limits: Limits, proxies: str = "", **overrides: Any
     ):
         options: dict[str, Any] = {"loop": "asyncio", "ws": "none", "log_config": None}
-        options |= {"access_log": False, "server_header": False, **more}
+        options |= {"access_log": False, "server_header": False, **overrides}
         options |= {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
         options["http"] = functools.partial(Connection, limits, {})
         super().__init__(uvicorn.Config(service, timeout_keep_alive=_PAUSE, **options))
@@ -143,12 +143,12 @@ class Server(uvicorn.Server):
         """Compiles all programs; an error ends the server."""
         start, last = time.monotonic(), -math.inf
 
-        def log_progress(done: int, count: int) -> None:
+        def log_progress(number: int, count: int) -> None:
             nonlocal last
-            self._service.progress = f"{done} of {count} programs are compiled"
+            self._service.progress = f"{number} of {count} programs are compiled"
             if time.monotonic() - last >= _NEWS:
                 last = time.monotonic()
-                log.info("Compiled %d of %d programs", done, count)
+                log.info("Compiled %d of %d programs", number, count)
 
         try:
             self._service.model.compile(log_progress)
@@ -211,21 +211,21 @@ def run(
     _allow_files(2 * limits.max_connections + _FILES)
     service = Service(model, limits, key, least)
     server = Server(service, limits, root_path=root_path, **options)
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     for name in ("SO_REUSEADDR", "SO_REUSEPORT")[: 1 + reuse_port]:
-        listening.setsockopt(socket.SOL_SOCKET, getattr(socket, name), 1)
-    listening.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, getattr(socket, name), 1)
+    listener.bind((host, port))
     if reuse_port:  # who listens gets a share of the connections
         server.prepare()
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn's own come a little later
         signal.signal(number, server.handle_exit)
-    listening.listen(1024)
+    listener.listen(1024)
     place = f"[{host}]" if ":" in host else host
-    place = f"http://{place}:{listening.getsockname()[1]}"
+    place = f"http://{place}:{listener.getsockname()[1]}"
     print(f"Serving at {place}, ready once all programs are compiled", flush=True)
     if not reuse_port:
         threading.Thread(target=server.prepare, daemon=True).start()
-    server.run([listening])
+    server.run([listener])
     if error := server.error:
         raise InputError(f"Cannot compile the programs: {error}") from error
     logging.shutdown()

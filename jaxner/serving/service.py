@@ -2,8 +2,8 @@
 
 A request is read, its jobs wait for the model, and its answer is written. What is short
 happens on the event loop, the rest in two threads: one reads and writes, one runs the
-model. Of the largest requests, `_WAITING` may wait for each; short ones overtake them.
-Nothing of a text is logged.
+model. Of the largest requests, `_QUEUE_FACTOR` may wait for each; short ones overtake
+them. Nothing of a text is logged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from jaxner.serving.programs import LABELLINGS, PASSES, Job, Model
 
 log = logging.getLogger("jaxner.serve")
 
-_WAITING = 4
+_QUEUE_FACTOR = 4
 _SHORT = 1 << 11  # bytes of a request whose reading takes less than a change of threads
 _BUDGETS = 4  # of a batch: jobs that are planned together have less padding
 _STEP = 1e-3  # seconds that each sentence of a request stands behind the one before
@@ -103,8 +103,8 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
                     f"{json.dumps(kind[:99])}; known: {', '.join(model.types.names)}"
                 )
                 raise InputError(f"Unknown type in {name}: {words}")
-            for each in value.values() if is_each else [value]:
-                _check(name, each, hints.get(name, fields.Share))
+            for item in value.values() if is_each else [value]:
+                _check(name, item, hints.get(name, fields.Share))
         texts, sentences = _read_tokens(content) or _read_texts(content)
     except InputError as error:
         raise Refusal(422, str(error)) from None
@@ -113,9 +113,9 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
         raise Refusal(422, "This tagger has no probabilities: ask for labels only.")
     count = sum(map(len, sentences)) * (PASSES if question.is_deep else 1)
     if max(len(texts), count) > limits.max_sentences:
-        each = f"; with n_best, uncertainty or maps, each counts as {PASSES}"
+        note = f"; with n_best, uncertainty or maps, each counts as {PASSES}"
         most = f"Expected at most {limits.max_sentences} sentences in a request"
-        raise Refusal(422, f"{most}{each * question.is_deep}.")
+        raise Refusal(422, f"{most}{note * question.is_deep}.")
     for _, group in question.groups(model.reads_documents):
         separators = (len(group) + 1) * model.reads_documents
         if sum(map(len, group)) + separators > limits.max_tokens:
@@ -303,13 +303,13 @@ class Service:
         self._end = math.inf  # when what is open is refused
         # Bytes that have come, requests, bytes to read and tokens to tag.
         names = "received", "answered", "read", "tagged"
-        self._held: dict[str, int] = dict.fromkeys(names, 0)
+        self._load: dict[str, int] = dict.fromkeys(names, 0)
         self._metrics = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self._metrics)
         texts = "jaxner_request_seconds", "Seconds of requests", ("path", "status")
         self._seconds = prometheus.Histogram(*texts, registry=self._metrics)
         gauges = {k: functools.partial(model.counts.get, k, 0) for k in model.counts}
-        gauges["open"] = functools.partial(self._held.get, "answered", 0)
+        gauges["open"] = functools.partial(self._load.get, "answered", 0)
         for name, value in gauges.items():
             texts = f"jaxner_{name}", f"{name.title()}; see the documentation"
             prometheus.Gauge(*texts, registry=self._metrics).set_function(value)
@@ -442,14 +442,14 @@ class Service:
         try:
             async for chunk in request.stream():
                 body += chunk
-                self._held["received"] += len(chunk)
+                self._load["received"] += len(chunk)
                 if len(body) > limits.max_bytes:
                     raise too_long
-                if self._held["received"] > limits.max_requests * limits.max_bytes:
+                if self._load["received"] > limits.max_requests * limits.max_bytes:
                     raise Refusal(503, "Too many bytes arrive.")
-            if self._held["answered"] >= limits.max_requests:
+            if self._load["answered"] >= limits.max_requests:
                 raise Refusal(429, "Too many requests at a time.")
-            self._held["answered"] += 1
+            self._load["answered"] += 1
             departure = asyncio.ensure_future(_leave(request))
             departure.add_done_callback(lambda _: self._shorten(limit, 0.0))
             try:
@@ -459,10 +459,10 @@ class Service:
                     raise ClientDisconnect from None
                 raise
             finally:
-                self._held["answered"] -= 1
+                self._load["answered"] -= 1
                 departure.cancel()
         finally:
-            self._held["received"] -= len(body)
+            self._load["received"] -= len(body)
 
     async def _ask(self, body: bytes, write: Callable[..., Any]) -> Response:
         """Returns the answer to a request: reads it, waits for the model, writes."""
@@ -482,15 +482,15 @@ class Service:
         return await self._do(size, self._write, write, question, groups, arrays)
 
     @contextlib.contextmanager
-    def _holding(self, stage: str, size: int, most: int) -> Iterator[None]:
-        """Refuses what would wait behind `_WAITING` of the largest requests."""
-        if self._held[stage] and self._held[stage] + size > _WAITING * most:
+    def _holding(self, stage: str, size: int, limit: int) -> Iterator[None]:
+        """Refuses what would wait behind `_QUEUE_FACTOR` of the largest requests."""
+        if self._load[stage] and self._load[stage] + size > _QUEUE_FACTOR * limit:
             raise Refusal(503, f"Too much waits to be {stage}.")
-        self._held[stage] += size
+        self._load[stage] += size
         try:
             yield
         finally:
-            self._held[stage] -= size
+            self._load[stage] -= size
 
     async def _do(self, size: int, function: Callable[..., Any], *values: Any) -> Any:
         if size <= _SHORT:
@@ -511,9 +511,9 @@ class Service:
         self, write: Callable[..., Any], question: Question, groups: Any, arrays: Any
     ) -> Response:
         answers: list[list[Any]] = [[] for _ in question.texts]
-        for (index, group, _), each in zip(groups, arrays, strict=True):
-            answers[index] += self.model.cut(each, group)
-        maps = [each[k] for text in answers for each in text for k in _maps(each)]
+        for (index, group, _), entry in zip(groups, arrays, strict=True):
+            answers[index] += self.model.cut(entry, group)
+        maps = [entry[k] for text in answers for entry in text for k in _maps(entry)]
         if question.maps and sum(array.size for array in maps) > _NUMBERS:
             raise Refusal(422, f"Expected maps of at most {_NUMBERS} numbers in all.")
         parts = zip(question.texts, question.sentences, answers, strict=True)

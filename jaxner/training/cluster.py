@@ -50,9 +50,9 @@ class Placement:
         return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
 
     @property
-    def restarts(self) -> dict[str, Any]:
-        """Options of a `jax.vmap` over restarts."""
-        return {} if self.mesh is None else {"spmd_axis_name": SEED}
+    def restart_axis(self) -> str | None:
+        """The `spmd_axis_name` of a `jax.vmap` over restarts."""
+        return None if self.mesh is None else SEED
 
     @property
     def of_weights(self) -> NamedSharding | None:
@@ -103,7 +103,7 @@ class Placement:
         return _restart(self.whole)(arrays, number)
 
 
-ALONE = Placement()
+ONE_DEVICE = Placement()
 """One device."""
 
 
@@ -121,7 +121,7 @@ def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
     """Returns the placement of a run with restarts in one program."""
     devices = chosen_devices(num_devices)
     if len(devices) == 1:
-        return ALONE
+        return ONE_DEVICE
     rows = math.gcd(num_seeds, len(devices))
     shape = rows, len(devices) // rows
     axes = (AxisType.Auto,) * 2
@@ -141,10 +141,10 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
     is_alone = jax.process_count() == 1
     if count is None:
         return devices[:1] if is_alone and devices[0].platform == "cpu" else devices
-    least = 1 if is_alone else len(devices)  # no process without one
-    if not least <= count <= len(devices):
+    floor = 1 if is_alone else len(devices)  # no process without one
+    if not floor <= count <= len(devices):
         raise InputError(
-            f"--config.num_devices must be from {least} to {len(devices)} (the devices "
+            f"--config.num_devices must be from {floor} to {len(devices)} (the devices "
             f"that JAX sees), got {count}. On a CPU, "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count} simulates this "
             "number."
@@ -169,8 +169,8 @@ def make_deterministic() -> None:
     error. Call this before JAX computes anything. CPUs and TPUs ignore it.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    missing = (flag for flag in DETERMINISTIC if flag not in flags)
-    os.environ["XLA_FLAGS"] = " ".join([flags, *missing]).strip()
+    new_flags = (flag for flag in DETERMINISTIC if flag not in flags)
+    os.environ["XLA_FLAGS"] = " ".join([flags, *new_flags]).strip()
 
 
 def join(

@@ -15,7 +15,7 @@ import contextlib
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,8 +35,9 @@ from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import environment, transfer
-from jaxner.training.cluster import ALONE, Placement
-from jaxner.types import LongWords, Pieces, Sentence, WordVectors
+from jaxner.training.cluster import ONE_DEVICE, Placement
+from jaxner.training.seeds import Config
+from jaxner.types import LongWords, Options, Pieces, Sentence, WordVectors
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _SHARE = 0.25  # of a device's memory, which vectors may take unless they are as
 # --- Files ----------------------------------------------------------------------------
 
 
-def load_split(options: Mapping[str, Any], name: str) -> Split:
+def load_split(options: Options, name: str) -> Split:
     """Loads "train", "dev" (or `split_dev` of train) or "test", with its vectors."""
     share = options.get("split_dev")
     if share and name in ("train", "dev"):
@@ -70,9 +71,7 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
     return _with_vectors(split, find_vectors(options, name))
 
 
-def load_file(
-    options: Mapping[str, Any], path: str | Path, vectors: str | None = None
-) -> Split:
+def load_file(options: Options, path: str | Path, vectors: str | None = None) -> Split:
     """Loads a file as the configured corpus, and a file of its tokens' vectors."""
     return _with_vectors(corpora.read(path, **corpora.reading(options)), vectors)
 
@@ -88,7 +87,7 @@ def reading_of(folder: str) -> dict[str, Any]:
     return corpora.reading(run.read_json("config.json")["data"] | {"format": None})
 
 
-def training_text(options: Mapping[str, Any]) -> Split | None:
+def training_text(options: Options) -> Split | None:
     """Returns the training text; None if a file is missing."""
     try:
         return load_split(options, "train")
@@ -96,16 +95,16 @@ def training_text(options: Mapping[str, Any]) -> Split | None:
         return None
 
 
-def _load(options: Mapping[str, Any], name: str) -> Split:
+def _load(options: Options, name: str) -> Split:
     folder = options["dir"]
-    known = None if folder else options["name"]
-    if known == "files":
+    corpus = None if folder else options["name"]
+    if corpus == "files":
         raise FileNotFoundError(
             "The run has no data of its own: give a file, as in jaxner evaluate RUN "
             "--split FILE, or jaxner import … --data FOLDER"
         )
     try:
-        return corpora.load(known, name, directory=folder, **corpora.reading(options))
+        return corpora.load(corpus, name, directory=folder, **corpora.reading(options))
     except FileNotFoundError as error:
         if name != "dev":
             raise
@@ -113,7 +112,7 @@ def _load(options: Mapping[str, Any], name: str) -> Split:
         raise FileNotFoundError(f"{error}. {hint}") from None
 
 
-def fit_width(config: Any) -> None:
+def fit_width(config: Config) -> None:
     """Sets the length of word vectors to that of the file, for data of one's own."""
     words, data = config.model.representation.words, config.data
     if data.name == "files" and data.vectors and words:
@@ -121,7 +120,7 @@ def fit_width(config: Any) -> None:
             words.dim = files.width(corpora.find_vectors(data.vectors))
 
 
-def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
+def find_vectors(options: Options, split: str) -> Path | None:
     """Returns the file of a split's precomputed vectors; None if the run has none.
 
     The file is `contextual` with the split's name for {split}; see `corpora`.
@@ -144,7 +143,7 @@ def _with_vectors(split: Split, path: str | Path | None) -> Split:
     return dataclasses.replace(split, vectors=files.read_contextual(path, sentences))
 
 
-def splits_to_score(options: Mapping[str, Any], log: Log) -> tuple[str, ...]:
+def splits_to_score(options: Options, log: Log) -> tuple[str, ...]:
     """Returns the splits to score at the end, without opening a file."""
     try:
         corpora.find(options["name"], "test", options["dir"])
@@ -174,7 +173,7 @@ class Data(NamedTuple):
 
 
 def load_data(
-    options: Mapping[str, Any],
+    options: Options,
     *,
     word_dim: int | None,
     log: Log,
@@ -220,7 +219,7 @@ def load_data(
             "vectors help most. --config.data.vectors=FILE reads GloVe's and "
             "fastText's text, gzipped, too"
         )
-    vocabulary, aligned = build_vocabulary(options, train, vectors, log, old)
+    vocabulary, word_vectors = build_vocabulary(options, train, vectors, log, old)
     log_unknown_types(dev, vocabulary, log)
     sentences, labels = encode_split(train, vocabulary)
 
@@ -228,19 +227,19 @@ def load_data(
     if folder := options.get("pretrained"):
         inputs |= pretrained.files(folder)
     record = environment.describe([train, dev], inputs)
-    return Data(vocabulary, aligned, sentences, labels, train, dev, record)
+    return Data(vocabulary, word_vectors, sentences, labels, train, dev, record)
 
 
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
     """Logs types of entities, or tags, of a split that do not occur in training."""
     noun = "tags" if vocabulary.scheme == schemes.TAGS else "types"
-    if unseen := sorted({*split.types()} - {*vocabulary.types}):
-        name, listed = split.split or split.name, ", ".join(unseen)
-        log(f"{name} has {noun} that train lacks, which the tagger will miss: {listed}")
+    if new_types := sorted({*split.types()} - {*vocabulary.types}):
+        name, types = split.split or split.name, ", ".join(new_types)
+        log(f"{name} has {noun} that train lacks, which the tagger will miss: {types}")
 
 
 def build_vocabulary(
-    options: Mapping[str, Any],
+    options: Options,
     train: Split,
     vectors: Vectors | None,
     log: Log,
@@ -261,34 +260,35 @@ def build_vocabulary(
             "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
-    least, without = options["min_count"], options.get("min_count_without_vectors")
-    if vectors is None and without is not None:
-        least = without
-    vocabulary, aligned = build(
+    min_count = options["min_count"]
+    min_count_alone = options.get("min_count_without_vectors")
+    if vectors is None and min_count_alone is not None:
+        min_count = min_count_alone
+    vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
         _all_types(train, old),
         scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
-        min_count=least,
+        min_count=min_count,
         **{name: options[name] for name in _LOOK_UP},
     )
-    if aligned is not None:
-        matched = (
-            f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
-            f"{aligned.tokens_matched:.1%} of the tokens have a vector; "
-            f"{len(aligned.frozen):,} known words occur only in the vector file"
+    if word_vectors is not None:
+        message = (
+            f"vectors: {word_vectors.types_matched:.1%} of the distinct training words "
+            f"and {word_vectors.tokens_matched:.1%} of the tokens have a vector; "
+            f"{len(word_vectors.frozen):,} known words occur only in the vector file"
         )
-        if aligned.types_matched < (floor := options["min_vector_match"]):
+        if word_vectors.types_matched < (floor := options["min_vector_match"]):
             raise InputError(
-                f"{matched}; expected at least {floor:.0%} of the words. Do the "
+                f"{message}; expected at least {floor:.0%} of the words. Do the "
                 "vectors have the same language, and does --config.data.lowercase "
                 "suit them? --config.data.min_vector_match sets this minimum."
             )
-        log(matched)
+        log(message)
     words = train.words()
     count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    for finding in audit.vocabulary(len(words), count, str(least), str(train.path)):
+    for finding in audit.vocabulary(len(words), count, str(min_count), str(train.path)):
         warnings.warn(str(finding), stacklevel=2)
 
     if train.vectors is not None:
@@ -301,15 +301,15 @@ def build_vocabulary(
                 if path := find_vectors(options, split):
                     files.check_sizes(path, files.contextual_sizes(path), sizes)
     if folder := options.get("pretrained"):
-        cut, sizes = pretrained.pieces_and_sizes(folder)
-        log(f"{folder}: {sizes['model_type']}, {cut.size:,} pieces")
+        tokenizer, sizes = pretrained.pieces_and_sizes(folder)
+        log(f"{folder}: {sizes['model_type']}, {tokenizer.size:,} pieces")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(
-            vocabulary, pieces=cut, encoder_sizes=attributes
+            vocabulary, pieces=tokenizer, encoder_sizes=attributes
         )
     if old is not None:
-        vocabulary, aligned = transfer.extend(vocabulary, aligned, old, log)
-    return vocabulary, aligned
+        vocabulary, word_vectors = transfer.extend(vocabulary, word_vectors, old, log)
+    return vocabulary, word_vectors
 
 
 def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
@@ -365,21 +365,21 @@ class Arrays(NamedTuple):
         tokens: First token of each sentence, and their number. The last sentence, which
             pads blocks, has none.
         windows: The same of windows of word pieces.
-        kept: What `transfer.kept` returned, for a run that learns on.
+        old_probabilities: What `transfer.kept` returned, for a run that learns on.
     """
 
     text: Sentence
     labels: Int[AnyArray, " N"]
     tokens: Int[AnyArray, "2 S"]
     windows: Int[AnyArray, "2 S"] | None = None
-    kept: Float[AnyArray, "N L"] | None = None
+    old_probabilities: Float[AnyArray, "N L"] | None = None
 
 
 class Gold(NamedTuple):
     """Label ids of a block, and what an old tagger says of its tokens."""
 
     labels: Int[AnyArray, "B T"]
-    kept: Float[AnyArray, "B T L"]
+    old_probabilities: Float[AnyArray, "B T L"]
 
 
 def take(
@@ -388,13 +388,13 @@ def take(
     block: Int[AnyArray, ""],
     shape: Shape,
     vectors: Float[AnyArray, "B T L D"] | None = None,
-    place: Placement = ALONE,
+    place: Placement = ONE_DEVICE,
 ) -> tuple[Sentence, Int[Array, "B T"] | Gold, Int[Array, " B"]]:
     """Returns the padded sentences of a block; works under `jit`.
 
-    Also returns their labels, `[B, T]`, or `Gold` if the arrays have `kept`, and the
-    places of the sentences in their batch. `vectors` are those that do not lie on the
-    device.
+    Also returns their labels, `[B, T]`, or `Gold` if the arrays have old probabilities,
+    and the places of the sentences in their batch. `vectors` are those that do not
+    lie on the device.
     """
     text = arrays.text
 
@@ -422,20 +422,20 @@ def take(
         # Past the end, the last word is read, and dropped.
         batch = batch._replace(long=LongWords(long, text.chars[words[long]]))
     if text.pieces and arrays.windows is not None and shape.pieces:
-        windows, held = _spread(arrays.windows, rows, shape.pieces.windows)
+        windows, window_mask = _spread(arrays.windows, rows, shape.pieces.windows)
         old, new = text.pieces.windows.shape[1], shape.pieces.pieces
         positions = _at(text.pieces.positions, places, mask, -1)
         positions = positions[..., : shape.pieces.longest]
-        moved = (positions // old - windows[:, :1, None]) * new + positions % old
-        cut = Pieces(
-            _at(text.pieces.windows[:, :new], windows, held),
-            _at(text.pieces.mask[:, :new], windows, held, False),
-            jnp.where(positions < 0, -1, moved),
+        indices = (positions // old - windows[:, :1, None]) * new + positions % old
+        pieces = Pieces(
+            _at(text.pieces.windows[:, :new], windows, window_mask),
+            _at(text.pieces.mask[:, :new], windows, window_mask, False),
+            jnp.where(positions < 0, -1, indices),
         )
-        batch = batch._replace(pieces=cut)
+        batch = batch._replace(pieces=pieces)
     labels = _at(arrays.labels, places, mask)
-    if arrays.kept is not None:
-        labels = Gold(labels, _at(arrays.kept, places, mask))
+    if arrays.old_probabilities is not None:
+        labels = Gold(labels, _at(arrays.old_probabilities, places, mask))
     return batch, labels, numbers
 
 
@@ -461,8 +461,8 @@ class Corpus:
     """The training text on the devices, and its batches; its sentences are not padded.
 
     `vectors_on_device` None puts precomputed vectors there if they need at most a
-    quarter of an accelerator's memory. `kept` is that of `Arrays`, by sentence.
-    `options` are those of `Batches`.
+    quarter of an accelerator's memory. `old_probabilities` are those of `Arrays`, by
+    sentence. `options` are those of `Batches`.
     """
 
     def __init__(
@@ -472,8 +472,8 @@ class Corpus:
         model: models.Model,
         *,
         vectors_on_device: bool | None = None,
-        kept: Sequence[np.ndarray] | None = None,
-        place: Placement = ALONE,
+        old_probabilities: Sequence[np.ndarray] | None = None,
+        place: Placement = ONE_DEVICE,
         **options: Any,
     ):
         options = {"chars": character_rows(model), "parts": place.num_parts} | options
@@ -490,13 +490,13 @@ class Corpus:
         if self._streams:
             whole = [s._replace(vectors=None) for s in whole]
         text, words = batching.end_to_end(whole), self.batches.words
-        cut = [s.pieces for s in whole if s.pieces is not None]
+        pieces = [s.pieces for s in whole if s.pieces is not None]
         arrays = Arrays(
             text._replace(chars=spell(words, max(1, *map(length, words)))),
             np.concatenate(labels).astype(np.int32),
             batching.ranges([*map(len, labels), 0]),
-            batching.ranges([*(len(p.windows) for p in cut), 0]) if cut else None,
-            None if kept is None else np.concatenate(kept),
+            batching.ranges([*(len(p.windows) for p in pieces), 0]) if pieces else None,
+            None if old_probabilities is None else np.concatenate(old_probabilities),
         )
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
 
@@ -510,14 +510,14 @@ class Corpus:
         """
         batches = self.batches
         plan, numbers = batches.plan(seeds, number)
-        placed = self._place.weights(plan)
+        placed_plan = self._place.weights(plan)
         tokens = batches.tokens_of(plan).tolist()
         bounds = [*plan.steps[0].tolist(), len(numbers)]
         for step in range(skip, len(tokens)):
             blocks = range(bounds[step], bounds[step + 1])
             shapes = [(batches.shapes[numbers[i]], i) for i in blocks]
             yield (
-                placed,
+                placed_plan,
                 [(x, self._vectors(plan, i, x)) for x, i in shapes],
                 tokens[step],
             )
@@ -526,12 +526,14 @@ class Corpus:
         """Returns the placed vectors of a block, [K, B, T, L, D], if they stream."""
         if not self._streams:
             return None
-        parts, near, restarts = self._place.num_parts, self._place.own_parts, []
+        parts, own_parts, restarts = self._place.num_parts, self._place.own_parts, []
         for rows, (start, count) in zip(
             plan.rows, plan.blocks[..., block], strict=True
         ):
             members = [self.batches.sentences[i] for i in rows[start : start + count]]
-            members = batching.without_far_vectors(members, shape.rows, parts, near)
+            members = batching.without_far_vectors(
+                members, shape.rows, parts, own_parts
+            )
             restarts.append(batching.pad(members, shape.tokens, shape.rows).vectors)
         return self._place.batches(jax.device_put(np.stack(restarts)))
 

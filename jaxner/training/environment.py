@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import jax
 
@@ -18,6 +18,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
 from jaxner.training import optimizers, schema
+from jaxner.types import Options
 
 # Nothing else in a run's config may change, but the number of epochs if no rate
 # depends on it.
@@ -38,7 +39,7 @@ class Record(TypedDict):
     data: dict[str, dict[str, str]]
 
 
-def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
+def check_same_config(folder: Workdir, config: Options) -> None:
     """Raises ValueError, with all differences, if a folder has another config's run."""
     file = folder.path / "config.json"
     if not file.exists():
@@ -61,7 +62,7 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         )
 
 
-def _values(config: dict[str, Any]) -> dict[str, Any]:
+def _values(config: Options) -> dict[str, object]:
     """Returns all options by path; those that are newer than a run have defaults."""
     return {
         f"{section.path}.{name}".lstrip("."): section.values.get(name, field.default)

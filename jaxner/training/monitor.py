@@ -72,10 +72,10 @@ class Monitor:
         total = steps_per_epoch * num_epochs
         self._task = self._bar.add_task("", total=total, speed="")
         self.first_loss: float | None = None
-        self._compiled: set[Shape | None] = set()
-        self._compiled_in = 0.0  # seconds
+        self._programs: set[Shape | None] = set()
+        self._compile_time = 0.0  # seconds
         self._has_legend = False
-        self._looked, self._unseen, self._pace = time.perf_counter(), 0, 1
+        self._last_look, self._num_unseen, self._pace = time.perf_counter(), 0, 1
         self._writer: Any = None
         if tensorboard is not None:
             library = errors.optional("tensorboardX", "--config.tensorboard")
@@ -90,14 +90,14 @@ class Monitor:
         if self._writer is not None:
             self._writer.close()
 
-    def begin(self, epoch: int, done: int) -> None:
-        """Starts an epoch (from 0) of which `done` steps are already done."""
-        self._before = epoch * self._steps
+    def begin(self, epoch: int, step: int) -> None:
+        """Starts an epoch (from 0) of which `step` steps are done."""
+        self._first_step = epoch * self._steps
         self._name = f"epoch {epoch + 1}/{self._num_epochs}"
         self._bar.update(
-            self._task, description=self._name, completed=self._before + done
+            self._task, description=self._name, completed=self._first_step + step
         )
-        self._tokens, self._since = 0, time.perf_counter()
+        self._tokens, self._start = 0, time.perf_counter()
 
     @contextlib.contextmanager
     def doing(self, task: str) -> Iterator[None]:
@@ -112,28 +112,28 @@ class Monitor:
 
         It is named by the shape of its block, None for an update of the weights.
         """
-        if program in self._compiled:
+        if program in self._programs:
             yield
             return
         start = time.perf_counter()
-        self._compiled.add(program)
-        number, count = len(self._compiled), self._num_programs
+        self._programs.add(program)
+        number, count = len(self._programs), self._num_programs
         name = f"{program.rows} × {program.tokens} tokens" if program else "update"
         task = f"Compiling {number} of {count}: {name}"
         if not self._console.is_terminal:
             self._console.print(f"{task} …")
         with self.doing(task):
             yield
-        self._compiled_in += time.perf_counter() - start
+        self._compile_time += time.perf_counter() - start
         if number == count:
             self._console.print(
-                f"Compiled {count} programs in {self._compiled_in:.1f} s"
+                f"Compiled {count} programs in {self._compile_time:.1f} s"
             )
 
     def advance(
-        self, tokens: int, total_loss: Sequence[float] | Array, done: int
+        self, tokens: int, total_loss: Sequence[float] | Array, step: int
     ) -> bool:
-        """Moves the bar by a step with some tokens; `done` are those of the epoch.
+        """Moves the bar by a step with some tokens; `step` counts those of the epoch.
 
         Returns whether it was time to look at the run: to read a loss, or to ask the
         others whether to stop, waits for the device, so it happens about twice a
@@ -147,31 +147,31 @@ class Monitor:
         Raises:
             FloatingPointError: The loss is not finite, or a thousand times the first.
         """
-        self._tokens, self._unseen = self._tokens + tokens, self._unseen + 1
-        is_due = self._unseen >= self._pace
+        self._tokens, self._num_unseen = self._tokens + tokens, self._num_unseen + 1
+        is_due = self._num_unseen >= self._pace
         if is_due:
             clock = time.perf_counter()
-            (seconds,) = devices.largest([(clock - self._looked) / self._unseen])
+            (seconds,) = devices.largest([(clock - self._last_look) / self._num_unseen])
             self._pace = int(np.clip(_SECONDS / max(seconds, 1e-6), 1, _STEPS))
-            self._looked, self._unseen = clock, 0
-        elif done < self._steps:
+            self._last_look, self._num_unseen = clock, 0
+        elif step < self._steps:
             return False
-        losses = np.asarray(total_loss) / done
+        losses = np.asarray(total_loss) / step
         if self.first_loss is None:
             self.first_loss = float(np.max(losses))
         # NaN is not below it either.
         if not np.all(losses < _DIVERGED * max(self.first_loss, _SMALL)):
             raise FloatingPointError(
-                f"The loss is {np.max(losses):.4g} at or shortly before step {done} of "
+                f"The loss is {np.max(losses):.4g} at or shortly before step {step} of "
                 f"the epoch, and was {self.first_loss:.4g} at first. Try a lower "
                 "--config.optimizer.learning_rate or --config.optimizer.clip_norm, in "
                 "another folder: this one keeps its config, and its last checkpoint."
             )
-        seconds = time.perf_counter() - self._since
+        seconds = time.perf_counter() - self._start
         speed = f"{self._tokens / seconds:,.0f} tokens/s"
         self._bar.update(
             self._task,
-            completed=self._before + done,
+            completed=self._first_step + step,
             speed=f"{speed}  loss {np.mean(losses):.3f}",
         )
         return is_due

@@ -7,8 +7,8 @@ labels, over the stages of the model, and regularisers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from jaxner.models import Keys
 from jaxner.types import (
     FORBIDDEN,
     AnyPotentials,
+    Options,
     Potentials,
     Sentence,
     Weights,
@@ -79,7 +80,7 @@ class Objective:
         check_fields(self)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Objective:
+    def of(cls, options: Options) -> Objective:
         """Returns the objective of a config's section `objective`."""
         check_mapping("objective", options, "{'reduction': 'token'}")
         for option in options:
@@ -111,22 +112,22 @@ def negative_log_likelihood(
 
 def forgetting(
     potentials: AnyPotentials,
-    kept: Float[Array, "T L"],
+    old_probabilities: Float[Array, "T L"],
     mask: Bool[Array, " T"],
-    others: tuple[int, ...],
+    other_labels: tuple[int, ...],
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of marginals to those of an old tagger, in nats.
 
-    The `others` count as label 0 (O), as the old tagger would say.
+    The `other_labels` count as label 0 (O), as the old tagger would say.
     """
     chances = inference.marginals(potentials, mask)
-    folded = chances.at[:, 0].add(chances[:, jnp.array(others, int)].sum(axis=1))
-    terms = jnp.sum(kept * inference.logs(folded), axis=1)
+    sums = chances.at[:, 0].add(chances[:, jnp.array(other_labels, int)].sum(axis=1))
+    terms = jnp.sum(old_probabilities * inference.logs(sums), axis=1)
     return -jnp.sum(jnp.where(mask, terms, 0.0))
 
 
 def dropout_gap(
-    dropped: AnyPotentials, full: AnyPotentials, mask: Bool[Array, " T"]
+    noisy: AnyPotentials, full: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
     """Returns the squared distance between the emissions with and without dropout.
 
@@ -139,9 +140,9 @@ def dropout_gap(
         Ma, Gao, Hu, Yu, Deng and Hovy, "Dropout with Expectation-linear
         Regularization", ICLR 2017; Strubell et al. (2017), section 4.3.
     """
-    if not (isinstance(dropped, Potentials) and isinstance(full, Potentials)):
+    if not (isinstance(noisy, Potentials) and isinstance(full, Potentials)):
         raise InputError("objective.dropout_penalty needs another head than 'seq2seq'")
-    gap = jnp.sum((dropped.emissions - full.emissions) ** 2, axis=1)
+    gap = jnp.sum((noisy.emissions - full.emissions) ** 2, axis=1)
     return jnp.sum(jnp.where(mask, gap, 0.0))
 
 
@@ -278,13 +279,15 @@ def sentence_loss(
         """Returns the likelihood and the dropout gap of a sentence."""
         is_noisy, mask = keys.dropout is not None, sentence.mask
         stages, _ = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
-        ids, kept = labels if isinstance(labels, tuple) else (labels, None)
+        ids, old_probabilities = labels if isinstance(labels, tuple) else (labels, None)
         hidden = objective.hidden_labels
         loss = over_stages(
             lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
         )
-        if kept is not None:
-            distance = forgetting(stages[-1], kept, mask, objective.new_labels)
+        if old_probabilities is not None:
+            distance = forgetting(
+                stages[-1], old_probabilities, mask, objective.new_labels
+            )
             loss += objective.retain * distance
         if not objective.dropout_penalty or not is_noisy:
             return loss, jnp.zeros(())

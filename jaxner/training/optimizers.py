@@ -81,13 +81,13 @@ def _adam_like(learning_rate, b1, b2, eps, nesterov):
         mu = optax.tree.update_moment(updates, state.mu, b1, 1)
         nu = optax.tree.update_moment(updates, state.nu, b2, 2)
         # Nesterov's look-ahead: m as if the same gradient came again.
-        ahead = optax.tree.update_moment(updates, mu, b1, 1) if nesterov else mu
+        momentum = optax.tree.update_moment(updates, mu, b1, 1) if nesterov else mu
         scale = jnp.sqrt(1 - b2**count) / (1 - b1**count)
 
         def step(m, v):
             return scale.astype(m.dtype) * m / (jnp.sqrt(v) + eps)
 
-        steps = jax.tree.map(step, ahead, nu)
+        steps = jax.tree.map(step, momentum, nu)
         return steps, optax.ScaleByAdamState(count, mu=mu, nu=nu)
 
     return optax.chain(
@@ -151,8 +151,8 @@ class Options:
 
 def own_options(name: str) -> Set[str]:
     """Returns the names of the options that an optimizer itself takes."""
-    known = inspect.signature(OPTIMIZERS[name]).parameters
-    return known.keys() & {field.name for field in dataclasses.fields(Options)}
+    parameters = inspect.signature(OPTIMIZERS[name]).parameters
+    return parameters.keys() & {field.name for field in dataclasses.fields(Options)}
 
 
 def schedule(
@@ -178,9 +178,9 @@ def schedule(
         raise ValueError("optimizer.warmup needs a number of epochs, and no decay")
     num_steps = steps_per_epoch * num_epochs
     rise = round(warmup * num_steps)
-    up = optax.linear_schedule(0.0, rate, rise)
-    down = optax.linear_schedule(rate, 0.0, num_steps - rise)
-    return optax.join_schedules([up, down], [rise])
+    climb = optax.linear_schedule(0.0, rate, rise)
+    descent = optax.linear_schedule(rate, 0.0, num_steps - rise)
+    return optax.join_schedules([climb, descent], [rise])
 
 
 def build(
@@ -243,17 +243,17 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     fields.check_word("optimizer", name, sorted(OPTIMIZERS))
     times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
-    own = own_options(name)
+    names = own_options(name)
     slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
-    is_own = "weight_decay" in own
+    is_own = "weight_decay" in names
     decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in own:
+        if option not in names:
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
                 f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-                f"{', '.join(sorted(own))}"
+                f"{', '.join(sorted(names))}"
             )
     steps = [optax.add_decayed_weights(decay)] if decay else []
     steps += [OPTIMIZERS[name](rates, **options), *slower]
@@ -268,15 +268,13 @@ def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
     def update(updates, params=None):
         del params
         paths, _ = jax.tree_util.tree_flatten_with_path(updates)
-        stacked = [
-            leaf for path, leaf in paths if _LAYERS in jax.tree_util.keystr(path)
-        ]
-        if not stacked:
+        layers = [leaf for path, leaf in paths if _LAYERS in jax.tree_util.keystr(path)]
+        if not layers:
             raise ValueError(
                 "optimizer: layer_decay and frozen_layers need a part with the layers "
                 "of a pretrained encoder, such as parts.bert"
             )
-        count = len(stacked[0])
+        count = len(layers[0])
         # Of the piece vectors, and of each layer.
         shares = decay ** jnp.arange(count, -1, -1.0)
         is_frozen = jnp.arange(count + 1) < (frozen and frozen + 1)
@@ -331,14 +329,14 @@ def part_of_each(params: PyTree, paths: Sequence[str]) -> PyTree[str]:
     def part(path, leaf):
         del leaf
         name = jax.tree_util.keystr(path, simple=True, separator="/")
-        above = [p for p in paths if f"/{p}/" in f"/{name}/"]
-        matches.update(above)
-        return max(above, key=len, default=REST)
+        matching_paths = [p for p in paths if f"/{p}/" in f"/{name}/"]
+        matches.update(matching_paths)
+        return max(matching_paths, key=len, default=REST)
 
     labels = jax.tree_util.tree_map_with_path(part, params)
-    if missing := [path for path in paths if path not in matches]:
+    if absent_paths := [path for path in paths if path not in matches]:
         raise ValueError(
-            f"optimizer.parts has {missing[0]!r}, but the model has no parameters "
+            f"optimizer.parts has {absent_paths[0]!r}, but the model has no parameters "
             f"below this path; its top level has {', '.join(sorted(params))}"
         )
     return labels

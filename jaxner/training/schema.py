@@ -11,9 +11,10 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
+from ml_collections import ConfigDict
 
 from jaxner import models
 from jaxner.data import schemes
@@ -28,6 +29,7 @@ from jaxner.models.options import Section
 from jaxner.runs import Workdir
 from jaxner.training import optimizers
 from jaxner.training.objectives import Objective
+from jaxner.types import Options
 
 # Corpora whose labels are tags (parts of speech), not spans.
 TAGGED = ("ud_ewt", "wsj")
@@ -103,7 +105,9 @@ class Optimizer(optimizers.Options):
         parts: Such options for some weights, by the path to these.
     """
 
-    parts: Annotated[Any, Part(optimizers.Options, is_many=True)] = None
+    parts: Annotated[
+        Mapping[str, optimizers.Options] | None, Part(optimizers.Options, is_many=True)
+    ] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,14 +162,14 @@ class Run:
     deterministic: bool = False
     tensorboard: bool = False
     init_from: str | None = None
-    data: Annotated[Any, Part(Data)] = None
-    model: Annotated[Any, Part(models.Model)] = None
-    objective: Annotated[Any, Part(Objective)] = None
-    optimizer: Annotated[Any, Part(Optimizer)] = None
-    evaluation: Annotated[Any, Part(Evaluation)] = None
+    data: Annotated[Data | None, Part(Data)] = None
+    model: Annotated[models.Model | None, Part(models.Model)] = None
+    objective: Annotated[Objective | None, Part(Objective)] = None
+    optimizer: Annotated[Optimizer | None, Part(Optimizer)] = None
+    evaluation: Annotated[Evaluation | None, Part(Evaluation)] = None
 
 
-def sections(config: Any) -> Iterator[Section]:
+def sections(config: Options | ConfigDict) -> Iterator[Section]:
     """Yields the sections of a config, a `ConfigDict` or the content of `config.json`.
 
     Raises:
@@ -180,7 +184,7 @@ _SIZES = {"num_labels": 9, "num_trained": 9, "num_chars": 9, "types": (0,) * 9}
 """Stand for sizes that the data will give."""
 
 
-def check(config: Mapping[str, Any]) -> None:
+def check(config: Options) -> None:
     """Checks all values of a config, each by itself and then together.
 
     Builds the model and its optimizer, but draws no weights and computes nothing.
@@ -210,7 +214,7 @@ def check(config: Mapping[str, Any]) -> None:
     jax.eval_shape(lambda params: tx.update(params, tx.init(params), params), params)
 
 
-def _encoder_sizes(folder: str | None, old: str | None) -> dict[str, Any] | None:
+def _encoder_sizes(folder: str | None, old: str | None) -> pretrained.Sizes | None:
     """Returns the sizes of the pretrained encoder of a folder, or of an earlier run."""
     if folder or not old:
         return pretrained.sizes(folder) if folder else None
@@ -219,7 +223,7 @@ def _encoder_sizes(folder: str | None, old: str | None) -> dict[str, Any] | None
     return {"vocab_size": 1}
 
 
-def _needs(config: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, Any]]:
+def _needs(config: Options) -> Iterator[tuple[str, object, str, object]]:
     """Yields options, whether they are set, what they need then, and if it is there."""
     model, data, objective = config["model"], config["data"], config["objective"]
     parts, head, old = model["representation"], model["head"]["name"], "init_from"

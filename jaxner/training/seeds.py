@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 else:
     Config = ConfigDict
 
+Result = dict[str, Any]
+"""The content of a `result.json`."""
+
 LEVEL = 0.95
 """Confidence of the interval of a mean."""
 
@@ -42,12 +45,12 @@ def is_together(config: Config) -> bool:
 def configs_of(config: Config) -> list[Config]:
     """Returns the config of each seed's run."""
     configs = [copy.deepcopy(config) for _ in range(config.num_seeds)]
-    for number, each in enumerate(configs):
-        each.seed, each.num_seeds = config.seed + number, 1
+    for number, member in enumerate(configs):
+        member.seed, member.num_seeds = config.seed + number, 1
     return configs
 
 
-def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(results: Mapping[int, Result]) -> Result:
     """Returns a summary of the `result.json` of each seed.
 
     It has `seeds`, best epoch and main figures of each; `figure`, "f1" or "accuracy";
@@ -69,9 +72,9 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         | {name: result[name][figure] or 0.0 for name in splits}
         for seed, result in results.items()
     }
-    summary: dict[str, Any] = {"seeds": seeds, "figure": figure}
+    summary: Result = {"seeds": seeds, "figure": figure}
     for name in splits:
-        values = [each[name] for each in seeds.values()]
+        values = [run[name] for run in seeds.values()]
         summary[name] = {
             "mean": statistics.mean(values),
             "std": statistics.stdev(values) if len(values) > 1 else 0.0,
@@ -88,7 +91,7 @@ def _interval(values: list[float]) -> list[float]:
     return np.quantile(samples.mean(axis=1), (tail, 1 - tail)).tolist()
 
 
-def table_of(summary: Mapping[str, Any]) -> report.Table:
+def table_of(summary: Result) -> report.Table:
     """Returns a summary as a table: a row for each seed, and three for all."""
     splits = [name for name in ("dev", "test") if name in summary]
     rows = [

@@ -16,7 +16,7 @@ import jax
 
 from jaxner import devices
 
-_WATCHED = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
@@ -79,7 +79,7 @@ def stop_requests(
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    handlers = {number: signal.getsignal(number) for number in _WATCHED}
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def ask(number, frame):
         del frame
@@ -112,7 +112,7 @@ def _second_ends_the_process(log: Callable[[str], object]) -> Iterator[None]:
     def wait() -> None:
         count = 0
         while number := reader.recv(1):
-            count += number[0] in _WATCHED
+            count += number[0] in _SIGNALS
             if count == 2:
                 os._exit(128 + number[0])
             if count == 1:

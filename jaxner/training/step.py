@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxner import models
 from jaxner.data.batching import Plan, Shape
 from jaxner.training import objectives, optimizers
-from jaxner.training.cluster import ALONE, Placement
+from jaxner.training.cluster import ONE_DEVICE, Placement
 from jaxner.training.corpus import Arrays, take
 
 Params = PyTree[Array]
@@ -55,7 +55,7 @@ class Recipe(NamedTuple):
     objective: objectives.Objective
     sizes: objectives.Sizes
     parts: tuple[str, ...] = ()
-    place: Placement = ALONE
+    place: Placement = ONE_DEVICE
 
 
 def init(
@@ -157,7 +157,7 @@ class Step:
         self._sums: Sums | None = None  # zeros between steps: the memory stays
         self._compiling = compiling
         self._threads = futures.ThreadPoolExecutor(_num_threads())
-        self._compiled: dict[Shape | None, futures.Future[stages.Compiled]] = {}
+        self._executables: dict[Shape | None, futures.Future[stages.Compiled]] = {}
 
     def __enter__(self) -> Step:
         return self
@@ -176,13 +176,13 @@ class Step:
         _, begin, _, end = self._programs
         if self._sums is None and not self._is_whole:
             self._sums = begin(state.params)
-        if not self._compiled:
+        if not self._executables:
             self._foresee(state, plan, blocks)
         for shape, vectors in blocks:
-            done = self._run(shape, *self._call_of(shape, vectors, state, plan))
+            result = self._run(shape, *self._call_of(shape, vectors, state, plan))
             if self._is_whole:
-                return done
-            self._sums = done
+                return result
+            self._sums = result
         state, self._sums = self._run(None, end, state, self._sums)
         return state
 
@@ -201,9 +201,9 @@ class Step:
     ) -> PyTree:
         """Returns what a program returns, once it has compiled."""
         with self._compiling(name):
-            if name not in self._compiled:
+            if name not in self._executables:
                 self._begin(name, program, *operands)
-            self._compiled[name].result()
+            self._executables[name].result()
             return self._wait(program(*operands))
 
     def _begin(
@@ -211,7 +211,7 @@ class Step:
     ) -> None:
         """Compiles a program in a thread; `jit` finds later what this has made."""
         task = self._threads.submit(lambda: program.lower(*operands).compile())
-        self._compiled[name] = task
+        self._executables[name] = task
 
     def _foresee(
         self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Array | None]]
@@ -253,12 +253,13 @@ def _programs(recipe: Recipe, is_shared: bool):
 
     def mapped(function, shape, *operands):
         function = functools.partial(function, recipe, shape)
-        *stacked, frozen, arrays = operands
-        if len(stacked[-1]) > 1:
-            axes = *(0 for _ in stacked), None if is_shared else 0, None
-            return jax.vmap(function, axes, **place.restarts)(*operands)
+        *stacked_inputs, frozen, arrays = operands
+        if len(stacked_inputs[-1]) > 1:
+            axes = *(0 for _ in stacked_inputs), None if is_shared else 0, None
+            name = place.restart_axis
+            return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
-        single = jax.tree.map(lambda leaf: leaf[0], stacked)
+        single = jax.tree.map(lambda leaf: leaf[0], stacked_inputs)
         out = function(*single, frozen, arrays)
         return jax.tree.map(lambda leaf: leaf[None], out)
 
@@ -267,9 +268,9 @@ def _programs(recipe: Recipe, is_shared: bool):
         return jax.jit(function, static_argnums=0, donate_argnums=1, out_shardings=out)
 
     weights: PyTree = place.of_weights
-    same: PyTree = place.whole
-    sums = place.mesh and Sums(same, weights, weights)
-    state = place.mesh and State(same, weights, weights, same)
+    sharding: PyTree = place.whole
+    sums = place.mesh and Sums(sharding, weights, weights)
+    state = place.mesh and State(sharding, weights, weights, sharding)
     ends: PyTree = place.mesh and (state, sums)
     return (
         program(whole, state),

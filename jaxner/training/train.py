@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,7 @@ from jaxner.training import (
     transfer,
 )
 from jaxner.training import corpus as corpora
-from jaxner.training.seeds import Config
+from jaxner.training.seeds import Config, Result
 from jaxner.types import Weights
 from jaxner.wording import counted
 
@@ -57,7 +57,7 @@ _TRIAL = 40  # steps to time, most of which do not compile
 
 def main_run(
     config: Config, workdir: str | Path, name: str | None = None, quiet: bool = False
-) -> dict[str, Any]:
+) -> Result:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
     With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
@@ -81,9 +81,9 @@ def main_run(
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
         if config.minutes and folder.is_begun():
-            saved = folder.read_json("config.json")
-            if saved.get("minutes") == config.minutes:
-                config.num_epochs = saved["num_epochs"]
+            old_config = folder.read_json("config.json")
+            if old_config.get("minutes") == config.minutes:
+                config.num_epochs = old_config["num_epochs"]
         environment.check_same_config(folder, config.to_dict())
         if config.num_seeds == 1 or seeds.is_together(config):
             results = train(config, folder, name)
@@ -104,7 +104,7 @@ def main_run(
     return result
 
 
-def train(config: Config, top: Workdir, name: str | None) -> list[dict[str, Any]]:
+def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     """Trains all runs of a config in one program; returns the results of each.
 
     A run that has stopped still takes part in the steps until the last one stops, but
@@ -125,11 +125,11 @@ def train(config: Config, top: Workdir, name: str | None) -> list[dict[str, Any]
             for is_due in program.steps(epoch):
                 if stop.reached(is_due):
                     break
-            seconds, scored = time.perf_counter() - start, []
+            seconds, results = time.perf_counter() - start, []
             if program.total == (epoch + 1) * program.num_steps:
                 with stop.interrupting():  # a resumed run scores again
-                    scored = program.score(active)
-            program.save(scored, seconds)
+                    results = program.score(active)
+            program.save(results, seconds)
             if stop.reached():
                 break
     if stop.reached():
@@ -227,8 +227,8 @@ class Program:
             )
         self.config, self.top, self.total = config, top, 0
         self.runs = [
-            Run(i, each, top if config.num_seeds == 1 else top.seed(each.seed))
-            for i, each in enumerate(seeds.configs_of(config))
+            Run(i, member, top if config.num_seeds == 1 else top.seed(member.seed))
+            for i, member in enumerate(seeds.configs_of(config))
         ]
         for run in self.runs:
             environment.check_same_config(run.folder, run.config.to_dict())
@@ -264,12 +264,13 @@ class Program:
         config, data = self.config, self.data
         self.place = cluster.placement(config.num_devices, len(self.runs))
         self.model = tagger.build(data.vocabulary, **config.model.to_dict())
-        objective, kept = objectives.Objective.of(config.objective.to_dict()), None
+        objective = objectives.Objective.of(config.objective.to_dict())
+        old_probabilities = None
         if vocabulary is not None:
             ids = np.concatenate(data.labels)
             objective = transfer.with_types(objective, data.vocabulary, vocabulary, ids)
         if source is not None and objective.retain:
-            kept = transfer.kept(source, data.train, data.vocabulary)
+            old_probabilities = transfer.kept(source, data.train, data.vocabulary)
         self.corpus = corpora.Corpus(
             data.sentences,
             data.labels,
@@ -279,7 +280,7 @@ class Program:
             num_shapes=config.data.num_shapes,
             pool=config.pool,
             vectors_on_device=config.data.vectors_on_device,
-            kept=kept,
+            old_probabilities=old_probabilities,
             place=self.place,
         )
         self.num_steps = self.corpus.batches.num_batches
@@ -293,7 +294,7 @@ class Program:
             self.place,
         )
         self.state = _begin(self._draw(source), self.recipe)
-        self.about = tagger.belongs_to(data.vocabulary, config.model.to_dict())
+        self.source = tagger.belongs_to(data.vocabulary, config.model.to_dict())
 
     def _draw(self, source: Tagger | None) -> list[PyTree]:
         """Returns the trained weights of each run, and places the frozen ones."""
@@ -305,7 +306,7 @@ class Program:
             if not tables or self.config.data.standardise_vectors:
                 tables.append(jax.device_get(weights["frozen"]))
         size = self.data.vocabulary.num_trained
-        is_read = any(np.any(each.words >= size) for each in self.data.sentences)
+        is_read = any(np.any(x.words >= size) for x in self.data.sentences)
         self.tables, self.is_shared = tables, len(tables) == 1 or not is_read
         if self.is_shared:
             self.frozen = self.place.everywhere(tables[0])
@@ -345,19 +346,19 @@ class Program:
                 state = jax.block_until_ready(take_step(state, plan, blocks))
                 times.append(time.perf_counter() - begin)
         texts = [split.examples for split in (self.data.train, self.data.dev)]
-        train, dev = (sum(len(each.tokens) for each in text) for text in texts)
+        train, dev = (sum(len(example.tokens) for example in text) for text in texts)
         # The first steps compile. Scores take a third of the time of training.
-        taken = float(np.median(times)) * self.num_steps
-        scoring = taken * dev / train / 3
-        left = seconds - (time.perf_counter() - start) - 2 * scoring
-        count = max(1, int(left / (taken + scoring)))
+        training = float(np.median(times)) * self.num_steps
+        scoring = training * dev / train / 3
+        remainder = seconds - (time.perf_counter() - start) - 2 * scoring
+        count = max(1, int(remainder / (training + scoring)))
         for config in (self.config, *(run.config for run in self.runs)):
             config.num_epochs = count
         tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
         self.recipe = self.recipe._replace(tx=tx)
         console.print(
-            f"An epoch takes about {taken + scoring:.1f} s: {counted(count, 'epoch')} "
-            f"in {self.config.minutes:g} minutes"
+            f"An epoch takes about {training + scoring:.1f} s: "
+            f"{counted(count, 'epoch')} in {self.config.minutes:g} minutes"
         )
 
     def _stepping(self, compiling: step.Compiling) -> step.Step:
@@ -387,9 +388,9 @@ class Program:
             tensorboard=self.top.path / "tensorboard" if has_scalars else None,
         )
         self.take_step = self._stepping(self.show.compiling)
-        self.latest = Checkpoints(self.top.part("latest"), about=self.about)
+        self.latest = Checkpoints(self.top.part("latest"), source=self.source)
         for run in self.runs:
-            run.best = Checkpoints(run.folder.part("best"), about=self.about)
+            run.best = Checkpoints(run.folder.part("best"), source=self.source)
         self.series = [*(run.best for run in self.runs), self.latest]
         with contextlib.ExitStack() as stack:
             for context in (*self.series, self.show, self.take_step):
@@ -419,16 +420,16 @@ class Program:
         for series in self.series:
             if series.step is not None:
                 series.check()
-        content, like = self.latest.progress(), jax.eval_shape(_stored, self.state)
+        content, spec = self.latest.progress(), jax.eval_shape(_stored, self.state)
         # Earlier versions saved a run alone, without the axis of restarts.
         is_alone = "seeds" not in content
         if is_alone:
-            like = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), like)
-        tree = self.latest.restore(like)
+            spec = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), spec)
+        tree = self.latest.restore(spec)
         if is_alone:
             tree = jax.tree.map(lambda leaf: leaf[None], tree)
-        progress = [Progress(**each) for each in content.get("seeds", [content])]
-        epoch, limit = max(each.epoch for each in progress), self.config.num_epochs
+        progress = [Progress(**state) for state in content.get("seeds", [content])]
+        epoch, limit = max(state.epoch for state in progress), self.config.num_epochs
         if epoch > limit:
             raise InputError(
                 f"{self.top.path} has trained {epoch} epochs, more than "
@@ -451,7 +452,7 @@ class Program:
             folder.write_text("vocabulary.json", self.data.vocabulary.to_json())
         for run in self.runs:
             frozen = self.tagger(run).weights["frozen"]
-            save_frozen(run.folder.part("frozen"), frozen, self.about)
+            save_frozen(run.folder.part("frozen"), frozen, self.source)
             run.folder.forget_after(run.progress.epoch)
 
     def tagger(self, run: Run) -> Tagger:
@@ -470,23 +471,23 @@ class Program:
 
     def steps(self, epoch: int) -> Iterator[bool]:
         """Takes the rest of the steps of an epoch; yields where the loss was read."""
-        done = self.total - epoch * self.num_steps
-        self.show.begin(epoch, done)
+        count = self.total - epoch * self.num_steps
+        self.show.begin(epoch, count)
         numbers = [run.config.seed for run in self.runs]
-        for plan, blocks, tokens in self.corpus.epoch(numbers, epoch, done):
+        for plan, blocks, tokens in self.corpus.epoch(numbers, epoch, count):
             self.state = self.take_step(self.state, plan, blocks)
-            done, self.total = done + 1, self.total + 1
-            yield self.show.advance(tokens, self.state.sums["loss"], done)
+            count, self.total = count + 1, self.total + 1
+            yield self.show.advance(tokens, self.state.sums["loss"], count)
 
     def score(self, runs: Sequence[Run]) -> list[tuple[Run, PyTree, Scores]]:
         """Returns runs, their trained weights, and their scores of dev."""
-        tokens, scored = [example.tokens for example in self.data.dev.examples], []
+        tokens, results = [example.tokens for example in self.data.dev.examples], []
         with self.show.doing("Scoring dev"):
             for run in runs:
                 tagger = self.tagger(run)
                 scores = self.task.score(tokens, *self.labels(tagger, self.dev))
-                scored.append((run, tagger.weights["params"], scores))
-        return scored
+                results.append((run, tagger.weights["params"], scores))
+        return results
 
     def labels(
         self, tagger: Tagger, split: Split | PaddedSplit
@@ -494,21 +495,21 @@ class Program:
         """Returns gold and predicted labels, without those that the data lack."""
         constrained, names = self.config.evaluation.constrained, tagger.labels
         gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
-        hidden = [names[i] for i in self.recipe.objective.hidden_labels]
-        return gold, transfer.without(predicted, hidden)
+        hidden_names = [names[i] for i in self.recipe.objective.hidden_labels]
+        return gold, transfer.without(predicted, hidden_names)
 
     def save(
-        self, scored: Sequence[tuple[Run, PyTree, Scores]], seconds: float
+        self, results: Sequence[tuple[Run, PyTree, Scores]], seconds: float
     ) -> None:
         """Saves the state and, at the end of an epoch, weights that are the best.
 
-        `scored` is what `score` returned, empty within an epoch of so many seconds.
+        `results` is what `score` returned, empty within an epoch of so many seconds.
         """
         for checkpoints in self.series:  # one epoch's saves at a time, see `resume`
             checkpoints.finish()
-        if scored:
+        if results:
             sums, rows, marks = jax.tree.map(np.asarray, self.state.sums), [], []
-            for run, params, scores in scored:
+            for run, params, scores in results:
                 metrics: monitor.Metrics = {"epoch": run.progress.epoch + 1}
                 metrics["step"] = self.total
                 means = {
@@ -520,7 +521,7 @@ class Program:
                 rows.append(metrics)
                 marks.append(run.end_epoch(self.total, metrics, score, params))
             self.show.report(
-                rows, _line([x for *_, x in scored], self.task), all(marks)
+                rows, _line([x for *_, x in results], self.task), all(marks)
             )
             zeros = jax.tree.map(jnp.zeros_like, sums)
             self.state = self.state._replace(sums=self.place.everywhere(zeros))
@@ -528,7 +529,7 @@ class Program:
             progress = [run.progress._asdict() for run in self.runs]
             self.latest.save(self.total, _stored(self.state), {"seeds": progress})
 
-    def final_scores(self, run: Run) -> dict[str, Any]:
+    def final_scores(self, run: Run) -> Result:
         """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
         Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow
@@ -539,7 +540,7 @@ class Program:
         task, folder, metrics = self.task, run.folder, run.folder.metrics()
         tagger = self.place.tagger(tagging.load(folder.path))
         is_chosen = any(epoch[f"dev_{task.main_figure}"] for epoch in metrics)
-        result: dict[str, Any] = {
+        result: Result = {
             "best_epoch": run.best.progress()["epoch"],
             "chosen_by": f"dev {task.main_figure}" if is_chosen else "last epoch",
             "seconds": round(sum(epoch["seconds"] for epoch in metrics), 1),
@@ -629,13 +630,13 @@ def _line(scores: Sequence[Scores], task: Task) -> str:
     """Returns the scores of an epoch in half a line."""
     if len(scores) == 1:
         return report.short_line(scores[0])
-    values = [each.figures()[task.main_figure] or 0.0 for each in scores]
+    values = [score.figures()[task.main_figure] or 0.0 for score in scores]
     bounds = f"{min(values):.2f} to {max(values):.2f}"
     return f"{np.mean(values):.2f} ({bounds}) of {counted(len(values), 'seed')}"
 
 
 def _stalled(runs: Sequence[Run], task: Task) -> str:
-    best = max((run.progress for run in runs), key=lambda each: each.best_epoch)
+    best = max((run.progress for run in runs), key=lambda progress: progress.best_epoch)
     epochs = counted(best.epoch - best.best_epoch, "epoch")
     return (
         f"Stopped: dev {'accuracy' if task.has_tags else 'F1'} has not improved for "

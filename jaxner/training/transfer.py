@@ -65,7 +65,7 @@ def extend(
         if value != option:
             run = f"the run in --config.init_from has {option!r}"
             raise InputError(f"--config.data.{name} is {value!r}, {run}: take the same")
-    missing = _without(source.words, vocabulary.words)
+    new_words = _without(source.words, vocabulary.words)
     words, chars, types = (
         _without(getattr(vocabulary, kind), getattr(source, kind))
         for kind in ("words", "chars", "types")
@@ -75,9 +75,9 @@ def extend(
         f"{counted(len(chars), 'character')}, types {', '.join(types) or 'none'}"
     )
     if vectors is not None:
-        rows = np.zeros((len(missing), vectors.frozen.shape[1]), np.float32)
+        rows = np.zeros((len(new_words), vectors.frozen.shape[1]), np.float32)
         vectors = vectors._replace(frozen=np.concatenate([vectors.frozen, rows]))
-    words, chars = (*vocabulary.words, *missing), (*source.chars, *chars)
+    words, chars = (*vocabulary.words, *new_words), (*source.chars, *chars)
     return dataclasses.replace(vocabulary, words=words, chars=chars), vectors
 
 
@@ -138,14 +138,14 @@ def start(
     return result
 
 
-def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    excluded = {*others}
-    return [name for name in names if name not in excluded]
+def _without(names: Sequence[str], other_names: Sequence[str]) -> list[str]:
+    name_set = {*other_names}
+    return [name for name in names if name not in name_set]
 
 
-def _index(names: Sequence[str], among: Sequence[str]) -> np.ndarray:
+def _index(names: Sequence[str], inventory: Sequence[str]) -> np.ndarray:
     """Returns where each name is among others, or -1."""
-    index = {name: i for i, name in enumerate(among)}
+    index = {name: i for i, name in enumerate(inventory)}
     return np.array([index.get(name, -1) for name in names], int)
 
 
@@ -174,8 +174,8 @@ def _kinds(build: Callable[[Vocabulary], models.Model], vocabulary: Vocabulary):
         "chars": dataclasses.replace(vocabulary, chars=(*chars, "\0")),
     }
     plain, kinds = shapes(vocabulary), {}
-    for kind, grown in larger.items():
-        for name, shape in shapes(grown).items():
+    for kind, module in larger.items():
+        for name, shape in shapes(module).items():
             pairs = enumerate(zip(plain[name], shape, strict=True))
             axes = {axis: kind for axis, (a, b) in pairs if a != b}
             kinds[name] = kinds.get(name, {}) | axes
@@ -199,15 +199,15 @@ def with_types(
             "--config.objective.retain and .partial are for entities in sentences"
         )
     names = vocabulary.label_names
-    labelled = schemes.types_of(names[i] for i in np.unique(ids))
+    gold_types = schemes.types_of(names[i] for i in np.unique(ids))
 
     def others(types: Sequence[str]) -> tuple[int, ...]:
         kinds = [schemes.parse(name)[1] for name in names]
         return tuple(i for i, kind in enumerate(kinds) if kind and kind not in types)
 
-    hidden = others(labelled) if objective.partial else ()
+    hidden_labels = others(gold_types) if objective.partial else ()
     return dataclasses.replace(
-        objective, hidden_labels=hidden, new_labels=others(source.types)
+        objective, hidden_labels=hidden_labels, new_labels=others(source.types)
     )
 
 
@@ -225,7 +225,9 @@ def kept(source: Tagger, split: Split, vocabulary: Vocabulary) -> list[np.ndarra
     return rows
 
 
-def without(labels: Sequence[Sequence[str]], hidden: Sequence[str]) -> list[list[str]]:
+def without(
+    labels: Sequence[Sequence[str]], hidden_names: Sequence[str]
+) -> list[list[str]]:
     """Returns labels with O in the place of those that the data do not mark."""
-    names = {*hidden}
+    names = {*hidden_names}
     return [["O" if label in names else label for label in row] for row in labels]

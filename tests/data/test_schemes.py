@@ -119,7 +119,7 @@ def test_labels_without_types_have_one_type_as_in_seqeval(labels):
     respelt = [{"L": "E", "U": "S"}.get(label, label) for label in labels]
     expected = [(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
     assert schemes.to_spans(labels) == expected
-    assert {span.type for span in schemes.to_spans(labels)} <= {schemes.UNTYPED}
+    assert {span.type for span in schemes.to_spans(labels)} <= {schemes.NO_TYPE}
 
 
 def test_prefixes_of_chinese_corpora_and_bare_ones_are_said():

@@ -14,7 +14,7 @@ from jaxner.data import corpora, schemes
 from jaxner.data.schemes import convert, violations
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
-from jaxner.evaluation.scoring import ALONE, LOST, RULES, Counts, Task, score
+from jaxner.evaluation.scoring import NO_END, RULES, SINGLE, Counts, Task, score
 
 TYPES = ("LOC", "PER", "x-y")
 SEQEVAL = {"IOB1": IOB1, "BIO": IOB2, "BIOES": IOBES, "BILOU": BILOU}
@@ -86,13 +86,13 @@ def counts(gold, predicted, rule, scheme="BIOES"):
 
 
 BY_NCRFPP = {
-    "B-A I-A E-A S-B": [("A", 0, 3), ("B", 3, ALONE)],
+    "B-A I-A E-A S-B": [("A", 0, 3), ("B", 3, SINGLE)],
     "B-A I-B E-C": [("A", 0, 3)],  # types of I and E are ignored
     "B-A O O E-A": [("A", 0, 4)],  # an O closes nothing
-    "B-A S-A": [("A", 0, 1), ("A", 1, ALONE)],  # closed before the next start
+    "B-A S-A": [("A", 0, 1), ("A", 1, SINGLE)],  # closed before the next start
     "B-A I-A B-B E-B": [("A", 0, 2), ("B", 2, 4)],
     "I-A E-A O E-B": [],  # nothing has begun
-    "O B-A I-A": [("A", 1, ALONE)],  # never closed
+    "O B-A I-A": [("A", 1, SINGLE)],  # never closed
     "B-A O E-A E-A": [("A", 0, 3)],
     "O O": [],
 }
@@ -100,8 +100,8 @@ BY_IDCNN = {
     "B-A I-A E-A S-B": [("A", 0, 3), ("B", 3, 4)],
     "B-A E-A I-A": [("A", 0, 3)],  # an E ends nothing
     "S-A E-A": [("A", 0, 2)],  # an S is a B
-    "S-A I-B O": [("A", 0, LOST), ("B", 1, 2)],
-    "B-A E-A E-B": [("A", 0, LOST), ("B", 2, 3)],
+    "S-A I-B O": [("A", 0, NO_END), ("B", 1, 2)],
+    "B-A E-A E-B": [("A", 0, NO_END), ("B", 2, 3)],
     "S-A B-B E-B": [("A", 0, 1), ("B", 1, 3)],  # a start loses nothing
     "I-A O E-A": [("A", 0, 1), ("A", 2, 3)],
     "S-A S-A": [("A", 0, 1), ("A", 1, 2)],

@@ -64,7 +64,13 @@ class Trainer:
     """A small model and its corpus; `options` are those of the optimizer."""
 
     def __init__(
-        self, model, blocks, objective, place=cluster.ALONE, seeds=(SEED,), **options
+        self,
+        model,
+        blocks,
+        objective,
+        place=cluster.ONE_DEVICE,
+        seeds=(SEED,),
+        **options,
     ):
         self.seeds = seeds
         sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}

@@ -15,7 +15,7 @@ from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
-from jaxner.training.cluster import ALONE, Placement
+from jaxner.training.cluster import ONE_DEVICE, Placement
 from tests import fence, tiny
 from tests.sentences import content, row_of
 from tests.training.runs import sentences
@@ -234,7 +234,9 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short):
         num_parts, own_parts = 2, frozenset({1})
         everywhere = staticmethod(lambda arrays: arrays)
 
-    whole, half = (corpus_of(config, place=x, **options)[0] for x in (ALONE, Half()))
+    whole, half = (
+        corpus_of(config, place=x, **options)[0] for x in (ONE_DEVICE, Half())
+    )
     steps = (next(corpus.epoch([0], 0)) for corpus in (whole, half))
     (_, ((_, rows),), _), (_, ((_, part),), _) = steps
     assert rows[0, :3].any()
