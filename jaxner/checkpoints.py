@@ -29,7 +29,7 @@ from orbax.checkpoint import v1 as ocp
 from jaxner import runs
 from jaxner.errors import DamagedFileError, MissingFileError
 from jaxner.models.model import named
-from jaxner.types import Source
+from jaxner.types import Owner
 
 _COMMIT_FILE, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
@@ -44,7 +44,7 @@ class Checkpoints:
     """A series of checkpoints that keeps only the newest.
 
     A writer removes half-written files of a killed process; a reader must not, since
-    another process may be writing. `source` says what the arrays belong to, as JSON:
+    another process may be writing. `owner` says what the arrays belong to, as JSON:
     stored and compared, unless None. `step` is that of the newest checkpoint, or None.
     """
 
@@ -53,9 +53,9 @@ class Checkpoints:
         path: Path,
         *,
         read_only: bool = False,
-        source: Source | None = None,
+        owner: Owner | None = None,
     ):
-        self.path, self._source = path, source
+        self.path, self._owner = path, owner
         # A save in the background.
         self._background: tuple[int, ocp.AsyncResponse] | None = None
         if read_only and not path.is_dir():
@@ -121,12 +121,12 @@ class Checkpoints:
 
     def seal(self) -> None:
         """Writes the checksums of the newest checkpoint, if it has none."""
-        _seal(self.folder(), self._source)
+        _seal(self.folder(), self._owner)
 
     def check(self) -> bool:
         """Returns whether the newest checkpoint has checksums; see `runs.check`."""
         folder = self.folder()
-        is_sealed = runs.check(folder, self.path.parents[1], self._source)
+        is_sealed = runs.check(folder, self.path.parents[1], self._owner)
         if not (is_sealed or (folder / _COMMIT_FILE).is_file()):
             raise MissingFileError(folder / _COMMIT_FILE, "is missing")
         return is_sealed
@@ -146,7 +146,7 @@ class Checkpoints:
         return _restore(self.folder(), shapes)
 
 
-def save_frozen(path: Path, frozen: PyTree, source: Source) -> None:
+def save_frozen(path: Path, frozen: PyTree, owner: Owner) -> None:
     """Saves the frozen arrays to a folder, once for the whole run."""
     if not frozen:
         return
@@ -155,23 +155,23 @@ def save_frozen(path: Path, frozen: PyTree, source: Source) -> None:
     else:
         with _saving(path):
             ocp.save(_plain(path), frozen, checkpointable_name=_ARRAYS)
-    _seal(path, source)
+    _seal(path, owner)
 
 
-def load_frozen(path: Path, shapes: PyTree, source: Source) -> tuple[PyTree, bool]:
+def load_frozen(path: Path, shapes: PyTree, owner: Owner) -> tuple[PyTree, bool]:
     """Returns the frozen arrays, and whether they have checksums; errors as above."""
     if not shapes:
         return shapes, True
     if not path.is_dir():
         raise MissingFileError(path, "is missing")
-    is_sealed = runs.check(path, path.parents[1], source)
+    is_sealed = runs.check(path, path.parents[1], owner)
     return _restore(path, shapes), is_sealed
 
 
-def _seal(path: Path, source: Source | None) -> None:
+def _seal(path: Path, owner: Owner | None) -> None:
     """Writes checksums if there are none; of several processes the first one does."""
     if jax.process_index() == 0 and not (path / runs.CHECKSUMS).exists():
-        runs.seal(path, source or {})
+        runs.seal(path, owner or {})
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(f"sealed {path}")
 

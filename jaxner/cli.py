@@ -94,7 +94,7 @@ def run(arguments: Sequence[str], command: str = "") -> None:
 
     What does not end well raises SystemExit with one of `STATUSES`.
     """
-    name, *rest = filter(None, (command, *(arguments or ["--help"] * (not command))))
+    name, *rest = [*filter(None, (command, *arguments))] or ["--help"]
     _open_streams()
     # An option and its value may be two words.
     with _errors(name, shows_traceback="--verbosity=1" in "=".join(rest)):
@@ -322,7 +322,9 @@ class Parser(argparse.ArgumentParser):
                 continue
             cutoff = 0.85 if self.takes_overrides else 0.6
             close = difflib.get_close_matches(flag, self.actions, 1, cutoff)
-            if close or not self.takes_overrides or not flag.startswith("--"):
+            # A parameter that is no option, such as a group of them.
+            is_name = flag.removeprefix("--") in self.signature.parameters
+            if close or is_name or not (self.takes_overrides and flag[:2] == "--"):
                 hint = f". Did you mean {close[0]}?" if close else ""
                 self.error(f"unknown option {flag}{hint}")
             overrides[flag[2:]] = "true" if value is None else value
@@ -405,9 +407,8 @@ def parser_of(function: Callable) -> Parser:
             continue  # every command has --quiet, few have a use for it
         if kind := next(filter(_holds_options, (hint, *inner)), None):
             defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-            parts = inner[2:] or tuple(
-                defaults
-            )  # of Annotated[dict, dataclass, *parts]
+            # Those of Annotated[dict, dataclass, *parts].
+            parts = inner[2:] or (*defaults,)
             parser.groups[name] = (dict if inner else kind, parts)
             texts = fields.attributes(kind)
             kinds = typing.get_type_hints(kind, include_extras=True)

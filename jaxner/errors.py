@@ -85,10 +85,10 @@ def using(path: Path) -> Iterator[None]:
         raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 
-def optional(module: str, feature: str, *submodules: str) -> Any:
+def optional(module: str, feature: str, *more_modules: str) -> Any:
     """Returns a module that one feature needs; raises ImportError if any is missing."""
     absent_names = []
-    for name in (module, *submodules):
+    for name in (module, *more_modules):
         try:
             importlib.import_module(name)
         except ImportError:

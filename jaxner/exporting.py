@@ -171,8 +171,8 @@ def _programs(tagger: Tagger) -> dict[str, bytes]:
             return tuple(answer) if isinstance(answer, tuple) else answer
 
         inputs = named(weights), jax.ShapeDtypeStruct((), jnp.float32), fields
-        exported_program = programs.export(jax.jit(compute), platforms=PLATFORMS)
-        return bytes(exported_program(*inputs, *arguments).serialize())
+        exporter = programs.export(jax.jit(compute), platforms=PLATFORMS)
+        return bytes(exporter(*inputs, *arguments).serialize())
 
     parts = {"labels": write(tagging.choose)}
     if not isinstance(tagger.model.head, models.Seq2seqHead):

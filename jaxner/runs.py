@@ -246,17 +246,17 @@ def _checksum(content: Any) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal(folder: Path, source: Mapping[str, Any]) -> None:
+def seal(folder: Path, owner: Mapping[str, Any]) -> None:
     """Writes the checksums of a folder's files beside them, and what they belong to."""
     files = {name: _describe(folder / name) for name in sorted(_names(folder))}
-    text = _sealed({"about": dict(source), "files": files})
+    text = _sealed({"about": dict(owner), "files": files})
     outputs.write_text(folder / CHECKSUMS, text)
 
 
-def check(folder: Path, run: Path, source: Mapping[str, Any] | None) -> bool:
+def check(folder: Path, run: Path, owner: Mapping[str, Any] | None) -> bool:
     """Compares a folder of a run's arrays with its checksums, and what they belong to.
 
-    What the arrays were saved with must be in `source`; None compares nothing. Returns
+    What the arrays were saved with must be in `owner`; None compares nothing. Returns
     whether there are checksums; a killed process may not have written them.
     """
     names = _names(folder)
@@ -265,8 +265,8 @@ def check(folder: Path, run: Path, source: Mapping[str, Any] | None) -> bool:
     if not (folder / CHECKSUMS).exists():
         return False
     content = read_json(folder / CHECKSUMS)
-    stored_source, checksums = content.get("about"), content.get("files")
-    if not (isinstance(stored_source, dict) and isinstance(checksums, dict)):
+    stored_owner, checksums = content.get("about"), content.get("files")
+    if not (isinstance(stored_owner, dict) and isinstance(checksums, dict)):
         raise DamagedFileError(folder / CHECKSUMS, "lists no checksums")
     for name in sorted(names | checksums.keys()):
         if name not in names:
@@ -275,8 +275,8 @@ def check(folder: Path, run: Path, source: Mapping[str, Any] | None) -> bool:
             raise DamagedFileError(folder / name, "does not belong to the checkpoint")
         if _describe(folder / name) != checksums[name]:
             raise DamagedFileError(folder / name, "is damaged: its checksum differs")
-    for name, value in stored_source.items():
-        if source is not None and (change := _change(value, source.get(name), name)):
+    for name, value in stored_owner.items():
+        if owner is not None and (change := _change(value, owner.get(name), name)):
             file = run / f"{name}.json"  # else the model is in the config
             file = file if file.exists() else run / "config.json"
             reason = f"is not the {name} that the weights in {folder} were trained with"

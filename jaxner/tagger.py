@@ -26,7 +26,7 @@ from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import CALIBRATION as CALIBRATION
 from jaxner.runs import Workdir
-from jaxner.types import Options, Source, Weights
+from jaxner.types import Options, Owner, Weights
 
 NO_CHECKSUMS = (
     "its weights have no checksums, so damage cannot be detected (the process was "
@@ -314,10 +314,10 @@ def write(folder: Workdir, tagger: Tagger, name: str, content: Options) -> None:
     """Writes a tagger for `load`; the file `name` has the model, in `content`."""
     from jaxner import checkpoints  # which takes long
 
-    source = belongs_to(tagger.vocabulary, content["model"])
+    owner = belongs_to(tagger.vocabulary, content["model"])
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
-    checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], source)
-    with checkpoints.Checkpoints(folder.part("best"), source=source) as best:
+    checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], owner)
+    with checkpoints.Checkpoints(folder.part("best"), owner=owner) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
     temperature = float(str(np.float32(tagger.temperature)))  # 1.3, not 1.2999999523
     if temperature != 1.0:
@@ -326,7 +326,7 @@ def write(folder: Workdir, tagger: Tagger, name: str, content: Options) -> None:
     folder.write_json(name, content)
 
 
-def belongs_to(vocabulary: Vocabulary, model: object) -> Source:
+def belongs_to(vocabulary: Vocabulary, model: object) -> Owner:
     """Returns what weights belong to: a vocabulary, and the description of a model."""
     description = json.loads(json.dumps(model))
     return {"vocabulary": vocabulary.fingerprint, "model": description}
@@ -407,14 +407,14 @@ def load(
         model = build(vocabulary, **_changed(description, changes))
         if models.shapes(model) != shapes:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
-    source = belongs_to(vocabulary, description)
-    best = checkpoints.Checkpoints(folder.part("best"), source=source, read_only=True)
+    owner = belongs_to(vocabulary, description)
+    best = checkpoints.Checkpoints(folder.part("best"), owner=owner, read_only=True)
     with best:
         is_sealed = best.check()
         params = best.restore(shapes["params"])
         step = best.step
     frozen, is_also_sealed = checkpoints.load_frozen(
-        folder.part("frozen"), shapes["frozen"], source
+        folder.part("frozen"), shapes["frozen"], owner
     )
     if not (is_sealed and is_also_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)

@@ -132,7 +132,7 @@ class Potentials(NamedTuple):
     end: Float[Array, " L"] | None = None
 
 
-class Source(TypedDict):
+class Owner(TypedDict):
     """What weights belong to: a vocabulary's fingerprint, and a model's description."""
 
     vocabulary: str

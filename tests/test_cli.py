@@ -138,6 +138,7 @@ REFUSED = [
     ("train", "known: bert, bilstm", 2),
     ("train grn --num-epochs=3", "--config.num_epochs=3?", 2),
     ("train grn --workdri=x", "--workdri", 2),
+    ("train grn --processes=3", "unknown option --processes", 2),
     ("train --data", "--data: expected one argument", 2),
     ("train my/grn.py", "my/grn.py; jaxner's own: bert", 1),
     ("options", "known: bert, bilstm", 2),

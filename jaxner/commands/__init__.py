@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-SPLITS = ("train", "dev", "test")
+SPLITS = ("train", "dev", "test")  # as in `data.corpora`, which takes long to import
 
 
 def load(run: Path) -> Any:

@@ -63,8 +63,9 @@ def serve(
     is_file = tagger.is_file()
     least = read_least(min_probability, None if is_file else tagger)
     # The service has programs of its own, for its shapes.
-    content = exported.load_exported(tagger, program=False) if is_file else load(tagger)
-    programs = Programs(content, limits.max_tokens, limits.batch_tokens)
+    load_file = exported.load_exported
+    source = load_file(tagger, program=False) if is_file else load(tagger)
+    programs = Programs(source, limits.max_tokens, limits.batch_tokens)
     check_least(programs.types.names, least)
     options = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}
     server.run(programs, limits, host, port, least, **options)

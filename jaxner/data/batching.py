@@ -402,7 +402,7 @@ def choose(
         step = -(-lengths.shape[1] // _TALLEST)
         part = slice(-(-_SENTENCES * step // lengths.shape[1]))
         lengths, counts = lengths[part, ::step], -(-counts[part] // step)
-    best, bound = [], np.inf
+    best, least_cost = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
         if rows is None:
@@ -412,8 +412,11 @@ def choose(
             cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
             cost *= len(longest) / len(counts)
         cost += count * _PROGRAM / num_batches
-        if cost < bound:
-            best, bound = [*zip(tokens.tolist(), heights.tolist(), strict=True)], cost
+        if cost < least_cost:
+            best, least_cost = (
+                [*zip(tokens.tolist(), heights.tolist(), strict=True)],
+                cost,
+            )
     return best
 
 

@@ -31,8 +31,8 @@ from jaxner.wording import counted
 
 # Prefixes of the first, an inner, the last and the only token of a span. On a tie, the
 # first scheme is detected: BIO for labels that are all O.
-_PREFIXES_OF = {"BIO": "BIIB", "IOB1": "IIII", "BIOES": "BIES", "BILOU": "BILU"}
-_PREFIXES_OF |= {"IOE2": "IIEE", "IOE1": "IIII"}
+_PREFIX_BY_PLACE = {"BIO": "BIIB", "IOB1": "IIII", "BIOES": "BIES", "BILOU": "BILU"}
+_PREFIX_BY_PLACE |= {"IOE2": "IIEE", "IOE1": "IIII"}
 _PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
 _PREFIXES |= {"IOE1": "IE", "IOE2": "IE"}  # in the order of label names
 SCHEMES: tuple[str, ...] = tuple(_PREFIXES)
@@ -180,7 +180,7 @@ def to_labels(
     _check_scheme(scheme, has_spans=True)
     labels = ["O"] * length
     last = Span(0, 0, "")
-    begin, middle, end, single = _PREFIXES_OF[scheme]
+    begin, middle, end, single = _PREFIX_BY_PLACE[scheme]
     for span in sorted(Span(*span) for span in spans):
         start, stop, kind = span
         size = stop - start
@@ -319,7 +319,7 @@ def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
         steps.update(pairwise([None, *labels, None]))
     breaches = {
         scheme: sum(n for step, n in steps.items() if _breaks(*step, scheme))
-        for scheme in _PREFIXES_OF
+        for scheme in _PREFIX_BY_PLACE
     }
     if not any({*step} - {"O", None} for step in steps):
         return ("BIO",)

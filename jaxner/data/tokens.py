@@ -57,7 +57,9 @@ _ABBREVIATION_LIST = (
 ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 """Words that include a following period, in lower case."""
 # Before a number only; and what never ends a sentence.
-_NUMERALS = frozenset(["art", "ch", "figs", "no", "nos", "op", "p", "pp", "sec", "vol"])
+_NUMBER_LABELS = frozenset(
+    ["art", "ch", "figs", "no", "nos", "op", "p", "pp", "sec", "vol"]
+)
 _PREFACES = frozenset(["attn.", "e.g.", "eg.", "esp.", "i.e.", "ie.", "p.s.", "vs."])
 _OPENERS = (
     "A After All Also Although An As At Because Before But By Do During For From He "
@@ -198,7 +200,7 @@ def _takes_period(
     if len(word) == 1 and word.isupper():
         return True
     word = word.rpartition("-")[2]  # of `Iraq-U.N.`
-    is_numbered = word.lower() in _NUMERALS and _NUMBER.match(text, end)
+    is_numbered = word.lower() in _NUMBER_LABELS and _NUMBER.match(text, end)
     is_dotted = "." in word and (word.isupper() or _DOTTED_LETTERS.fullmatch(word))
     return bool(is_numbered or is_dotted) or word.lower() in ABBREVIATIONS
 

@@ -160,10 +160,10 @@ def _filter(
     name: str,
 ):
     """Applies a dense layer to windows of characters, drawn as a convolution."""
-    kernel, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
-    if kernel == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
+    drawing, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
+    if drawing == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
         bias = layers.symmetric_uniform(x.shape[2] ** -0.5)
-    return layers.dense(size, kernel, name, bias, width)(x)
+    return layers.dense(size, drawing, name, bias, width)(x)
 
 
 class CharacterCNN(nn.Module):

@@ -106,7 +106,7 @@ class Optimizer(optimizers.Options):
     """
 
     parts: Annotated[
-        Mapping[str, optimizers.Options] | None, Part(optimizers.Options, is_many=True)
+        Mapping[str, Options] | None, Part(optimizers.Options, is_many=True)
     ] = None
 
 
@@ -162,11 +162,11 @@ class Run:
     deterministic: bool = False
     tensorboard: bool = False
     init_from: str | None = None
-    data: Annotated[Data | None, Part(Data)] = None
-    model: Annotated[models.Model | None, Part(models.Model)] = None
-    objective: Annotated[Objective | None, Part(Objective)] = None
-    optimizer: Annotated[Optimizer | None, Part(Optimizer)] = None
-    evaluation: Annotated[Evaluation | None, Part(Evaluation)] = None
+    data: Annotated[Options | None, Part(Data)] = None
+    model: Annotated[Options | None, Part(models.Model)] = None
+    objective: Annotated[Options | None, Part(Objective)] = None
+    optimizer: Annotated[Options | None, Part(Optimizer)] = None
+    evaluation: Annotated[Options | None, Part(Evaluation)] = None
 
 
 def sections(config: Options | ConfigDict) -> Iterator[Section]:

@@ -294,7 +294,7 @@ class Program:
             self.place,
         )
         self.state = _begin(self._draw(source), self.recipe)
-        self.source = tagger.belongs_to(data.vocabulary, config.model.to_dict())
+        self.owner = tagger.belongs_to(data.vocabulary, config.model.to_dict())
 
     def _draw(self, source: Tagger | None) -> list[PyTree]:
         """Returns the trained weights of each run, and places the frozen ones."""
@@ -388,9 +388,9 @@ class Program:
             tensorboard=self.top.path / "tensorboard" if has_scalars else None,
         )
         self.take_step = self._stepping(self.show.compiling)
-        self.latest = Checkpoints(self.top.part("latest"), source=self.source)
+        self.latest = Checkpoints(self.top.part("latest"), owner=self.owner)
         for run in self.runs:
-            run.best = Checkpoints(run.folder.part("best"), source=self.source)
+            run.best = Checkpoints(run.folder.part("best"), owner=self.owner)
         self.series = [*(run.best for run in self.runs), self.latest]
         with contextlib.ExitStack() as stack:
             for context in (*self.series, self.show, self.take_step):
@@ -452,7 +452,7 @@ class Program:
             folder.write_text("vocabulary.json", self.data.vocabulary.to_json())
         for run in self.runs:
             frozen = self.tagger(run).weights["frozen"]
-            save_frozen(run.folder.part("frozen"), frozen, self.source)
+            save_frozen(run.folder.part("frozen"), frozen, self.owner)
             run.folder.forget_after(run.progress.epoch)
 
     def tagger(self, run: Run) -> Tagger:

@@ -174,8 +174,8 @@ def _kinds(build: Callable[[Vocabulary], models.Model], vocabulary: Vocabulary):
         "chars": dataclasses.replace(vocabulary, chars=(*chars, "\0")),
     }
     plain, kinds = shapes(vocabulary), {}
-    for kind, module in larger.items():
-        for name, shape in shapes(module).items():
+    for kind, example in larger.items():
+        for name, shape in shapes(example).items():
             pairs = enumerate(zip(plain[name], shape, strict=True))
             axes = {axis: kind for axis, (a, b) in pairs if a != b}
             kinds[name] = kinds.get(name, {}) | axes
