@@ -89,13 +89,12 @@ def measured(config: Any) -> dict[str, float]:
         (monitor.Monitor, "advance", advances),
         (step, "_programs", programs),
         (tagging, "_batch", program(label, (), "function", "options")),
-        (train.console, "quiet", True),
         (jax, "block_until_ready", lambda arrays: arrays),
     ]
     with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         for change in changes:
             stack.enter_context(mock.patch.object(*change))
-        train.main_run(config, f"{folder}/run")
+        train.main_run(config, f"{folder}/run", quiet=True)
     parts = np.diff(marks, axis=0)  # an epoch, its tail, …
     epoch, tail = (np.median(x, axis=0).tolist() for x in (parts[2::2], parts[3::2]))
     steps = len(spent["call"]) / config.num_epochs
