@@ -365,7 +365,8 @@ class Arrays(NamedTuple):
         tokens: First token of each sentence, and their number. The last sentence, which
             pads blocks, has none.
         windows: The same of windows of word pieces.
-        old_probabilities: What `transfer.kept` returned, for a run that learns on.
+        old_probabilities: Those of the function in `transfer`, for a run that learns
+            on.
     """
 
     text: Sentence

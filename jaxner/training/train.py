@@ -270,7 +270,9 @@ class Program:
             ids = np.concatenate(data.labels)
             objective = transfer.with_types(objective, data.vocabulary, vocabulary, ids)
         if source is not None and objective.retain:
-            old_probabilities = transfer.kept(source, data.train, data.vocabulary)
+            old_probabilities = transfer.old_probabilities(
+                source, data.train, data.vocabulary
+            )
         self.corpus = corpora.Corpus(
             data.sentences,
             data.labels,

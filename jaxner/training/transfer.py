@@ -211,7 +211,9 @@ def with_types(
     )
 
 
-def kept(source: Tagger, split: Split, vocabulary: Vocabulary) -> list[np.ndarray]:
+def old_probabilities(
+    source: Tagger, split: Split, vocabulary: Vocabulary
+) -> list[np.ndarray]:
     """Returns the old tagger's probabilities of the new tagger's labels, [T, L] each.
 
     Labels that it does not know have none.
