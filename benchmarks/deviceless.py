@@ -135,22 +135,22 @@ def addresses(text: str) -> dict[str, int]:
 
 def collectives(text: str) -> dict[str, float]:
     """Returns how many collectives a program has, and their MB."""
-    found = re.findall(rf"= (.*?) (?:{_COLLECTIVES})(?:-done)?\(", text)
+    results = re.findall(rf"= (.*?) (?:{_COLLECTIVES})(?:-done)?\(", text)
     sizes = (
         int(bits or 8) // 8 * math.prod(map(int, filter(None, shape.split(","))))
-        for shapes in found
+        for shapes in results
         for bits, shape in re.findall(r"[a-z](\d*)\[([\d,]*)\]", shapes)  # pred: 8 bits
     )
-    return {"collectives": len(found), "collective MB": sum(sizes) / 1e6}
+    return {"collectives": len(results), "collective MB": sum(sizes) / 1e6}
 
 
 @functools.cache  # two descriptions of a device are different devices
 def mesh_of(target: str) -> Mesh:
     """Returns the devices of a target, for one restart."""
-    chosen: Any = ("cuda", "gpu", {"topology": "1x1x1", "target_config": H100})
+    topology: Any = ("cuda", "gpu", {"topology": "1x1x1", "target_config": H100})
     if target != "h100":
-        chosen = ("tpu", f"v5e:{PODS[int(target.removeprefix('v5e-'))]}", {})
-    platform, name, options = chosen
+        topology = ("tpu", f"v5e:{PODS[int(target.removeprefix('v5e-'))]}", {})
+    platform, name, options = topology
     devices = topologies.get_topology_desc(name, platform, **options).devices
     axes, kinds = (cluster.SEED, cluster.DATA), (AxisType.Auto,) * 2
     return Mesh(np.array(devices)[None], axes, axis_types=kinds)
@@ -180,11 +180,11 @@ def thunks(program: Any, *args: Any, **options: Any) -> tuple[Any, dict[str, int
             (file,) = Path(folder).glob(f"*.{name}.txt")
             return file.read_text("utf-8")
 
-        found = re.findall(r'"(while[^"]*)"\s+thunk_id: (\d+)', read("thunk_metadata"))
-        loops = rf"%?({'|'.join(map(re.escape, dict(found)))}) = .* while\(.*"
-        known = loops + r'"known_trip_count":\{"n":"(\d+)"'
-        times = dict(re.findall(known, made.as_text()))
-        trips = {int(number): int(times[name]) for name, number in found}
+        ids = re.findall(r'"(while[^"]*)"\s+thunk_id: (\d+)', read("thunk_metadata"))
+        loops = rf"%?({'|'.join(map(re.escape, dict(ids)))}) = .* while\(.*"
+        pattern = loops + r'"known_trip_count":\{"n":"(\d+)"'
+        times = dict(re.findall(pattern, made.as_text()))
+        trips = {int(number): int(times[name]) for name, number in ids}
         return made, starts(read("thunk_sequence_after_thunk_passes"), trips)
 
 
@@ -300,9 +300,9 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
             cells = [system]
             for _, units, about in columns:
                 wanted = {"system": system, **about}.items()
-                found = [x for x in rows if wanted <= x.items()]
+                matches = [x for x in rows if wanted <= x.items()]
                 cells.append(
-                    ", ".join(measure.show(x[u]) for x in found for u in units)
+                    ", ".join(measure.show(x[u]) for x in matches for u in units)
                 )
             lines.append(cells)
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -337,8 +337,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.json and (file := Path(options.json)).exists():
         rows = map(json.loads, file.read_text("utf-8").splitlines())
         rows = [x for x in rows if "error" not in x]
-    known = {tuple(map(x.get, KEY)) for x in rows}
-    todo = [job for job in jobs(options) if tuple(map(job[0].get, KEY)) not in known]
+    keys = {tuple(map(x.get, KEY)) for x in rows}
+    todo = [job for job in jobs(options) if tuple(map(job[0].get, KEY)) not in keys]
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
         for new in pool.map(row, todo[: 1 if options.quick else None]):

@@ -25,10 +25,10 @@ def coverage(splits, kind, risk, of, draws=200):
     for _ in range(draws):
         mixed = [rows[i] for i in rng.permutation(len(rows))]
         try:
-            chosen = bounded(mixed[:size], kind, risk, of)
+            guarantee = bounded(mixed[:size], kind, risk, of)
         except InputError:
             continue
-        risks.append(losses(mixed[size:], chosen.threshold, of).mean())
+        risks.append(losses(mixed[size:], guarantee.threshold, of).mean())
     return np.array(risks)
 
 

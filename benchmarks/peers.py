@@ -129,9 +129,9 @@ class PyTorch:
             self.optimizer.step()
         next(self.net.parameters()).sum().item()  # waits for a GPU
 
-    def loss(self, chosen: Sequence[Any]) -> Any:
+    def loss(self, members: Sequence[Any]) -> Any:
         """Returns the mean loss of a batch."""
-        emissions, labels, mask = self._emissions(chosen)
+        emissions, labels, mask = self._emissions(members)
         return -self.net["crf"](emissions, labels, mask, reduction="mean")
 
     def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
@@ -141,11 +141,11 @@ class PyTorch:
         labels: list[list[str]] = [[] for _ in sentences]
         with self.torch.inference_mode():
             for start in range(0, len(order), batch):
-                chosen = order[start : start + batch]
-                encoded = [self._encode((sentences[i], ())) for i in chosen]
+                members = order[start : start + batch]
+                encoded = [self._encode((sentences[i], ())) for i in members]
                 emissions, _, mask = self._emissions(encoded)
                 paths = self.net["crf"].decode(emissions, mask)
-                for i, path in zip(chosen, paths, strict=True):
+                for i, path in zip(members, paths, strict=True):
                     labels[i] = [self.labels[label] for label in path]
         return labels
 
@@ -178,8 +178,8 @@ class SpaCy:
         """Trains on each sentence once."""
         random.shuffle(self.examples)
         for start in range(0, len(self.examples), batch):
-            chosen = self.examples[start : start + batch]
-            self.nlp.update(chosen, sgd=self.optimizer, drop=0.5)
+            members = self.examples[start : start + batch]
+            self.nlp.update(members, sgd=self.optimizer, drop=0.5)
 
     def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
         """Labels sentences."""

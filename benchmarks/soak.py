@@ -146,11 +146,11 @@ class Load:
         """Returns what came of a request, and after how many seconds to retry."""
         connection = Connection(self._port)
         while self._kept and connection.is_new:
-            kept, now = self._kept.pop(), time.perf_counter()
-            if kept.is_open() and now - kept.since < _IDLE:
-                connection = kept
+            idle_connection, now = self._kept.pop(), time.perf_counter()
+            if idle_connection.is_open() and now - idle_connection.since < _IDLE:
+                connection = idle_connection
             else:
-                kept.close()
+                idle_connection.close()
         try:
             await connection.send(*case.pieces, pause=case.pause)
             if not case.statuses:

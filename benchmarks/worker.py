@@ -37,8 +37,8 @@ def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
     import jaxner
 
     data = config.data.to_dict()
-    known = inspect.signature(jaxner.build_vocabulary).parameters
-    options = {k: v for k, v in data.items() if k in known}
+    parameters = inspect.signature(jaxner.build_vocabulary).parameters
+    options = {k: v for k, v in data.items() if k in parameters}
     options |= {"vectors": None, "min_count": 1, "train_words": True}
     options["documents"] = data.get("unit") == "document"
     vocabulary, _ = jaxner.build_vocabulary(sentences, types, **options)

@@ -50,9 +50,9 @@ def get_config(config, arg):
         dim, config.num_epochs, config.batch_size = 100, 30, 16
         config.data.num_shapes = 3
     else:
-        known = {"wnut17": (400, 1600, "word2vec_twitter_tokens.txt")}
+        sizes = {"wnut17": (400, 1600, "word2vec_twitter_tokens.txt")}
         others = 300, 400, "glove.840B.300d.txt"
-        dim, config.num_epochs, config.data.vectors = known.get(arg.dataset, others)
+        dim, config.num_epochs, config.data.vectors = sizes.get(arg.dataset, others)
         config.data.train_words = False
     chars = {"name": "cnn", "dim": 25, "num_filters": 20, "width": (1, 2, 3)}
     chars |= {"length": 20, "types": True, "bias": False}

@@ -31,8 +31,8 @@ def get_config(config, arg):
     hidden_dim = 50 if arg.dataset == "sample" else 200
     lan = {"name": "lan", "num_layers": arg.layers, "hidden_dim": hidden_dim}
     lan |= {"num_heads": 5, "dropout": 0.5, "weight_dropout": 0.5, "forget_bias": 0.0}
-    drawn = {"initializer": "torch", "kernel_initializer": "torch"}
-    config.model.encoder = {**lan, **drawn, "label_bound": 0.0025}
+    initializers = {"initializer": "torch", "kernel_initializer": "torch"}
+    config.model.encoder = {**lan, **initializers, "label_bound": 0.0025}
     config.model.head = {"name": "scores", "transitions": arg.crf}
     rate = 0.05 if arg.dataset == "sample" else 0.01
     config.optimizer = families.sgd(rate, 0.035, momentum=0.9, weight_decay=1e-8)

@@ -64,11 +64,11 @@ def main(argv: list[str] | None = None) -> None:
         return show_tables(published, results, options.write)
     if not (options.list or options.all or options.table or options.cell):
         parser.error("expected --list, --tables, --all, --own, --table or --cell")
-    chosen = [published.cell(name) for name in options.cell]
-    chosen += [cell for table in options.table for cell in published.of_table(table)]
+    cells = [published.cell(name) for name in options.cell]
+    cells += [cell for table in options.table for cell in published.of_table(table)]
     plan = Plan.load()
     jobs = plan.jobs(published.cells, options.seeds)
-    jobs = [job for job in jobs if not chosen or job.cell in chosen]
+    jobs = [job for job in jobs if not cells or job.cell in cells]
     queue = Queue(plan, results, options.runs)
     if not options.list:
         return queue.work(jobs, options.hours, options.retry)
@@ -82,12 +82,12 @@ def main(argv: list[str] | None = None) -> None:
 def show_tables(published: Published, results: Results, write: bool) -> None:
     """Prints the tables, or writes them into the README, the docs and the results."""
     lines, file = results.lines(), results.folder / "bootstrap.json"
-    known = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    intervals = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     costs = results.costs()
-    report = tables.report(published, lines, known, costs)
+    report = tables.report(published, lines, intervals, costs)
     if not write:
         return print(report, end="")
-    rows = (f"{json.dumps(name)}: {json.dumps(x)}" for name, x in known.items())
+    rows = (f"{json.dumps(name)}: {json.dumps(x)}" for name, x in intervals.items())
     outputs.write_text(file, "{\n" + ",\n".join(rows) + "\n}\n")
     outputs.write_text(results.folder / "README.md", report)
     for name, table in tables.pages(published, lines, costs).items():

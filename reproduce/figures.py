@@ -90,16 +90,16 @@ def chunk_recalls(workdir: str, split: Split) -> Iterator[tuple[str, Any]]:
 
 def main(argv: list[str]) -> None:
     """Prints a figure of a run, then the published values."""
-    known = tomllib.loads((HERE / "figures.toml").read_text("utf-8"))
-    names = [name for name, about in known.items() if "mode" not in about]  # not speed
+    tables = tomllib.loads((HERE / "figures.toml").read_text("utf-8"))
+    names = [name for name, table in tables.items() if "mode" not in table]  # not speed
     parser = argparse.ArgumentParser("python -m reproduce figures", description=__doc__)
     parser.add_argument("figure", choices=names)
     parser.add_argument("--workdir", required=True, help="folder of the run")
     parser.add_argument("--split", default="dev", choices=("train", "dev", "test"))
     parser.add_argument("--number", type=int, help="one sentence of the split, from 1")
     options = parser.parse_args(argv)
-    about = known[options.figure]
+    table = tables[options.figure]
     rows = measured(options.figure, options.workdir, options.split, options.number)
-    print(*rows, f"Published: {about['paper']}, {about['source']}", sep="\n")
-    absent = f"Not in the text: {about['absent']}"
-    print(*about.get("values", {}).items(), absent, *about.get("says", ()), sep="\n")
+    print(*rows, f"Published: {table['paper']}, {table['source']}", sep="\n")
+    absent = f"Not in the text: {table['absent']}"
+    print(*table.get("values", {}).items(), absent, *table.get("says", ()), sep="\n")

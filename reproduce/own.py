@@ -60,11 +60,11 @@ def write_set(name: str, folder: Path) -> list[int]:
         loaded = corpora.load(corpus, split, scheme=scheme, label_column=column)
         examples = loaded.to_scheme(scheme or "BIO")
         draw = np.random.default_rng(0).permutation(len(examples))
-        drawn = [
+        sample = [
             examples[i] for i in sorted(draw[: number if split != "test" else None])
         ]
-        formats.write(folder / f"{split}.jsonl", drawn, tags=has_tags)
-        sizes.append(len(drawn))
+        formats.write(folder / f"{split}.jsonl", sample, tags=has_tags)
+        sizes.append(len(sample))
     return sizes
 
 

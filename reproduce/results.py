@@ -55,8 +55,8 @@ class Results:
             lines = {(x["cell"], x["seed"]): x for x in _read(file)}
             old = lines.pop((line["cell"], line["seed"]), None)
             if old is None or old["status"] != DONE:
-                kept = [*lines.values(), line]
-                outputs.write_text(file, "".join(json.dumps(x) + "\n" for x in kept))
+                content = [*lines.values(), line]
+                outputs.write_text(file, "".join(json.dumps(x) + "\n" for x in content))
 
 
 def _read(file: Path) -> list[Line]:
