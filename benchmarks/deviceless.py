@@ -127,7 +127,7 @@ def addresses(text: str) -> dict[str, int]:
     alias = re.search(r"input_output_alias=\{(.*)\}, entry", text)
     aliased = set(re.findall(r": \((\d+),", alias[1] if alias else ""))
     # The state of training, vectors that stream, and a batch to tag.
-    changing = {n for n, x in names.items() if re.match(r"operands\[[01]\]|batch", x)}
+    changing = {n for n, x in names.items() if re.match(r"operands\[[12]\]|batch", x)}
     rest = names.keys() - changing
     kinds = {"in place": aliased, "constant": rest, "new": changing - aliased}
     return {kind: len(numbers) for kind, numbers in kinds.items()}
@@ -233,10 +233,9 @@ def programs(
     )
     state = step.init(tagger.weights["params"], recipe.tx, parts)
     state = jax.tree.map(lambda leaf: leaf[None], state)  # of one restart
-    whole, *_ = step._programs(recipe, True)
-    train = jax.jit(functools.partial(whole, shape), donate_argnums=0)
+    train = step.program(recipe, shape, True, True)
     rest = tagger.weights["frozen"], text_on_device.arrays
-    operands = state, vectors, plan, jax.random.key(0)[None], *rest
+    operands = None, state, vectors, plan, jax.random.key(0)[None], *rest
 
     @jax.jit
     def tag(tagger, batch):

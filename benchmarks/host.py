@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import statistics
 import tempfile
 import time
@@ -39,15 +40,22 @@ def program(function: Callable[..., Any], donated: Any, *static: str) -> Any:
     return jax.jit(function, keep_unused=True, **options)
 
 
-def programs(recipe: step.Recipe, is_shared: bool) -> tuple[Any, ...]:
-    """Replaces the programs of a step."""
+@functools.cache
+def block_program(recipe: Any, shape: Any, is_whole: bool, is_shared: bool) -> Any:
+    """Replaces the program for blocks of a shape."""
+    if is_whole:
+        return program(lambda _, state, *rest: end(state)[0], 1)
+    return program(lambda sums, *_: sums, 0)
 
-    def end(state, sums=None):
-        return state._replace(step=state.step + 1), sums
 
-    whole = program(lambda shape, state, *_: end(state)[0], 1, "shape")
-    add = program(lambda shape, sums, *_: sums, 1, "shape")
-    return whole, jax.jit(lambda x: (jnp.zeros(1), x)), add, program(end, (0, 1))
+def ends(recipe: Any) -> tuple[Any, Any]:
+    """Replaces what begins the sums of a step, and what ends it."""
+    return jax.jit(lambda x: (jnp.zeros(1), x)), program(end, (0, 1))
+
+
+def end(state, sums=None):
+    """Returns the state after a step that changes nothing."""
+    return state._replace(step=state.step + 1), sums
 
 
 def label(params, batch, key, *, function, options):
@@ -87,7 +95,8 @@ def measured(config: Any) -> dict[str, float]:
         (step.Step, "__call__", timed("call", step.Step.__call__)),
         (monitor.Monitor, "begin", begins),
         (monitor.Monitor, "advance", advances),
-        (step, "_programs", programs),
+        (step, "program", block_program),
+        (step, "ends", ends),
         (tagging, "_batch", program(label, (), "function", "options")),
         (jax, "block_until_ready", lambda arrays: arrays),
     ]

@@ -64,8 +64,8 @@ def trained():
 
 def test_which_arguments_keep_their_addresses(trained):
     """Counted in the program; and each array lies where it lay a step before."""
-    program, (state, *rest) = trained
-    compiled = program.lower(state, *rest).compile()
+    program, (sums, state, *rest) = trained
+    compiled = program.lower(sums, state, *rest).compile()
     counts = deviceless.addresses(compiled.as_text())
     assert counts["new"] == 0
     assert counts["in place"] == len(jax.tree.leaves(state))
@@ -74,9 +74,9 @@ def test_which_arguments_keep_their_addresses(trained):
         return [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(state)]
 
     state, *rest = jax.device_put((state, *rest))
-    state = compiled(state, *rest)
+    state = compiled(sums, state, *rest)
     before = places(state)
-    assert places(compiled(state, *rest)) == before
+    assert places(compiled(sums, state, *rest)) == before
 
 
 @pytest.mark.slow

@@ -72,8 +72,7 @@ class Monitor:
         total = steps_per_epoch * num_epochs
         self._task = self._bar.add_task("", total=total, speed="")
         self.first_loss: float | None = None
-        self._programs: set[Shape | None] = set()
-        self._compile_time = 0.0  # seconds
+        self._num_compiled, self._compile_time = 0, 0.0  # seconds
         self._has_legend = False
         self._last_look, self._num_unseen, self._pace = time.perf_counter(), 0, 1
         self._writer: Any = None
@@ -108,16 +107,13 @@ class Monitor:
 
     @contextlib.contextmanager
     def compiling(self, program: Shape | None) -> Iterator[None]:
-        """Shows the wait for a program, when it is called for the first time.
+        """Shows the wait for a program that is about to be called the first time.
 
         It is named by the shape of its block, None for an update of the weights.
         """
-        if program in self._programs:
-            yield
-            return
         start = time.perf_counter()
-        self._programs.add(program)
-        number, count = len(self._programs), self._num_programs
+        self._num_compiled += 1
+        number, count = self._num_compiled, self._num_programs
         name = f"{program.rows} × {program.tokens} tokens" if program else "update"
         task = f"Compiling {number} of {count}: {name}"
         if not self._console.is_terminal:

@@ -85,30 +85,33 @@ def zeros(params: Params) -> Sums:
 def add(
     recipe: Recipe,
     shape: Shape,
-    sums: Sums,
-    params: Params,
-    step: Int[Array, ""],
+    sums: Sums | None,
+    state: State,
     vectors: Float[Array, "B T L D"] | None,
     plan: Plan,
     key: Array,
     frozen: Params,
     arrays: Arrays,
-) -> Sums:
+) -> Sums | State:
     """Returns sums with the next block of a step, but without terms of weights alone.
 
+    Without `sums` the block is a whole batch: returns the state after its update.
     `vectors` are those of the block's tokens, if they do not lie on the device; `key`
     is the run's.
     """
-    block = plan.steps[step % len(plan.steps)] + sums.number
+    earlier = zeros(state.params) if sums is None else sums
+    block = plan.steps[state.step % len(plan.steps)] + earlier.number
     batch, labels, places = take(arrays, plan, block, shape, vectors, recipe.place)
-    weights, key = {"params": params, "frozen": frozen}, jax.random.fold_in(key, step)
+    weights = {"params": state.params, "frozen": frozen}
+    key = jax.random.fold_in(key, state.step)
     options = batch, labels, places, key, recipe.objective, recipe.sizes
     # XLA drops the gradient of what is frozen.
     loss = jax.value_and_grad(objectives.sentence_loss, argnums=1, allow_int=True)
     value, grads = loss(recipe.model, weights, *options)
     # XLA adds rows of a table in place, without a table of zeros.
-    grads = jax.tree.map(jnp.add, sums.grads, grads["params"])
-    return Sums(sums.number + 1, sums.loss + value, grads)
+    grads = jax.tree.map(jnp.add, earlier.grads, grads["params"])
+    new = Sums(earlier.number + 1, earlier.loss + value, grads)
+    return update(recipe, state, new) if sums is None else new
 
 
 def update(recipe: Recipe, state: State, sums: Sums) -> State:
@@ -131,7 +134,7 @@ class Step:
 
     `shapes` are those of all blocks, and each batch is one block if it `is_whole`.
     `frozen` has an axis of restarts unless `is_shared`, as with one; `keys` are `[K]`.
-    `compiling` returns a context for the call of a program, by the shape of its block,
+    `compiling` returns a context for the wait for a program, by the shape of its block,
     None for an update alone.
     """
 
@@ -146,18 +149,19 @@ class Step:
         is_shared: bool = True,
         compiling: Compiling = nullcontext,
     ):
-        self._programs = _programs(recipe, is_shared)
+        self._programs = {x: program(recipe, x, is_whole, is_shared) for x in shapes}
+        self._begin, self._end = ends(recipe)
         # CPU devices share their threads: several programs at once may wait for each
         # other's for ever.
         mesh = recipe.place.mesh
         is_simulated = mesh is not None and mesh.devices.flat[0].platform == "cpu"
         self._wait = jax.block_until_ready if is_simulated else lambda arrays: arrays
-        self._shapes, self._is_whole = shapes, is_whole
-        self._keys, self._rest = keys, (frozen, arrays)
+        self._is_whole, self._keys, self._rest = is_whole, keys, (frozen, arrays)
         self._sums: Sums | None = None  # zeros between steps: the memory stays
         self._compiling = compiling
         self._threads = futures.ThreadPoolExecutor(_num_threads())
         self._executables: dict[Shape | None, futures.Future[stages.Compiled]] = {}
+        self._ready: set[Shape | None] = set()
 
     def __enter__(self) -> Step:
         return self
@@ -173,40 +177,42 @@ class Step:
         The arguments are what `Corpus.epoch` yields. The step that comes next in the
         plan is that of the state.
         """
-        _, begin, _, end = self._programs
         if self._sums is None and not self._is_whole:
-            self._sums = begin(state.params)
+            self._sums = self._begin(state.params)
         if not self._executables:
             self._foresee(state, plan, blocks)
         for shape, vectors in blocks:
-            result = self._run(shape, *self._call_of(shape, vectors, state, plan))
+            operands = self._operands(vectors, state, plan)
+            self._compile(shape, self._programs[shape], *operands)
+            result = self._wait(self._programs[shape](*operands))
             if self._is_whole:
                 return result
             self._sums = result
-        state, self._sums = self._run(None, end, state, self._sums)
+        self._compile(None, self._end, state, self._sums)
+        state, self._sums = self._wait(self._end(state, self._sums))
         return state
 
-    def _call_of(
-        self, shape: Shape, vectors: Array | None, state: State, plan: Plan
-    ) -> tuple[stages.Wrapped, *tuple[PyTree, ...]]:
-        """Returns the program for a block and its operands."""
-        whole, _, add, _ = self._programs
-        rest = vectors, plan, self._keys, *self._rest
-        if self._is_whole:
-            return whole, shape, state, *rest
-        return add, shape, self._sums, state.params, state.step, *rest  # donates sums
+    def _operands(
+        self, vectors: Array | None, state: State, plan: Plan
+    ) -> tuple[PyTree, ...]:
+        """Returns the operands of `add` for a block."""
+        if not self._is_whole:  # what adds takes no part in the update
+            state = state._replace(opt_state=(), sums={})
+        return self._sums, state, vectors, plan, self._keys, *self._rest
 
-    def _run(
+    def _compile(
         self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
-    ) -> PyTree:
-        """Returns what a program returns, once it has compiled."""
+    ) -> None:
+        """Waits for a program that has not been called yet."""
+        if name in self._ready:
+            return
         with self._compiling(name):
             if name not in self._executables:
-                self._begin(name, program, *operands)
+                self._submit(name, program, *operands)
             self._executables[name].result()
-            return self._wait(program(*operands))
+        self._ready.add(name)
 
-    def _begin(
+    def _submit(
         self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
     ) -> None:
         """Compiles a program in a thread; `jit` finds later what this has made."""
@@ -222,11 +228,12 @@ class Step:
         """
         vectors = dict(blocks)
         if None in vectors.values():
-            vectors |= {x: None for x in self._shapes if x not in vectors}
+            vectors |= {x: None for x in self._programs if x not in vectors}
         for shape, values in vectors.items():
-            self._begin(shape, *self._call_of(shape, values, state, plan))
+            operands = self._operands(values, state, plan)
+            self._submit(shape, self._programs[shape], *operands)
             if shape == blocks[-1][0] and not self._is_whole:
-                self._begin(None, self._programs[-1], state, self._sums)
+                self._submit(None, self._end, state, self._sums)
 
 
 def _num_threads() -> int:
@@ -240,41 +247,46 @@ def _num_threads() -> int:
 
 
 @functools.cache  # runs with equal recipes share compiled programs
-def _programs(recipe: Recipe, is_shared: bool):
-    """Returns a step of one block; sums of none, sums with a block, an update."""
-    place = recipe.place
+def program(
+    recipe: Recipe, shape: Shape, is_whole: bool, is_shared: bool
+) -> stages.Wrapped:
+    """Returns `add` over restarts, for blocks of a shape; see `Step`."""
+    function, place = functools.partial(add, recipe, shape), recipe.place
 
-    def whole(recipe, shape, state, *rest):
-        sums = zeros(state.params), state.params, state.step
-        return update(recipe, state, add(recipe, shape, *sums, *rest))
+    def over_restarts(*operands):
+        *inputs, frozen, arrays = operands
+        if len(inputs[-1]) > 1:
+            axes = *(0,) * len(inputs), None if is_shared else 0, None
+            name = place.restart_axis
+            return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
+        # With an axis of size 1, a GPU starts a tenth more kernels.
+        single = jax.tree.map(lambda leaf: leaf[0], inputs)
+        out = function(*single, frozen, arrays)
+        return jax.tree.map(lambda leaf: leaf[None], out)
+
+    state, sums = _shardings(place)
+    out, donated = (state, 1) if is_whole else (sums, 0)
+    return jax.jit(over_restarts, donate_argnums=donated, out_shardings=out)
+
+
+@functools.cache
+def ends(recipe: Recipe) -> tuple[stages.Wrapped, stages.Wrapped]:
+    """Returns what begins sums over blocks, and what ends a step, over restarts."""
 
     def end(state, sums):
         return update(recipe, state, sums), zeros(state.params)
 
-    def mapped(function, shape, *operands):
-        function = functools.partial(function, recipe, shape)
-        *stacked_inputs, frozen, arrays = operands
-        if len(stacked_inputs[-1]) > 1:
-            axes = *(0 for _ in stacked_inputs), None if is_shared else 0, None
-            name = place.restart_axis
-            return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
-        # On a CPU, products with an axis of size 1 take a tenth longer.
-        single = jax.tree.map(lambda leaf: leaf[0], stacked_inputs)
-        out = function(*single, frozen, arrays)
-        return jax.tree.map(lambda leaf: leaf[None], out)
-
-    def program(function, out):
-        function = functools.partial(mapped, function)
-        return jax.jit(function, static_argnums=0, donate_argnums=1, out_shardings=out)
-
-    weights: PyTree = place.of_weights
-    sharding: PyTree = place.whole
-    sums = place.mesh and Sums(sharding, weights, weights)
-    state = place.mesh and State(sharding, weights, weights, sharding)
-    ends: PyTree = place.mesh and (state, sums)
+    both: PyTree = _shardings(recipe.place)
     return (
-        program(whole, state),
-        jax.jit(jax.vmap(zeros), out_shardings=sums),
-        program(add, sums),
-        jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=ends),
+        jax.jit(jax.vmap(zeros), out_shardings=both[1]),
+        jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=both),
     )
+
+
+def _shardings(place: Placement) -> tuple[PyTree, PyTree]:
+    """Returns the shardings of a state and of sums; None on one device."""
+    if place.mesh is None:
+        return None, None
+    weights: PyTree = place.of_weights
+    whole: PyTree = place.whole
+    return State(whole, weights, weights, whole), Sums(whole, weights, weights)

@@ -1,5 +1,6 @@
 """The steps of a run: batches in blocks, on several devices, all the same."""
 
+import contextlib
 import functools
 
 import jax
@@ -87,7 +88,10 @@ class Trainer:
         keys = [jax.random.fold_in(jax.random.key(seed), 1) for seed in seeds]
         keys = place.weights(jnp.stack(keys))
         cut = self.batches.shapes, self.batches.is_whole
-        self.step = step.Step(self.recipe, *cut, {}, self.corpus.arrays, keys)
+        self.waits = []
+        options = {"compiling": lambda x: contextlib.nullcontext(self.waits.append(x))}
+        rest = {}, self.corpus.arrays, keys
+        self.step = step.Step(self.recipe, *cut, *rest, **options)
 
     def train(self, epochs=2):
         # A step takes nothing from the host: all has been put on the devices.
@@ -155,6 +159,9 @@ def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     assert trainer.restart(1).step == 2 * trainer.batches.num_batches
     losses = trainer.state.sums["loss"]
     assert losses[0] != losses[1]
+    programs = {*trainer.batches.shapes, *([None] if blocks != 1 else [])}
+    assert len(trainer.waits) == len(programs)
+    assert {*trainer.waits} == programs
 
 
 @pytest.mark.parametrize("blocks", [1, None])

@@ -24,7 +24,7 @@ def test_compiling_and_scoring_are_shown(terminal):
     with monitor.Monitor(shown, 4, num_epochs=2, num_programs=3) as show:
         show.begin(0, 0)
         short, long = (Shape(n, 1, 1, rows=8) for n in (40, 80))
-        for program in (short, long, short, None):
+        for program in (short, long, None):
             with show.compiling(program):
                 time.sleep(0.3)
         show.advance(100, [8.0], 4)
