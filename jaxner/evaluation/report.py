@@ -385,9 +385,9 @@ def weakness_line(scores: Scores, gold: Labels, predicted: Labels) -> str:
         numbers = Counter(f"{x} as {y}" for x, y in rows if x != y)
         names = numbers.most_common(_FREQUENT)
     else:
-        rule = scores.rule if scores.rule in scoring.WITH_LENGTHS else "conlleval"
-        pairs = errors.pairs(gold, predicted, rule, scores.scheme)
-        names = errors.largest(pairs)[:_FREQUENT]
+        rule = scoring.with_lengths(scores.rule)
+        names = errors.largest(errors.pairs(gold, predicted, rule, scores.scheme))
+        names = names[:_FREQUENT]
     figures = {kind: x.f1 or 0.0 for kind, x in scores.by_type.items() if x.gold}
     if not (names and figures):
         return ""
