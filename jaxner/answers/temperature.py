@@ -63,9 +63,9 @@ class _Block(NamedTuple):
     """The parts of a batch that the fit needs, `[B, …]` each."""
 
     predicted: tagging.Predictive
-    labels: Array
     mask: Array
-    is_word: Array
+    labels: np.ndarray
+    """Gold label ids; -1 under padding and at separators."""
 
 
 def fit(tagger: Tagger, split: Split) -> Fit:
@@ -97,13 +97,19 @@ def fit(tagger: Tagger, split: Split) -> Fit:
     part = dataclasses.replace(split, examples=members, vectors=vectors)
     blocks: list[_Block] = []
 
-    def compute(batch, labels):
-        blocks.append(jax.device_get(_predicted(tagger, batch, labels)))
-        return blocks[-1].is_word
+    def compute(batch):
+        labels = np.full(batch.mask.shape, -1)
+        predicted = jax.device_get(_predicted(tagger, batch))
+        blocks.append(_Block(predicted, np.asarray(batch.mask), labels))
+        number = np.full_like(labels, len(blocks) - 1)
+        return np.stack([number, *np.indices(labels.shape)], axis=-1)
 
-    labels = [tagger.vocabulary.label_ids(list(e.labels)) for e in members]
     passes = tagger.model.mc_dropout.num_samples
-    tagging.over_batches(compute, tagger, part, passes=passes, labels=labels)
+    places = tagging.over_batches(compute, tagger, part, passes=passes)
+    for place, example in zip(places, members, strict=True):
+        ids = tagger.vocabulary.label_ids(list(example.labels))
+        for (number, *token), label in zip(place.tolist(), ids, strict=True):
+            blocks[number].labels[*token] = label
 
     def loss(temperature: float) -> float:
         degrees = jnp.float32(temperature)
@@ -127,23 +133,20 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
 
 
 @jax.jit
-def _predicted(tagger, batch, labels) -> _Block:
-    # Neither padding nor the separators of documents are words.
-    is_word = batch.mask & (batch.words > 0)
+def _predicted(tagger, batch) -> tagging.Predictive:
     predict = functools.partial(tagging.predict, tagger)
-    predictive = jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
-    return _Block(predictive, labels, batch.mask, is_word)
+    return jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
 
 
 @jax.jit
 def _block_loss(block: _Block, temperature):
     """Sums the negative log-likelihood, in nats."""
 
-    def loss(predictive, labels, mask, is_word):
+    def loss(predictive, mask, labels):
         result = predictive.map(lambda p: inference.at_temperature(p, temperature))
         chances = result.mean(lambda p: inference.marginals(p, mask))
         gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
-        return -jnp.sum(jnp.where(is_word, inference.logs(gold), 0.0))
+        return -jnp.sum(jnp.where(labels >= 0, inference.logs(gold), 0.0))
 
     return jnp.sum(jax.vmap(loss)(*block))
 

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import jaxner
+from jaxner import driver
 from jaxner.answers import temperature
 from jaxner.answers.temperature import Fit, fit, measure
 from jaxner.data import corpora, formats
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
+
+ATTENTION = {"name": "attention", "num_heads": 2, "head_dim": 3}
 
 
 def drawn_split(params, temperature, folder, count=400):
@@ -91,6 +94,17 @@ def test_documents_are_fitted_as_one(tmp_path):
     split = corpora.read(tmp_path / "a.conll")
     expected = pytest.approx(likelihood(tagger, split), rel=1e-5)
     assert fit(tagger, split).before == expected
+
+
+def test_parts_that_only_measure_time_are_not_fitted(tmp_path, monkeypatch):
+    """Of a long sentence, a quadratic tagger tags parts first; each counts once."""
+    tagger = tiny("crf", ("A", "B"), scheme="tags", encoder=ATTENTION)
+    rows = [[("Rome", "A"), ("x", "B"), ("Milan", "A")] * 32, [("Rome", "B")]]
+    formats.write_columns(tmp_path / "long.conll", rows)
+    split = corpora.read(tmp_path / "long.conll", scheme="tags")
+    expected = fit(tagger, split)
+    monkeypatch.setattr(driver, "_LONG", 1)
+    assert fit(tagger, split) == expected
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
