@@ -400,12 +400,13 @@ def labels_of(
 
 def best_labellings(
     tagger: Tagger, predictive: Predictive, sentence: Sentence, n: int
-) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Returns the n best labellings and their probabilities, the most probable first.
+) -> tuple[Int[Array, "N T"], Float[Array, " N"], Bool[Array, " N"]]:
+    """Returns the n best labellings, how probable they are, and whether they exist.
 
-    With several passes, `potentials` choose the labellings, and their mean probability
-    orders them. For an ensemble, they are the most probable on average among the n best
-    of each member. A missing labelling (there are fewer than n) has probability 0.
+    The most probable come first. With several passes, `potentials` choose the
+    labellings, and their mean probability orders them. For an ensemble, they are the
+    most probable on average among the n best of each member. A labelling that does not
+    exist (there are fewer than n) has probability 0; in long sentences, others do, too.
     """
     mask = sentence.mask
     if isinstance(tagger, Ensemble):
@@ -427,9 +428,9 @@ def best_labellings(
 
     chances = jnp.where(exists, predictive.mean(chances_of), 0.0)
     if predictive.passes is None:
-        return labels, chances
-    order = jnp.argsort(-chances)[:n]
-    return labels[order], chances[order]
+        return labels, chances, exists
+    order = jnp.argsort(jnp.where(exists, -chances, 1.0))[:n]
+    return labels[order], chances[order], exists[order]
 
 
 def _is_first(labels: Int[Array, "N T"]) -> Bool[Array, " N"]:

@@ -107,6 +107,12 @@ def test_parts_that_only_measure_time_are_not_fitted(tmp_path, monkeypatch):
     assert fit(tagger, split) == expected
 
 
+def test_a_head_without_probabilities_says_so(tmp_path):
+    formats.write_columns(tmp_path / "a.conll", [[("Rome", "B-LOC")]])
+    with pytest.raises(ValueError, match="no probabilities to measure"):
+        measure(tiny("seq2seq"), corpora.read(tmp_path / "a.conll"))
+
+
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n\nRome B-LOC\n")
     result = fit(params, corpora.read(tmp_path / "new.conll"))
