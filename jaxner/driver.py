@@ -276,9 +276,11 @@ def _batches(
         block = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
         share = words // _LONG_SHARE
-        has_rest = is_cpu and words > _FEW_WORDS and chars == _LONG_WORD
-        if has_rest and _count_long(block) <= share:
-            chars, long = _SHORT_WORD, share
+        if is_cpu and words > _FEW_WORDS and chars == _LONG_WORD:
+            # A long word has a character where a short one ends.
+            ends = (s.chars[:, _SHORT_WORD : _SHORT_WORD + 1] for s in block)
+            if sum(map(np.count_nonzero, ends)) <= share:
+                chars, long = _SHORT_WORD, share
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
         block = batching.without_far_vectors(block, count, parts, own_parts)
         piece_rows = [s.pieces for s in block if s.pieces is not None]
@@ -288,12 +290,6 @@ def _batches(
         shape = Shape(tokens, words, chars, long, longest, pieces)
         batch = batching.pad(block, shape, count)
         yield rows, batch if mesh is None else devices.split(batch, mesh)
-
-
-def _count_long(sentences: Sequence[Sentence]) -> int:
-    """Returns how many words are longer than a short one, at most."""
-    at = slice(_SHORT_WORD, _SHORT_WORD + 1)
-    return sum(int(np.count_nonzero(s.chars[:, at])) for s in sentences)
 
 
 def plan(

@@ -163,8 +163,7 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     figures = report.calibrated(prediction)
     if prediction.entity_certainty is None:
         return Measured(figures["tokens"], None, None)
-    count = sum(len(schemes.to_spans(labels)) for labels in prediction.gold)
-    curve = threshold_curve(*prediction.outcomes(), count)
+    curve = threshold_curve(*prediction.outcomes(), len(prediction.gold_entities))
     return Measured(**figures, curve=curve)
 
 

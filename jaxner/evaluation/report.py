@@ -12,7 +12,7 @@ import bisect
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -89,12 +89,16 @@ class Prediction:
         """Gold and predicted spans (or tags) side by side."""
         return errors.pairs(self.gold, self.predicted, self.span_rule, self.scheme)
 
+    @functools.cached_property
+    def gold_entities(self) -> Set[tuple[int, int, int, str]]:
+        """The gold entities, each by sentence, start, end and type."""
+        spans = map(to_spans, self.gold)
+        return {(i, *span) for i, row in enumerate(spans) for span in row}
+
     def outcomes(self) -> tuple[list[float], list[bool]]:
         """Returns the known probabilities of entities, and whether each is gold."""
         chances = self.entity_certainty or {}
-        spans = map(to_spans, self.gold)
-        gold = {(i, *span) for i, row in enumerate(spans) for span in row}
-        return list(chances.values()), [x in gold for x in chances]
+        return list(chances.values()), [x in self.gold_entities for x in chances]
 
     def tally(self, types: Sequence[str] = ()) -> stats.Tally:
         """Returns the counts of each sentence; see `stats.tally`."""

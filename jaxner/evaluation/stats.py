@@ -73,9 +73,8 @@ class Tally:
         values = scoring.figures(totals)
         columns = [values[..., i, : len(x)] for i, x in enumerate(self.groups)]
         if self.num_types:
-            types = np.arange(1, 1 + self.num_types)
-            means = scoring.means(values[..., 2][..., types], totals[..., types, :])
-            columns.append(means)
+            types = slice(1, 1 + self.num_types)
+            columns.append(scoring.means(values[..., types, 2], totals[..., types, :]))
         return np.concatenate(columns, axis=-1)
 
     @property
@@ -267,13 +266,13 @@ def compare(
         exchanges = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:
         exchanges = _exchanged(np.concatenate(values), len(first), rounds, seed)
+    points = np.stack([*means, means[0] - means[1]], axis=1)
     differences = {}
     for i, name in enumerate(sides[0][0].names):
-        gap = means[0][i] - means[1][i]
-        cells = defined(np.array([means[0][i], means[1][i], gap]))
-        cells += [*_bounds(resamples[:, i], level)]
-        cells += [_inverted(resamples[:, i]), _beyond(exchanges[:, i], gap)]
-        has_runs = min(map(len, sides)) > 1 and not np.isnan(gap)
+        cells = defined(points[i])
+        cells += [*_bounds(resamples[:, i], level), _inverted(resamples[:, i])]
+        cells.append(_beyond(exchanges[:, i], points[i, 2]))
+        has_runs = min(map(len, sides)) > 1 and cells[2] is not None
         p = welch(*(side[:, i].tolist() for side in values)) if has_runs else None
         differences[name] = Difference(*cells, welch=p)
     return differences

@@ -33,9 +33,6 @@ PASSES = 8
 _TOKENS = {"cpu": 1 << 8, "gpu": 1 << 14, "tpu": 1 << 14}
 
 
-_COUNTS = ("batches", "tokens", "padded", "late")
-
-
 class Job(NamedTuple):
     """An encoded sentence or document, and its tokens with padding.
 
@@ -93,7 +90,7 @@ class Programs:
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents
-        self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
+        self.counts = {"batches": 0, "tokens": 0, "padded": 0, "late": 0}
         platform = devices.platform_of(tagger.weights)
         self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
         self._tagger, self._most, self._fills = tagger, max_tokens, platform != "cpu"
