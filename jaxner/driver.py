@@ -90,8 +90,8 @@ def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     if vectors is None:
         vectors = [None] * len(sentences)
     is_list = hasattr(vectors, "__len__") and not isinstance(vectors, (str, Mapping))
-    form = "vectors as an array for one sentence, or a list of arrays for several"
-    expect(is_list, form, vectors)
+    demand = "vectors as an array for one sentence, or a list of arrays for several"
+    expect(is_list, demand, vectors)
     if len(vectors) != len(sentences):
         raise InputError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "

@@ -68,8 +68,8 @@ def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> S
     """Returns the section of a part; InputError: it is none, or its name is unknown."""
     kind, options = part.kind, {}
     if not hasattr(values, "keys"):
-        form = "a dictionary of options" + ", with a name" * isinstance(kind, str)
-        raise InputError(f"{root}{path} must be {form}, got {values!r}")
+        demand = "a dictionary of options" + ", with a name" * isinstance(kind, str)
+        raise InputError(f"{root}{path} must be {demand}, got {values!r}")
     if isinstance(kind, str):
         listing = ", ".join(sorted(models.TABLES[kind]))
         meaning = f"CONFIG:{kind}=NAME changes it; names: {listing}."
