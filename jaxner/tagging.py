@@ -22,7 +22,7 @@ from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import encoded, of_each, over_batches, round_up, sentences_of
+from jaxner.driver import over_batches, round_up, sentences_of
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.models import check_key
@@ -67,14 +67,11 @@ def encode(tagger: Tagger, sentences: Tokens, *, vectors: Vectors = None) -> Sen
         [[True, True, True], [True, False, False]]
     """
     check_tagger(tagger)
-    tokens, is_one = sentences_of(sentences)
-    rows = encoded(tagger, tokens, of_each(vectors, is_one))
-    if tagger.vocabulary.reads_documents:
-        rows = [batching.join([sentence]) for sentence in rows]
-    if is_one:
-        return jax.tree.map(jnp.asarray, rows[0])
-    length = max((len(s.words) for s in rows), default=0)
-    return jax.tree.map(jnp.asarray, batching.pad(rows, length))
+    text = driver.text_of(tagger, sentences, vectors=vectors)
+    if text.is_one:
+        return jax.tree.map(jnp.asarray, text.rows[0])
+    length = max((len(row.words) for row in text.rows), default=0)
+    return jax.tree.map(jnp.asarray, batching.pad(text.rows, length))
 
 
 def encode_one(

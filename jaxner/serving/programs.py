@@ -98,11 +98,8 @@ class Programs:
 
     def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
         """Returns a job of one sentence, or of the sentences of one document."""
-        parts = [self._tagger.vocabulary.encode(tokens) for tokens in sentences]
-        if not self._reads_characters:
-            parts = [*map(batching.without_characters, parts)]
-        sentence = batching.join(parts) if self.reads_documents else parts[0]
-        return Job(sentence, self._size(sentence, is_deep)[0], is_deep)
+        text = driver.text_of(self._tagger, sentences, [0] * len(sentences))
+        return Job(text.rows[0], self._size(text.rows[0], is_deep)[0], is_deep)
 
     def _size(self, sentence: Sentence, is_deep: bool) -> tuple[int, int]:
         """Returns padded tokens, and characters of a word; deep jobs have one width."""
