@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class _Block(NamedTuple):
     predicted: tagging.Predictive
     mask: Array
     labels: np.ndarray
-    """Gold label ids; -1 under padding and at separators."""
+    """Gold label ids; -1 where there are none that the tagger knows."""
 
 
 def fit(tagger: Tagger, split: Split) -> Fit:
@@ -85,16 +86,13 @@ def fit(tagger: Tagger, split: Split) -> Fit:
     tagger = dataclasses.replace(tagger, temperature=1.0)
     label_names = set(tagger.vocabulary.label_names)
     examples = split.to_scheme(tagger.vocabulary.scheme)
-    indices = [i for i, e in enumerate(examples) if label_names.issuperset(e.labels)]
-    total = sum(len(examples[i].tokens) for i in indices)
+    is_known = [label_names.issuperset(example.labels) for example in examples]
+    total = sum(len(x.tokens) for x in itertools.compress(examples, is_known))
     if not total:
         raise InputError(
             f"No sentence of {split.path} has only labels that training saw: nothing "
             "to fit a temperature on."
         )
-    members = [examples[i] for i in indices]
-    vectors = None if split.vectors is None else [split.vectors[i] for i in indices]
-    part = dataclasses.replace(split, examples=members, vectors=vectors)
     blocks: list[_Block] = []
 
     def compute(batch):
@@ -105,8 +103,9 @@ def fit(tagger: Tagger, split: Split) -> Fit:
         return np.stack([number, *np.indices(labels.shape)], axis=-1)
 
     passes = tagger.model.mc_dropout.num_samples
-    places = tagging.over_batches(compute, tagger, part, passes=passes)
-    for place, example in zip(places, members, strict=True):
+    places = tagging.over_batches(compute, tagger, split, passes=passes)
+    rows = zip(places, examples, strict=True)
+    for place, example in itertools.compress(rows, is_known):
         ids = tagger.vocabulary.label_ids(list(example.labels))
         for (number, *token), label in zip(place.tolist(), ids, strict=True):
             blocks[number].labels[*token] = label
@@ -115,7 +114,7 @@ def fit(tagger: Tagger, split: Split) -> Fit:
         degrees = jnp.float32(temperature)
         return sum(float(_block_loss(block, degrees)) for block in blocks) / total
 
-    return Fit(*_minimised(loss), len(indices), len(examples) - len(indices))
+    return Fit(*_minimised(loss), sum(is_known), is_known.count(False))
 
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:

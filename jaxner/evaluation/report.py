@@ -75,14 +75,8 @@ class Prediction:
         words = None
         if self.training is not None:
             words = {word for example in self.training for word in example.tokens}
-        return scoring.score(
-            self.gold,
-            self.predicted,
-            rule=self.rule,
-            scheme=self.scheme,
-            tokens=self.tokens,
-            known_words=words,
-        )
+        task = scoring.Task(self.scheme, words, self.rule)
+        return task.score(self.tokens, self.gold, self.predicted)
 
     @functools.cached_property
     def pairs(self) -> list[Pair]:

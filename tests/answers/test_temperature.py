@@ -96,6 +96,23 @@ def test_documents_are_fitted_as_one(tmp_path):
     assert fit(tagger, split).before == expected
 
 
+def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
+    tagger = tiny("crf", documents=True, encoder=ATTENTION)
+    rows = [[("Rome", "S-LOC"), ("x", "O")], [("Milan", "S-X")], [("Rome", "S-LOC")]]
+    formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
+    sentences = [[token for token, _ in row] for row in rows]
+    chances = jaxner.marginals(tagger, sentences, documents=[1, 1, 2])
+    names = tagger.vocabulary.label_names
+    gold = [
+        row[names.index(label)]
+        for i in (0, 2)
+        for row, (_, label) in zip(chances[i], rows[i], strict=True)
+    ]
+    result = fit(tagger, corpora.read(tmp_path / "a.conll"))
+    assert result.before == pytest.approx(-np.log(gold).mean(), rel=1e-5)
+    assert (result.sentences, result.left_out) == (2, 1)
+
+
 def test_parts_that_only_measure_time_are_not_fitted(tmp_path, monkeypatch):
     """Of a long sentence, a quadratic tagger tags parts first; each counts once."""
     tagger = tiny("crf", ("A", "B"), scheme="tags", encoder=ATTENTION)
