@@ -98,7 +98,7 @@ def fit(tagger: Tagger, split: Split) -> Fit:
     def compute(batch):
         labels = np.full(batch.mask.shape, -1)
         predicted = jax.device_get(_predicted(tagger, batch))
-        blocks.append(_Block(predicted, np.asarray(batch.mask), labels))
+        blocks.append(_Block(predicted, batch.mask, labels))
         number = np.full_like(labels, len(blocks) - 1)
         return np.stack([number, *np.indices(labels.shape)], axis=-1)
 

@@ -86,8 +86,8 @@ class Prediction:
     @functools.cached_property
     def gold_entities(self) -> Set[tuple[int, int, int, str]]:
         """The gold entities, each by sentence, start, end and type."""
-        spans = map(to_spans, self.gold)
-        return {(i, *span) for i, row in enumerate(spans) for span in row}
+        rows = enumerate(map(to_spans, self.gold))
+        return {(i, x.start, x.end, x.type) for i, row in rows for x in row}
 
     def outcomes(self) -> tuple[list[float], list[bool]]:
         """Returns the known probabilities of entities, and whether each is gold."""
