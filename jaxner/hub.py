@@ -105,6 +105,8 @@ def from_pretrained(
         temperature = section.get("temperature", 1.0)
         fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
         fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
+        is_constrained = section.get("constrained", False)
+        fields.check(f"{SECTION}.constrained", is_constrained, bool)
     try:
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
     except InputError as error:
@@ -124,6 +126,7 @@ def from_pretrained(
         options.data.update(dir=None, split_dev=None)
     rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
     options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
+    options.model.head.constrained = is_constrained
     model = taggers.build(vocabulary, **options.model.to_dict())
     arrays = {f"params/{pretrained.PLACE}{n}": x for n, x in named(encoder).items()}
     arrays |= {f"params/head/emissions/{n}": x for n, x in linear.items()}
@@ -257,6 +260,8 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     section |= {
         name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head
     }
+    if is_constrained := tagger.model.head.constrained:
+        section["constrained"] = True
     names = vocabulary.label_names
     config |= {
         "id2label": dict(enumerate(names)),
@@ -285,11 +290,11 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    if "transitions" in section:
+    if "transitions" in section or is_constrained:
         warnings.warn(
-            "transformers ignores the CRF's scores of label pairs: it chooses each "
-            "token's label alone, so labels and probabilities differ. jaxner reads the "
-            "scores again, from config.json",
+            "transformers ignores scores and rules of label pairs: it chooses each "
+            "token's label alone, so labels and probabilities differ. jaxner reads "
+            "them again, from config.json",
             stacklevel=2,
         )
     if {"S", "L", "U"} & {name[0] for name in names if name[1:2] == "-"}:

@@ -181,6 +181,7 @@ def sections(config: Options | ConfigDict) -> Iterator[Section]:
 # --- Checks ---------------------------------------------------------------------------
 
 _SIZES = {"num_labels": 9, "num_trained": 9, "num_chars": 9, "types": (0,) * 9}
+_SIZES["grammar"] = ("BIO", *schemes.label_names("ABCD", "BIO"))
 """Stand for sizes that the data will give."""
 
 
