@@ -30,6 +30,8 @@ def get_config(config, arg):
     config.data.zero_digits = True
     if config.data.name != "sample":
         config.data.vectors = "glove.6B.100d.txt"
+    config.data.standardise_vectors = True
+    config.data.singletons_with_vectors = False
     config.model.representation = {
         "words": {"dim": 100},
         "chars": {"name": "cnn", "dim": 30, "num_filters": 100, "width": (3, 5)},
