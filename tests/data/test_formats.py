@@ -1,7 +1,6 @@
 """Formats are read as documented and written to be read back; nothing is lost."""
 
 import gzip
-import io
 import json
 import re
 
@@ -684,15 +683,15 @@ def test_rows_that_look_like_a_header_come_back(tmp_path):
     assert path.read_bytes()[:2] == b"\x1f\x8b"
 
 
-def test_lines_that_are_written():
+def test_lines_that_are_written(tmp_path):
     examples = [Example(("a",), ("B-X",)), Example(("b", "c"), ("B-X", "I-X"), 2)]
     a, b, c = u(1, *"a_", "NER=B-X"), u(1, *"b_", "NER=B-X"), u(2, *"c_", "NER=I-X")
     for format, expected in {
         "conll": "a B-X\n\n" + "-DOCSTART- O\n\n" * 2 + "b B-X\nc I-X\n\n",
         "conllu": f"{a}\n# newdoc\n# newdoc\n{b}{c}\n",
     }.items():
-        write(target := io.StringIO(), examples, format)
-        assert target.getvalue() == expected
+        write(path := tmp_path / "a", examples, format)
+        assert path.read_text() == expected
 
 
 def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():
