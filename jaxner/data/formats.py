@@ -21,11 +21,9 @@ from typing import Annotated, Any, NamedTuple
 
 from jaxner import fields, outputs
 from jaxner.data import schemes, spans
-from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, cell
+from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, cell, write_text
 from jaxner.data.sources import Example as Example
 from jaxner.data.sources import Options as Options
-from jaxner.data.sources import opened as opened
-from jaxner.data.sources import write_text as write_text
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -48,7 +46,6 @@ _BRACKETS = re.compile(r"(?:\(([^()* ]+))?\*?(\))?")
 
 # Readers of formats with a token a line
 
-Row = tuple[int, list[str]]  # line, cells
 _at_tabs = operator.methodcaller("split", "\t")
 
 
@@ -117,7 +114,7 @@ def _sentences(
     comments, returns, blank = [], [], []  # lines
 
     def parse(start: int, block: Sequence[str]) -> Parsed:
-        rows: list[Row] = []
+        rows: list[tuple[int, list[str]]] = []  # line, cells
         errors: list[InputError] = []
         is_flawed = source.flaw("\n".join(block))
         for number, line in enumerate(block, start):
@@ -258,7 +255,8 @@ def conllu(source: Source) -> Iterator[Record]:
         labels, errors = list(example.labels), []
         if label == MISC:
             labels = [_entity_of(misc) or "O" for misc in labels]
-            errors += _spread(source, enumerate(block, start), example.lines, labels)
+            lines = dict(enumerate(block, start))
+            errors += _spread(source, lines, example.lines, labels)
             entities += labels.count("O") < len(labels)
         if "_" in labels:
             number = example.lines[labels.index("_")]
@@ -279,13 +277,10 @@ def _entity_of(misc: str) -> str:
 
 
 def _spread(
-    source: Source,
-    block: Iterable[tuple[int, str]],
-    numbers: Sequence[int],
-    labels: list[str],
+    source: Source, lines: dict[int, str], numbers: Sequence[int], labels: list[str]
 ) -> Iterator[InputError]:
     """Gives the words of multiword tokens the entities of these."""
-    lines, last = dict(block), -1
+    last = -1
     names = (lines[number].partition("\t")[0] for number in numbers)
     positions = {name: i for i, name in enumerate(names)}
     for number, line in lines.items():

@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
 from jaxner import fields, outputs
 from jaxner.data import tokens
@@ -164,12 +164,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
     check_file(path)
     if str(path) == "-" and sys.stdin.buffer.closed:
         raise InputError("Standard input can be read once: name a file")
-    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
-        is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
+    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as buffer:
+        file: Any = buffer
+        is_zipped = file.peek(2)[:2] == b"\x1f\x8b"
         try:
-            yield cast(
-                io.BufferedIOBase, gzip.GzipFile(fileobj=file) if is_zipped else file
-            )
+            yield gzip.GzipFile(fileobj=file) if is_zipped else file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
 

@@ -378,10 +378,6 @@ def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
     return labels
 
 
-def _mappings(values: Any) -> list[Mapping[str, Any]]:
-    return [x for x in values or () if isinstance(x, Mapping)]
-
-
 def _is_annotated(content: Mapping[str, Any]) -> bool:
     """Returns whether an annotator accepted what an object says."""
     if str(content.get("answer")).lower() in ("reject", "ignore", "skip"):  # Prodigy
@@ -389,17 +385,21 @@ def _is_annotated(content: Mapping[str, Any]) -> bool:
     if not isinstance(content.get("data"), Mapping) or "spans" in content:
         return True
     tasks = content.get("annotations", content.get("completions", []))  # Label Studio
-    are_whole = isinstance(tasks, list) and len(_mappings(tasks)) == len(tasks)
-    return not are_whole or any(not task.get("was_cancelled") for task in tasks)
+    return not isinstance(tasks, list) or not all(map(_is_cancelled, tasks))
+
+
+def _is_cancelled(task: Any) -> bool:
+    return isinstance(task, Mapping) and bool(task.get("was_cancelled"))
 
 
 def _results(items: list[Any]) -> list[Any]:
     """Returns spans; those of the one annotation of a task of Label Studio."""
-    tasks = [task for task in _mappings(items) if isinstance(task.get("result"), list)]
+    maps = (item for item in items if isinstance(item, Mapping))
+    tasks = [task for task in maps if isinstance(task.get("result"), list)]
     if not tasks:
         return items
-    tasks = [task for task in tasks if not task.get("was_cancelled")]
-    if len(tasks) > 1:
+    tasks = [task for task in tasks if not _is_cancelled(task)]
+    if len(tasks) != 1:
         raise InputError(f"expected one annotation of a text, got {len(tasks)}")
     return tasks[0]["result"]
 

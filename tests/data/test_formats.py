@@ -170,6 +170,7 @@ RESULT = [
     {"type": "relation", "from_id": "a", "to_id": "a"},
 ]
 TASK = {"data": {"text": TEXT}, "id": 3}
+CANCELLED = {"was_cancelled": True, "result": RESULT}
 TOOLS = [
     {"text": TEXT, "label": [[0, 11, "PER"]], "Comments": []},
     {"data": TEXT, "label": [[0, 11, "PER"]]},
@@ -196,7 +197,7 @@ UNDONE = [
     {"text": TEXT, "spans": [[0, 3, "PER"]], "answer": "reject"},
     {"text": TEXT, "spans": [], "answer": "ignore"},
     {**TASK, "annotations": []},
-    {**TASK, "annotations": [{"was_cancelled": True, "result": RESULT}]},
+    {**TASK, "annotations": [CANCELLED]},
     {**TASK, "predictions": [{"result": RESULT}]},
 ]
 
@@ -544,6 +545,7 @@ BAD = [
     ),
     ("a.jsonl", line(text="a b", spans=[[0, 1, "X"]], label=[[2, 3, "X"]]), {}, [1]),
     ("a.jsonl", line(**TASK, annotations=[{"result": RESULT}] * 2), {}, [1]),
+    ("a.jsonl", line(text=TEXT, annotations=[CANCELLED]), {}, [1]),
     ("a.jsonl", line(label_names=[3]) + NUMBERED, {}, [1, 2]),
     ("a.json", "[{},\n3]", {}, [1]),
     ("a.jsonl", '{"tokens": ["a"], "labels": ["O"], "tokens": ["b"]}', {}, [1]),
