@@ -79,19 +79,21 @@ def _blocks(
     A blank line ends a sentence; so does a line that matches `mark`, which is a block
     of its own. A block has no more than `limit` lines; the rest is left out.
     """
-    start, block, last = 0, [], ("",)
+    start, block, last, has_rows = 0, [], ("",), False
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
         is_mark = bool(layout.mark.match(line)) or number == layout.header
         is_blank = not line.strip(" \t")
-        group = last if is_mark or is_blank else layout.group(line)
-        if block and (is_mark or is_blank or group != last):
+        is_comment = not has_rows and line.startswith(layout.comments)
+        is_apart = is_mark or is_blank
+        group = last if is_apart or is_comment else layout.group(line)
+        if block and (is_apart or (has_rows and group != last)):
             yield start, block, last
-            block = []
+            block, has_rows = [], False
         last = group
         if is_mark:
             yield number, [line], last
         elif not is_blank and len(block) < limit:
-            start = start if block else number
+            start, has_rows = start if block else number, not is_comment
             block.append(line)
 
 

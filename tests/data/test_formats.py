@@ -327,6 +327,11 @@ def test_sentences_of_tables(file):
     ]
     (note,) = back.notes
     assert note.startswith("line 7: 1 sentence")
+    # A comment names nothing, and belongs to the sentence after it.
+    text = table.format("# 1\na\t0\tx\tO\n\n# 2\na\t1\tx\tO\n\n# 3\n\t2\tx\tO\n")
+    back = read(file(f"# 0\n{text}", "a.tsv"), comments="#")
+    assert [(e.document, e.line) for e in back.examples] == [(1, 4), (1, 7), (1, 10)]
+    assert back.notes == []
 
 
 def test_comments_that_look_like_tokens_are_counted(file):
