@@ -77,7 +77,8 @@ def _blocks(
     """Yields number of the first, lines, and group of each sentence.
 
     A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. A block has no more than `limit` lines; the rest is left out.
+    of its own. A block has no more than `limit` lines: more comments before a sentence
+    are blocks of their own, the rest of a sentence is left out.
     """
     start, block, last, has_rows = 0, [], ("",), False
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
@@ -86,7 +87,8 @@ def _blocks(
         is_comment = not has_rows and line.startswith(layout.comments)
         is_apart = is_mark or is_blank
         group = last if is_apart or is_comment else layout.group(line)
-        if block and (is_apart or (has_rows and group != last)):
+        is_full = not has_rows and len(block) == limit
+        if block and (is_apart or is_full or (has_rows and group != last)):
             yield start, block, last
             block, has_rows = [], False
         last = group
