@@ -30,6 +30,8 @@ def get_config(config, arg):
     config.data.zero_digits = True
     if config.data.name != "sample":
         config.data.vectors = "glove.6B.100d.txt"
+    config.data.standardise_vectors = True
+    config.data.singletons_with_vectors = False
     config.model.representation = {
         "words": {"dim": 100},
         "chars": {"name": "cnn", "dim": 30, "num_filters": 100, "width": (3, 5)},
@@ -39,5 +41,6 @@ def get_config(config, arg):
     }
     config.model.encoder = {"name": "bilstm", "hidden_dim": 128}
     config.model.head = {"name": "softmax" if arg.softmax else "crf", "dropout": 0.4}
+    config.model.head.constrained = not arg.softmax
     rates = {"learning_rate": 3e-3, "warmup": 0.1, "clip_norm": 5.0}
     config.optimizer = {"name": "adamw", **rates}

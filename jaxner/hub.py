@@ -93,10 +93,7 @@ def from_pretrained(
     attributes = pretrained.sizes(place)
     config = spans.read_json(path)
     _check_known(config, path)
-    given_names = (
-        None if label_names is None else strings("label_names", label_names, "['O']")
-    )
-    names = _label_names(config, given_names, path)
+    names = _label_names(config, label_names, path)
     tokenizer, _ = pretrained.pieces_and_sizes(place)
     encoder, linear = pretrained.read_with_classifier(place, len(names))
     with errors.using(path):
@@ -105,6 +102,8 @@ def from_pretrained(
         temperature = section.get("temperature", 1.0)
         fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
         fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
+        is_constrained = section.get("constrained", False)
+        fields.check(f"{SECTION}.constrained", is_constrained, bool)
     try:
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
     except InputError as error:
@@ -124,6 +123,7 @@ def from_pretrained(
         options.data.update(dir=None, split_dev=None)
     rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
     options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
+    options.model.head.constrained = is_constrained
     model = taggers.build(vocabulary, **options.model.to_dict())
     arrays = {f"params/{pretrained.PLACE}{n}": x for n, x in named(encoder).items()}
     arrays |= {f"params/head/emissions/{n}": x for n, x in linear.items()}
@@ -155,17 +155,12 @@ def _found(name: str, revision: str | None) -> tuple[Path, str | None]:
         return path, None
     if path.exists() or not _NAME.fullmatch(name):
         raise NotADirectoryError(f"There is no folder {name}")
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise ImportError(
-            f"There is no folder {name}. To fetch it by this name, pip install "
-            f"huggingface_hub; or bring {_FILES} into a folder"
-        ) from None
+    feature = f"There is no folder {name}: bring {_FILES} into one. Fetching it by name"
+    library = errors.optional("huggingface_hub", feature)
     patterns = ["*.json", "*.safetensors", "vocab.txt"]
     options: Any = {"allow_patterns": patterns, "ignore_patterns": ["*/*"]}
     try:
-        folder = snapshot_download(name, revision=revision, **options)
+        folder = library.snapshot_download(name, revision=revision, **options)
     except Exception as error:  # of the network, the Hub, or a gated model
         text = one_line(str(error))
         raise InputError(
@@ -190,7 +185,7 @@ def _check_known(config: Mapping[str, Any], path: Path) -> None:
 
 
 def _label_names(
-    config: Mapping[str, Any], given_names: list[str] | None, path: Path
+    config: Mapping[str, Any], given_names: Sequence[str] | None, path: Path
 ) -> list[str]:
     """Returns the name of each label id, or those that are given."""
     named_ids: Any = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
@@ -200,6 +195,7 @@ def _label_names(
         message = "expected id2label from 0, 1, … to names of labels, got "
         raise InputError(message + shown(config.get("id2label")), path)
     if given_names is not None:
+        given_names = strings("label_names", given_names, "['O']")
         if len(given_names) != len(keys) and config.get("id2label"):
             message = f"expected {len(keys)} label_names, got {len(given_names)}"
             raise InputError(message, path)
@@ -257,6 +253,8 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     section |= {
         name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head
     }
+    if is_constrained := tagger.model.head.constrained:
+        section["constrained"] = True
     names = vocabulary.label_names
     config |= {
         "id2label": dict(enumerate(names)),
@@ -285,11 +283,11 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    if "transitions" in section:
+    if "transitions" in section or is_constrained:
         warnings.warn(
-            "transformers ignores the CRF's scores of label pairs: it chooses each "
-            "token's label alone, so labels and probabilities differ. jaxner reads the "
-            "scores again, from config.json",
+            "transformers ignores scores and rules of label pairs: it chooses each "
+            "token's label alone, so labels and probabilities differ. jaxner reads "
+            "them again, from config.json",
             stacklevel=2,
         )
     if {"S", "L", "U"} & {name[0] for name in names if name[1:2] == "-"}:

@@ -52,19 +52,13 @@ class Sink(NamedTuple):
     format: str  # of the output: `conll` or `jsonl`
     has_tags: bool = False
 
-    @property
-    def writes_entities(self) -> bool:
-        """Whether entities of texts are written, each with its probability."""
-        return self.format == "jsonl" and self.source != "conll" and not self.has_tags
-
     def flaws(
         self, source: Source, record: Record, sentences: Sequence[Example]
     ) -> list[InputError]:
         """Returns the error about tokens that columns would not give back."""
         words = (word for sentence in sentences for word in sentence.tokens)
-        if self.format == self.source or self.format != "conll":
-            return []
-        if not any(map(formats.DOCUMENT_LINE.match, words)):
+        is_new = self.format == "conll" and self.source != "conll"
+        if not (is_new and any(map(formats.DOCUMENT_LINE.match, words))):
             return []
         message = f"columns cannot hold the token {DOCSTART}; write .jsonl"
         return [InputError(message, source.path, record.line, record.unit)]
@@ -185,7 +179,9 @@ def checked_least(tagger: Tagger, sink: Sink, min_probability: Any) -> Any:
     has_chances = not (sink.has_tags or isinstance(tagger.model.head, Seq2seqHead))
     if min_probability and not has_chances:
         raise InputError("This tagger has no probabilities of entities to choose by.")
-    wants_chances = has_chances and (min_probability or sink.writes_entities)
+    # Entities of texts are written with their probabilities.
+    is_written = sink.format == "jsonl" and sink.source != "conll"
+    wants_chances = has_chances and (min_probability or is_written)
     return min_probability if wants_chances else None
 
 
@@ -279,12 +275,14 @@ def _parts(
     """
     by_document, part, tokens, last = tagger.vocabulary.reads_documents, None, 0, 0
     count = checksum = 0
+    message = f"The first {progress.records:,} records of the input have changed since "
+    changed = InputError(f"{message}the output was begun; use --overwrite")
     for index, record in enumerate(formats.RAW[sink.source](source)):
         data = "\n".join(record.lines).encode("utf-8", "surrogateescape")
         count, last_checksum, checksum = index + 1, checksum, zlib.crc32(data, checksum)
         if count <= progress.records:
             if count == progress.records and checksum != progress.checksum:
-                break
+                raise changed
             continue
         number = (by_document and record.document) or index
         is_taken = number % shard[1] == shard[0] or record.line == source.header
@@ -311,13 +309,8 @@ def _parts(
             for sentence in sentences:
                 part.encoded.append(tagger.vocabulary.encode(sentence.tokens))
                 tokens += len(sentence.tokens)
-    if count < progress.records or (
-        count == progress.records and checksum != progress.checksum
-    ):
-        message = (
-            f"The first {progress.records:,} records of the input have changed since "
-        )
-        raise InputError(f"{message}the output was begun; use --overwrite")
+    if count < progress.records:
+        raise changed
     if part:
         yield part._replace(records=count, checksum=checksum)
 

@@ -213,6 +213,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
         separators=vocabulary.reads_documents,
         singletons=vocabulary.singletons,
+        grammar=(vocabulary.scheme, *vocabulary.span_labels),
         **_sizes(vocabulary),
         **parts,
     )

@@ -14,7 +14,7 @@ import jax
 import pytest
 
 from jaxner import configuration, models
-from jaxner.data import corpora
+from jaxner.data import corpora, schemes
 from jaxner.errors import InputError
 from jaxner.training import optimizers, schema
 from jaxner.training.objectives import Objective
@@ -37,6 +37,7 @@ def shapes_of(config):
         num_frozen=50 if frozen else 0,
         num_chars=30,
         types=(0,) * 30,
+        grammar=("BIOES", *schemes.label_names("ABCD", "BIOES")),
         **config.model.to_dict(),
     )
     description = json.dumps(models.describe(model))

@@ -168,8 +168,12 @@ def test_shards(bert, tmp_path):
     assert same(jaxner.from_pretrained(folder), bert)
 
 
-def test_a_crf_and_a_temperature_go_out_and_in(bert, tmp_path):
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_crf_and_a_temperature_go_out_and_in(bert, tmp_path, constrained):
     head = models.Head(len(LABELS), dropout=0.1, initializer="torch")
+    if constrained:
+        names = bert.vocabulary.label_names
+        head = head.clone(constrained=True, grammar=(bert.vocabulary.scheme, *names))
     model = bert.model.clone(head=head)
     drawn = np.random.default_rng(0)
     leaves = models.shapes(model)["params"]["head"]
@@ -181,7 +185,7 @@ def test_a_crf_and_a_temperature_go_out_and_in(bert, tmp_path):
     params = {**params, "head": {**params["head"], **chain}}
     tagger = jaxner.Tagger({**bert.weights, "params": params}, model, bert.vocabulary)
     tagger = dataclasses.replace(tagger, temperature=np.float32(1.7))
-    with pytest.warns(UserWarning, match="ignores the CRF's scores"):
+    with pytest.warns(UserWarning, match="ignores scores"):
         jaxner.export_transformers(tagger, tmp_path / "out")
     again = jaxner.from_pretrained(tmp_path / "out")
     assert same(again, tagger)

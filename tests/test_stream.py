@@ -75,7 +75,7 @@ def test_lines_of_text_are_cut_as_entities_cuts_them(records, written):
     assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 
-def test_columns_are_kept_and_get_one_more(records, written):
+def test_columns_are_kept_and_get_one_more(records, written, monkeypatch):
     text = "-DOCSTART- -X-\n\na NN\nb VB\n\n\nc\tNN\nd\tVB"
     expected = "-DOCSTART- -X-\n\na NN O\nb VB B-X\n\nc\tNN\tO\nd\tVB\tB-X\n\n"
     assert written(text, "conll", "conll") == expected
@@ -87,6 +87,13 @@ def test_columns_are_kept_and_get_one_more(records, written):
     text = "# id = 1\n# by x\na NN\n# NN\n\n# end\n"
     expected = "# id = 1\n# by x\na NN O\n# NN B-X\n\n# end\n\n"
     assert written(text, "conll", "conll", comments="# ") == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(formats, "MAX_TOKENS", 3)  # a block's lines are kept in memory
+        text = "".join(f"# {n}\n" for n in range(9)) + "a NN\n"
+        *_, last = records(text, "conll", comments="# ")
+        assert last[1][0].tokens == ("a",)
+        lines = written(text, "conll", "conll", comments="# ").split("\n")
+        assert [*filter(None, lines)] == [*text.splitlines()[:9], "a NN O"]
     ((_, (sentence,), _),) = records("1 a\n2 b\n", "conll", token_column=-1)
     assert sentence.tokens == ("a", "b")
     for old, kept in (("label", "label"), ("labels", "gold")):

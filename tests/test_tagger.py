@@ -10,6 +10,7 @@ import pytest
 
 import jaxner
 from jaxner import models
+from jaxner.data import schemes
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 
@@ -75,3 +76,34 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
         jaxner.save(tmp_path / "saved", warm)
     with pytest.raises(ValueError, match="changed by name"):
         jaxner.load(tmp_path / "saved", {"head.dropout": 0.5})
+
+
+@pytest.mark.parametrize("documents", [False, True])
+def test_a_constrained_tagger_gives_well_formed_labels_wherever_it_is_asked(
+    tmp_path, documents
+):
+    """Its head is, so no call has to ask; of the same weights without, some are not."""
+    text = [TOKENS]
+    vocabulary, _ = jaxner.build_vocabulary(text, ["LOC", "PER"], documents=documents)
+    parts = {"representation": {"words": {"dim": 8}}, "encoder": {"name": "identity"}}
+    free, model = (
+        jaxner.build(vocabulary, head={"name": "crf", "constrained": x}, **parts)
+        for x in (False, True)
+    )
+    weights = jaxner.init(free, jax.random.key(1))
+    weights = jax.tree.map(lambda leaf: 9 * leaf, weights)
+    jaxner.save(tmp_path / "saved", jaxner.Tagger(weights, model, vocabulary))
+    tagger = jaxner.load(tmp_path / "saved")
+    assert tagger.model == model
+    for each, flaws in (
+        (tagger, False),
+        (jaxner.Tagger(weights, free, vocabulary), True),
+    ):
+        labels = jaxner.tag(each, TOKENS)
+        assert bool(schemes.violations(labels, vocabulary.scheme)) is flaws
+        if not documents:
+            (best,) = jaxner.n_best(each, TOKENS, 1)
+            assert best.labels == labels
+    spans = {(e.start, e.end, e.type) for e in jaxner.entities(tagger, TOKENS)}
+    labels = jaxner.tag(tagger, TOKENS)
+    assert spans == {(s.start, s.end, s.type) for s in schemes.to_spans(labels)}

@@ -166,10 +166,8 @@ def coverage(split: Split, name: str, words: Set[str]) -> Finding:
 Place = tuple[Example, int]  # a token
 
 
-def _of(
-    check: str, message: str, file: Any, line: int | None = None, level: str = "warning"
-) -> Finding:
-    return Finding(level, check, message, str(file), line)
+def _of(check: str, message: str, file: Any, level: str = "warning") -> Finding:
+    return Finding(level, check, message, str(file))
 
 
 def _at(

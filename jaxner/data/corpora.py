@@ -129,13 +129,13 @@ def read(
     file = formats.read(path, tags=has_tags, collect=collect, **options)
     path, examples, notes = file.path, tuple(file.examples), [*file.notes]
     names = {label for example in examples for label in example.labels}
-    is_io = not has_tags and schemes.is_io(names)
+    wrong, is_io = {}, False
     if not has_tags:
         notes += schemes.choices(names)
-        if is_io:
+        if is_io := schemes.is_io(names):
             examples = _relabelled(examples, schemes.from_io)
             names = set(schemes.from_io(names))
-    wrong = {} if has_tags else schemes.flaws(names)
+        wrong = schemes.flaws(names)
     wrong |= {n: problem for n in names if (problem := _hidden(n))}
     if wrong:
         problems = _label_errors(path, examples, wrong)

@@ -17,15 +17,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
 from jaxner import fields, outputs
 from jaxner.data import schemes, spans
-from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, Target, cell
+from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, cell, write_text
 from jaxner.data.sources import Example as Example
 from jaxner.data.sources import Options as Options
-from jaxner.data.sources import opened as opened
-from jaxner.data.sources import write_text as write_text
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -48,7 +46,6 @@ _BRACKETS = re.compile(r"(?:\(([^()* ]+))?\*?(\))?")
 
 # Readers of formats with a token a line
 
-Row = tuple[int, list[str]]  # line, cells
 _at_tabs = operator.methodcaller("split", "\t")
 
 
@@ -68,8 +65,10 @@ class Layout(NamedTuple):
     label: int
     comments: str = "\n"  # what a line to leave out before a sentence begins with
     header: int = 0  # number of the line that names the columns
-    # Document and sentence of a line, or None; a new one starts a sentence.
-    group: Callable[[int, str], tuple[str, ...] | None] = lambda number, line: ("",)
+    # Document and sentence of a line; a new one starts a sentence.
+    group: Callable[[str], tuple[str, ...]] = lambda line: ("",)
+    # What becomes of a sentence, and of the lines it was read from.
+    change: Callable[[int, Sequence[str], Example], Parsed] | None = None
 
 
 def _blocks(
@@ -78,21 +77,25 @@ def _blocks(
     """Yields number of the first, lines, and group of each sentence.
 
     A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. A block has no more than `limit` lines; the rest is left out.
+    of its own. A block has no more than `limit` lines: more comments before a sentence
+    are blocks of their own, the rest of a sentence is left out.
     """
-    start, block, last = 0, [], None
+    start, block, last, has_rows = 0, [], ("",), False
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
         is_mark = bool(layout.mark.match(line)) or number == layout.header
         is_blank = not line.strip(" \t")
-        group = last if is_mark or is_blank else layout.group(number, line)
-        if block and (is_mark or is_blank or group != last is not None):
-            yield start, block, last or ("",)
-            block = []
+        is_comment = not has_rows and line.startswith(layout.comments)
+        is_apart = is_mark or is_blank
+        group = last if is_apart or is_comment else layout.group(line)
+        is_full = not has_rows and len(block) == limit
+        if block and (is_apart or is_full or (has_rows and group != last)):
+            yield start, block, last
+            block, has_rows = [], False
         last = group
         if is_mark:
-            yield number, [line], ("",)
+            yield number, [line], last
         elif not is_blank and len(block) < limit:
-            start = start if block else number
+            start, has_rows = start if block else number, not is_comment
             block.append(line)
 
 
@@ -115,16 +118,16 @@ def _sentences(
     comments, returns, blank = [], [], []  # lines
 
     def parse(start: int, block: Sequence[str]) -> Parsed:
-        rows: list[Row] = []
+        rows: list[tuple[int, list[str]]] = []  # line, cells
         errors: list[InputError] = []
         is_flawed = source.flaw("\n".join(block))
         for number, line in enumerate(block, start):
-            is_header, cells = number == layout.header, layout.split(line)
+            cells = layout.split(line)
             count = len(cells)
             if is_flawed and (flaw := source.flaw(line)):
                 errors.append(source.error(number, flaw, line))
-            elif not rows and (is_header or line.startswith(layout.comments)):
-                if count == size > 1 and not is_header:
+            elif not rows and line.startswith(layout.comments):
+                if count == size > 1:
                     comments.append(number)
             elif source.has_labels and cells and not size <= count <= layout.most:
                 reason = f"expected {counted(size, 'column')}, got {count}"
@@ -147,12 +150,15 @@ def _sentences(
         numbers, cells = zip(*rows, strict=True)
         columns = (tuple(row[place] for row in cells) for place in places)
         tokens, labels, *_ = *columns, ()
-        return [*errors, Example(tokens, labels, lines=numbers)]
+        example = Example(tokens, labels, lines=numbers)
+        change = layout.change
+        return [*errors, *(change(start, block, example) if change else [example])]
 
     for start, block, group in _blocks(lines, layout, limit):
         read = functools.partial(parse, start, block)
-        if match := layout.mark.match(block[0]):
-            document += bool(match[1])
+        match = layout.mark.match(block[0])
+        if match or start == layout.header:
+            document += bool(match and match[1])
             read = read if source.flaw(block[0]) else list
             yield Record(start, block, read, document)
             continue
@@ -162,14 +168,10 @@ def _sentences(
         groups.add(group)
         last = group
         yield Record(start, block, read, document)
-    if blank:
-        source.note(f"left out {counted(len(blank), 'blank token')}", blank[0])
-    if comments:
-        count = counted(len(comments), "comment")
-        source.note(f"left out {count} with as many cells as a token", comments[0])
-    if returns:
-        text = f"{counted(len(returns), 'sentence')} with the name of an earlier one"
-        source.note(f"{text}; are the lines of a sentence apart?", returns[0])
+    text = "{} with the name of an earlier one; are the lines of a sentence apart?"
+    source.note_cases(blank, "blank token", "left out {}")
+    source.note_cases(comments, "comment", "left out {} with as many cells as a token")
+    source.note_cases(returns, "sentence", text)
 
 
 def columns(source: Source) -> Iterator[Record]:
@@ -208,15 +210,15 @@ def columns(source: Source) -> Iterator[Record]:
         begin[-1] = ("\t" if "\t" in first else " ").join([*titles, LABEL[0]])
     last_titles = ["", ""]
 
-    def group(line_number: int, line: str) -> tuple[str, ...] | None:
-        row = [] if line_number == number else split(line)
+    def group(line: str) -> tuple[str, ...]:
+        row = split(line)
         for i, place in enumerate(groups):
             name = row[place] if 0 <= place < len(row) else ""
             last_titles[i] = name if name.strip(" ") else last_titles[i]
-        return tuple(last_titles) if row else None
+        return tuple(last_titles)
 
-    layout = Layout(DOCUMENT_LINE, split, size, size, token, label, comments)
-    layout = layout._replace(header=source.header)
+    columns = size, size, token, label
+    layout = Layout(DOCUMENT_LINE, split, *columns, comments, source.header)
     if max(groups, default=-1) >= 0:
         layout = layout._replace(group=group)
     yield from _sentences(source, itertools.chain(begin, lines), layout)
@@ -233,20 +235,6 @@ def header(cells: Sequence[str]) -> tuple[int, int, int, int] | None:
         for spellings in (TOKEN, LABEL, DOCUMENT, SENTENCE)
     )
     return None if -1 in (token, label) else (token, label, document, sentence)
-
-
-def _relabelled(
-    record: Record, change: Callable[[Record, Example], Iterator[Example | InputError]]
-) -> Record:
-    """Returns a record whose sentence is changed when it is parsed."""
-
-    def parse() -> Parsed:
-        items = record.parse()
-        if items and isinstance(items[-1], Example):
-            return [*items[:-1], *change(record, items[-1])]
-        return items
-
-    return record._replace(parse=parse)
 
 
 def conllu(source: Source) -> Iterator[Record]:
@@ -266,26 +254,25 @@ def conllu(source: Source) -> Iterator[Record]:
     def split(line: str) -> list[str]:
         return [] if _NO_WORD.match(line) else _at_tabs(line)
 
-    def change(record: Record, example: Example) -> Iterator[Example | InputError]:
+    def change(start: int, block: Sequence[str], example: Example) -> Parsed:
         nonlocal entities
-        labels = list(example.labels)
+        labels, errors = list(example.labels), []
         if label == MISC:
             labels = [_entity_of(misc) or "O" for misc in labels]
-            yield from _spread(source, record, example.lines, labels)
+            lines = dict(enumerate(block, start))
+            errors += _spread(source, lines, example.lines, labels)
             entities += labels.count("O") < len(labels)
         if "_" in labels:
             number = example.lines[labels.index("_")]
             message = "expected a label, got _; UPOS is label_column 3"
-            yield InputError(message, line=number)
-        yield dataclasses.replace(example, labels=tuple(labels))
+            errors.append(InputError(message, line=number))
+        return [*errors, dataclasses.replace(example, labels=tuple(labels))]
 
     mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
-    layout, lines = Layout(mark, split, 10, 10, 1, label, "#"), source.lines()
-    for record in _sentences(source, lines, layout):
-        yield _relabelled(record, change)
+    layout = Layout(mark, split, 10, 10, 1, label, "#", change=change)
+    yield from _sentences(source, source.lines(), layout)
     if label == MISC and not entities:
-        text = "MISC has no NER=: all labels are O; UPOS has tags"
-        source.note(text)
+        source.note("MISC has no NER=: all labels are O; UPOS has tags")
 
 
 def _entity_of(misc: str) -> str:
@@ -294,10 +281,10 @@ def _entity_of(misc: str) -> str:
 
 
 def _spread(
-    source: Source, record: Record, numbers: Sequence[int], labels: list[str]
+    source: Source, lines: dict[int, str], numbers: Sequence[int], labels: list[str]
 ) -> Iterator[InputError]:
     """Gives the words of multiword tokens the entities of these."""
-    lines, last = dict(enumerate(record.lines, record.line)), -1
+    last = -1
     names = (lines[number].partition("\t")[0] for number in numbers)
     positions = {name: i for i, name in enumerate(names)}
     for number, line in lines.items():
@@ -335,29 +322,29 @@ def conll2012(source: Source) -> Iterator[Record]:
         label = _POS if source.options.tags else _ENTITIES
     mark = re.compile("(#begin)|#end")
     layout = Layout(mark, cells_of, 12, sys.maxsize, _WORD, label)
-    change = functools.partial(_unbracketed, source)
-    for record in _sentences(source, source.lines(), layout):
-        yield _relabelled(record, change) if label == _ENTITIES else record
+    if label == _ENTITIES:
+        layout = layout._replace(change=functools.partial(_unbracketed, source))
+    yield from _sentences(source, source.lines(), layout)
 
 
 def _unbracketed(
-    source: Source, record: Record, example: Example
-) -> Iterator[Example | InputError]:
-    kind, labels = "", []  # of the entity that is open
+    source: Source, start: int, block: Sequence[str], example: Example
+) -> Parsed:
+    items, kind, labels = [], "", []  # of the entity that is open
     for number, mark in zip(example.lines, example.labels, strict=True):
         match = _BRACKETS.fullmatch(mark)
         begins, ends = match.groups("") if match else ("", "")
         if not match or (begins and kind) or (ends and not begins + kind):
             context = f"within {kind!r}" if kind else "outside of brackets"
             message = f"expected (TYPE*, *, *) or (TYPE), {context}, got"
-            yield source.error(number, message, mark)
+            items.append(source.error(number, message, mark))
         kind = begins or kind
         labels.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
         kind = "" if ends else kind
     if kind:
         message = f"the sentence ends within the entity {kind!r}"
-        yield InputError(message, line=example.lines[-1])
-    yield dataclasses.replace(example, labels=tuple(labels))
+        items.append(InputError(message, line=example.lines[-1]))
+    return [*items, dataclasses.replace(example, labels=tuple(labels))]
 
 
 # Writers
@@ -392,7 +379,9 @@ def _written(
 
 
 def write_columns(
-    target: Target, sentences: Iterable[Rows], documents: Sequence[int] | None = None
+    path: str | os.PathLike[str],
+    sentences: Iterable[Rows],
+    documents: Sequence[int] | None = None,
 ) -> None:
     """Writes the rows of sentences, one per token, as columns; `read` returns them.
 
@@ -405,7 +394,7 @@ def write_columns(
         (Example(tuple(row[0] for row in rows), document=number), rows)
         for number, rows in zip(numbers, sentences, strict=documents is not None)
     ]
-    write_text(target, "".join(_columns(pairs)))
+    write_text(path, "".join(_columns(pairs)))
 
 
 def _columns(
@@ -491,18 +480,9 @@ FORMATS: dict[str, Format] = {
     "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _COLUMNS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
     "conllu": Format(conllu, _to_conllu, _PLACES, (".conllu",)),
-    "jsonl": Format(
-        spans.json_lines,
-        lambda examples, tags: spans.to_json(examples),
-        ("label_names",),
-        _JSON,
-    ),
+    "jsonl": Format(spans.json_lines, spans.to_json, ("label_names",), _JSON),
     "jsonl-spans": Format(
-        spans.json_lines,
-        lambda examples, tags: spans.to_json(examples, has_spans=True),
-        ("label_names",),
-        (),
-        has_spans=True,
+        spans.json_lines, spans.to_json_spans, ("label_names",), (), has_spans=True
     ),
     "tsv": Format(columns, _to_table, (*_PLACES, "comments"), (".tsv", ".tab")),
     "brat": Format(spans.brat, None, (), (".ann",), True, spans.write_brat),
@@ -643,7 +623,7 @@ def inputs(path: Path, format: str | None = None) -> list[Path]:
 
 
 def write(
-    target: Target,
+    path: str | os.PathLike[str],
     examples: Sequence[Example],
     format: str | None = None,
     *,
@@ -651,20 +631,16 @@ def write(
 ) -> None:
     """Writes labelled sentences in any format, atomically; `read` returns them.
 
-    `target` is a file, compressed if its name ends with `.gz`, or an open text file;
-    for brat, a new or empty folder. `format` is one of `FORMATS`, by default what
-    `guess` returns for a path; `tags` says that labels are tags, not spans.
+    `path` is a file, compressed if its name ends with `.gz`, or `-`; for brat, a new or
+    empty folder. `format` is one of `FORMATS`, by default what `guess` returns; `tags`
+    says that labels are tags, not spans.
     """
-    is_path = isinstance(target, str | os.PathLike)
-    if format is None and is_path:
-        format = guess(cast(Any, target))
+    format = format or guess(path)
     fields.check("format", format, Name)
-    kind = FORMATS[cast(str, format)]
-    if kind.write_to and not is_path:
-        raise InputError(f"{format} holds no lines: expected the name of a target")
+    kind = FORMATS[format]
     if tags and kind.has_spans:
         raise InputError(f"{format} holds spans, and these labels are tags")
     if kind.write_to:
-        kind.write_to(Path(cast(Any, target)), examples)
+        kind.write_to(Path(path), examples)
     elif kind.write:
-        write_text(target, "".join(kind.write(examples, tags)))
+        write_text(path, "".join(kind.write(examples, tags)))

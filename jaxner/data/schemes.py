@@ -300,18 +300,10 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     return ("O", *(f"{p}-{kind}" for kind in kinds for p in _PREFIXES[scheme]))
 
 
-def detect(sequences: Iterable[Sequence[str]]) -> str:
-    """Returns the scheme of a file: that with the fewest ill-formed labels.
-
-    On a tie, it is the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
-    """
-    return fitting(sequences)[0]
-
-
 def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Returns the schemes with the fewest ill-formed labels, in the order of `detect`.
+    """Returns the schemes with the fewest ill-formed labels; the first is the file's.
 
-    Without entities, it is BIO alone.
+    The order is BIO, IOB1, BIOES, BILOU, IOE2, IOE1. Without entities, it is BIO alone.
     """
     steps: Counter[tuple[str | None, str | None]] = Counter()
     for labels in sequences:

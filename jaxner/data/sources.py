@@ -16,15 +16,14 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TextIO, cast
+from typing import Annotated, Any, NamedTuple
 
 from jaxner import fields, outputs
 from jaxner.data import tokens
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
+from jaxner.wording import counted
 
-Target = str | os.PathLike[str] | TextIO | io.TextIOBase
-"""What is written to: a path, or an open text file."""
 UNFIT = ("error", "drop", "widen")
 """What to do with character spans that do not match tokens."""
 BLANK = ("error", "drop")
@@ -165,12 +164,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
     check_file(path)
     if str(path) == "-" and sys.stdin.buffer.closed:
         raise InputError("Standard input can be read once: name a file")
-    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as file:
-        is_zipped = cast(io.BufferedReader, file).peek(2)[:2] == b"\x1f\x8b"
+    with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as buffer:
+        file: Any = buffer
+        is_zipped = file.peek(2)[:2] == b"\x1f\x8b"
         try:
-            yield cast(
-                io.BufferedIOBase, gzip.GzipFile(fileobj=file) if is_zipped else file
-            )
+            yield gzip.GzipFile(fileobj=file) if is_zipped else file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
 
@@ -248,6 +246,13 @@ class Source:
         file = None if self.path == self._top else self.path
         place = "" if line is None else f"{unit} {line}: "
         self.notes.append(str(InputError(place + message, file)))
+
+    def note_cases(
+        self, lines: Sequence[int], noun: str, text: str, unit: str = "line"
+    ) -> None:
+        """Keeps the number of cases, {} in the text, and the first; none if none."""
+        if lines:
+            self.note(text.format(counted(len(lines), noun)), lines[0], unit)
 
     def bytes(self, path: Path) -> bytes:
         """Returns the decompressed bytes of a file."""
@@ -337,14 +342,11 @@ def cell(text: str, forbidden: str) -> str:
     return text
 
 
-def write_text(target: Target, text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed."""
-    if not isinstance(target, str | os.PathLike):
-        target.write(text)
-        return
     # Readers skip the first byte order mark; one within a token needs another before.
     data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
-    path = Path(target)
     with outputs.writing(path) as file:
         # Without a timestamp, equal content gives equal bytes.
-        file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+        is_zipped = Path(path).suffix == ".gz"
+        file.write(gzip.compress(data, mtime=0) if is_zipped else data)

@@ -25,6 +25,7 @@ from jaxner.data.sources import (
     shown,
     write_text,
 )
+from jaxner.data.tokens import Token
 from jaxner.errors import InputError, optional
 from jaxner.wording import counted
 
@@ -33,7 +34,6 @@ _WIDE = re.compile("[\U00010000-\U0010ffff]")  # two units in UTF-16
 _ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 _BLANK = " \t\r\n"
-Fragments = list[tuple[int, int]]
 
 
 class CharSpan(NamedTuple):
@@ -58,16 +58,16 @@ def pieces(text: str, options: Options) -> list[Example]:
     """Returns the sentences of a raw text; without splitting, the text is one."""
     split = options.split_sentences
     sentences = tokens.read(text, options.tokenizer, split_sentences=split)
-    result = []
-    for sentence in sentences:
-        start, end = sentence[0].start, sentence[-1].end
-        if not split and len(sentences) == 1:
-            start, end = 0, len(text)
-        offsets = tuple((t.start - start, t.end - start) for t in sentence)
-        words = tuple(t.text for t in sentence)
-        fields = {"text": text[start:end], "offsets": offsets, "start": start}
-        result.append(Example(words, **fields))
-    return result
+    if not split and len(sentences) == 1:
+        return [_sentence(text, sentences[0], 0, len(text))]
+    return [_sentence(text, x, x[0].start, x[-1].end) for x in sentences]
+
+
+def _sentence(text: str, words: Sequence[Token], start: int, end: int) -> Example:
+    """Returns the tokens of a text between two characters as its sentence."""
+    offsets = tuple((word.start - start, word.end - start) for word in words)
+    texts = tuple(word.text for word in words)
+    return Example(texts, text=text[start:end], offsets=offsets, start=start)
 
 
 def texts(source: Source) -> Iterator[Record]:
@@ -255,14 +255,13 @@ def json_lines(source: Source) -> Iterator[Record]:
             read = functools.partial(parse, content, names, line)
             yield Record(line, [raw], read, document, is_first, content, unit)
     form = "{} with characters of two units in UTF-16, such as emoji: offsets count "
-    for lines, noun, text in (
+    for case in (
         (blank, "blank token", "left out {}"),
         (refused_lines, "record", "left out, since no annotator accepted them: {}"),
         (foreign_lines, "annotation", "left out, since they are no entities: {}"),
         (wide, "text", f"{form}characters; offsets=utf-16 counts units"),
     ):
-        if lines:
-            source.note(text.format(counted(len(lines), noun)), lines[0], unit)
+        source.note_cases(*case, unit)
 
 
 def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
@@ -275,33 +274,26 @@ def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
     for number, line in lines:
         if not (start := line.strip(" \t\r")):
             continue
-        is_whole = start[0] == "[" or (is_first and start == "{")
-        is_first = False
+        is_array = start[0] == "["
+        is_whole, is_first = is_array or (is_first and start == "{"), False
         try:
             rest = [line for _, line in lines] if is_whole else []
             text = "\n".join([line, *rest])
             if flaw := source.flaw(text):
                 raise InputError(flaw)
-            value = _loaded(text, list if start[0] == "[" else dict)
-            for place, content in enumerate(
-                value if isinstance(value, list) else [], 1
-            ):
-                yield place, "record", json.dumps(content, ensure_ascii=False), content
-            if isinstance(value, dict):
+            value = _loaded(text, list if is_array else dict)
+            if not is_array:
                 yield number, "line", text, value
+            for place, content in enumerate(value if is_array else [], 1):
+                yield place, "record", json.dumps(content, ensure_ascii=False), content
         except InputError as error:
             yield number, "line", line, source.error(number, error.message, line)
-
-
-def load_json(line: str) -> dict[str, Any]:
-    """Returns the JSON object of one line, without half characters."""
-    return _loaded(line, dict)
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file."""
     try:
-        return load_json(outputs.read_text(path))
+        return _loaded(outputs.read_text(path), dict)
     except InputError as error:
         raise InputError(error.message, path) from None
 
@@ -354,10 +346,10 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
         raise InputError("expected tokens and labels, or text and spans")
     if text is None:
         return [Example(words)]
-    offsets = tuple(token[1:] for token in tokens.located(text, words))
+    sentence = _sentence(text, tokens.located(text, words), 0, len(text))
     if "".join(text.split()) != "".join("".join(words).split()):
         raise InputError("the text holds characters that are in no token")
-    return [Example(words, text=text, offsets=offsets)]
+    return [sentence]
 
 
 def _strings(values: Any) -> tuple[str, ...]:
@@ -386,10 +378,6 @@ def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
     return labels
 
 
-def _mappings(values: Any) -> list[Mapping[str, Any]]:
-    return [x for x in values or () if isinstance(x, Mapping)]
-
-
 def _is_annotated(content: Mapping[str, Any]) -> bool:
     """Returns whether an annotator accepted what an object says."""
     if str(content.get("answer")).lower() in ("reject", "ignore", "skip"):  # Prodigy
@@ -397,17 +385,21 @@ def _is_annotated(content: Mapping[str, Any]) -> bool:
     if not isinstance(content.get("data"), Mapping) or "spans" in content:
         return True
     tasks = content.get("annotations", content.get("completions", []))  # Label Studio
-    are_whole = isinstance(tasks, list) and len(_mappings(tasks)) == len(tasks)
-    return not are_whole or any(not task.get("was_cancelled") for task in tasks)
+    return not isinstance(tasks, list) or not all(map(_is_cancelled, tasks))
+
+
+def _is_cancelled(task: Any) -> bool:
+    return isinstance(task, Mapping) and bool(task.get("was_cancelled"))
 
 
 def _results(items: list[Any]) -> list[Any]:
     """Returns spans; those of the one annotation of a task of Label Studio."""
-    tasks = [task for task in _mappings(items) if isinstance(task.get("result"), list)]
+    maps = (item for item in items if isinstance(item, Mapping))
+    tasks = [task for task in maps if isinstance(task.get("result"), list)]
     if not tasks:
         return items
-    tasks = [task for task in tasks if not task.get("was_cancelled")]
-    if len(tasks) > 1:
+    tasks = [task for task in tasks if not _is_cancelled(task)]
+    if len(tasks) != 1:
         raise InputError(f"expected one annotation of a text, got {len(tasks)}")
     return tasks[0]["result"]
 
@@ -454,7 +446,7 @@ def _brat(source: Source) -> Parsed:
     path = source.path.with_suffix(".txt")
     text, options = source.text(path), source.options
     items: list[InputError | Note] = []
-    annotations: list[tuple[int, str, Fragments, str]] = []  # line, type, place, text
+    annotations = []  # line, type, fragments, text
     left_out = 0
     for number, line in enumerate(source.lines(), 1):
         match, flaw = _ANNOTATION.fullmatch(line), source.flaw(line)
@@ -468,21 +460,18 @@ def _brat(source: Source) -> Parsed:
         else:
             left_out += bool(line.strip())
 
-    def content(text: str, units: Sequence[int], fragments: Fragments) -> str:
-        spans = [CharSpan(*fragment, "") for fragment in fragments]
-        spans = [_moved(span, units) for span in spans] if units else spans
-        quote = " ".join(text[max(a, 0) : max(b, 0)] for a, b, *_ in spans)
-        return re.sub(r"[\r\n]", " ", quote).strip()
-
     def misfits(text: str, offsets: str) -> Iterator[InputError]:
         units = _units(text) if offsets == "utf-16" else []
         for number, _, fragments, phrase in annotations:
             # No more is looked at than an annotation may have.
             limit = 2 * len(phrase) + 99
-            ends = [(a, min(b, a + limit)) for a, b in fragments]
-            if (actual := content(text, units, ends)) != phrase.strip():
+            parts = [CharSpan(a, min(b, a + limit), "") for a, b in fragments]
+            parts = [_moved(part, units) for part in parts] if units else parts
+            quote = " ".join(text[max(a, 0) : max(b, 0)] for a, b, *_ in parts)
+            quote = re.sub(r"[\r\n]", " ", quote).strip()
+            if quote != phrase.strip():
                 message = f"expected {shown(phrase)} at characters {fragments} of the "
-                yield InputError(f"{message}text, got {shown(actual)}", None, number)
+                yield InputError(f"{message}text, got {shown(quote)}", None, number)
 
     flat = text.replace("\r\n", "\n")
     ways = [(text, options.offsets), (flat, options.offsets)]
@@ -500,12 +489,10 @@ def _brat(source: Source) -> Parsed:
     spans = []
     for number, kind, fragments, _ in annotations:
         start, end = min(fragments)[0], max(end for _, end in fragments)
-        if len(fragments) == 1:
-            spans.append(CharSpan(start, end, kind, None, number))
-            continue
-        problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
-        items.append(_unfit(options, problem, number, can_widen=True))
-        if options.unfit == "widen":
+        if len(fragments) > 1:
+            problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
+            items.append(_unfit(options, problem, number, can_widen=True))
+        if len(fragments) == 1 or options.unfit == "widen":
             spans.append(CharSpan(start, end, kind, None, number))
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])
     for number, line in enumerate(way[0].split("\n"), 1):
@@ -530,32 +517,30 @@ def docbin(source: Source) -> Iterator[Record]:
     except Exception as error:  # of zlib, of msgpack, a missing key
         message = f"expected a DocBin of spaCy, got {type(error).__name__}: {error}"
         raise InputError(message, source.path) from None
-    gap_counts: dict[int, int] = {}  # tokens without annotation, by document
+    gaps: list[int] = []  # the document of each token without annotation
+
+    def words_of(part: Any) -> list[Token]:
+        words = (Token(word.text, word.idx, word.idx + len(word)) for word in part)
+        return [word for word in words if word.text.strip(_BLANK)]
 
     def parse(number: int, doc: Any) -> Parsed:
         sentences, spans, whole = [], [], doc.text
         for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
-            if words := [word for word in part if word.text.strip(_BLANK)]:
-                start, end = words[0].idx, words[-1].idx + len(words[-1])
-                places = ((w.idx - start, w.idx - start + len(w)) for w in words)
-                texts = tuple(word.text for word in words)
-                fields = {"text": whole[start:end], "offsets": tuple(places)}
-                sentences.append(Example(texts, start=start, **fields))
-                if count := sum(not word.ent_iob for word in words):
-                    gap_counts[number] = gap_counts.get(number, 0) + count
+            if words := words_of(part):
+                sentence = _sentence(whole, words, words[0].start, words[-1].end)
+                sentences.append(sentence)
         for entity in doc.ents:
-            if words := [word for word in entity if word.text.strip(_BLANK)]:
-                end = words[-1].idx + len(words[-1])
-                spans.append(CharSpan(words[0].idx, end, entity.label_))
+            if words := words_of(entity):
+                span = CharSpan(words[0].start, words[-1].end, entity.label_)
+                spans.append(span)
+        gaps.extend(number for x in doc if x.text.strip(_BLANK) and not x.ent_iob)
         return fitted(source.options, whole, spans, sentences)
 
     for number, doc in enumerate(docs, 1):
         read = functools.partial(parse, number, doc)
         yield Record(number, (), read, number, unit="document")
-    if gap_counts:
-        count = counted(sum(gap_counts.values()), "token")
-        text = f"outside of entities for lack of annotation: {count}"
-        source.note(text, min(gap_counts), "document")
+    text = "outside of entities for lack of annotation: {}"
+    source.note_cases(gaps, "token", text, "document")
 
 
 # Writers
@@ -571,7 +556,9 @@ def text_and_spans(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
     return text, [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in spans]
 
 
-def to_json(examples: Iterable[Example], has_spans: bool = False) -> Iterator[str]:
+def to_json(
+    examples: Iterable[Example], tags: bool = False, has_spans: bool = False
+) -> Iterator[str]:
     """Yields JSON lines: tokens and labels, or the text, its tokens and spans."""
     for example in examples:
         with example.naming():
@@ -586,6 +573,9 @@ def to_json(examples: Iterable[Example], has_spans: bool = False) -> Iterator[st
                 record = {"text": text, "tokens": words, "spans": items}
             record |= {"document": example.document} if example.document else {}
             yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+to_json_spans = functools.partial(to_json, has_spans=True)
 
 
 def write_brat(folder: Path, examples: Sequence[Example]) -> None:

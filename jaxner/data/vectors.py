@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from jaxner import errors
-from jaxner.data.formats import opened
+from jaxner.data.sources import opened
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -59,12 +59,11 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     """
     lines = _lines(path)
     head = [*itertools.islice(lines, _HEAD)]
-    header = _header(head)
-    size = header[1] if header else _dimensions(head)
+    size, header = _sizes_of(head)
     words: dict[str, None] = {}  # keeps the order
     numbers, quotes, num_malformed, duplicates = array.array("f"), [], 0, 0
-    rows = itertools.chain(head[1:] if header else head, lines)
-    for line, row in enumerate(rows, 2 if header else 1):
+    first = 0 if header is None else 1
+    for line, row in enumerate(itertools.chain(head[first:], lines), first + 1):
         word, values = _row(row, max(size, 1))
         if not row:
             continue
@@ -84,17 +83,15 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     if not words or num_malformed > _BEARABLE * count:
         problem = notes[0] if notes else "found none"
         raise InputError(f"expected rows of a word and its numbers; {problem}", path)
-    if header and header[0] != count:
-        notes.append(f"the header announces {header[0]:,} rows, the file has {count:,}")
+    if header not in (None, count):
+        notes.append(f"the header announces {header:,} rows, the file has {count:,}")
     table = np.frombuffer(numbers, np.float32).reshape(len(words), size)
     return Vectors(tuple(words), table, num_malformed, duplicates, tuple(notes))
 
 
 def width(path: str | os.PathLike[str]) -> int:
     """Returns the dimensions of the vectors of a file, by its first lines."""
-    head = [*itertools.islice(_lines(path), _HEAD)]
-    header = _header(head)
-    return header[1] if header else _dimensions(head)
+    return _sizes_of([*itertools.islice(_lines(path), _HEAD)])[0]
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
@@ -120,17 +117,16 @@ def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:
     return word, values if is_good else None
 
 
-def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
-    """Returns the numbers of words and dimensions in word2vec's first line."""
+def _sizes_of(lines: Sequence[bytes]) -> tuple[int, int | None]:
+    """Returns the dimensions, and the number of rows that word2vec's first line says.
+
+    Without such a line, the most frequent number of dimensions; on a tie, the smallest.
+    """
     fields = lines[0].split() if lines else []
-    is_header = len(fields) == 2 and all(text.isdigit() for text in fields)
-    return (int(fields[0]), int(fields[1])) if is_header else None
-
-
-def _dimensions(lines: Sequence[bytes]) -> int:
-    """Returns the most frequent number of dimensions; on a tie, the smallest."""
-    counts = Counter(len(line.split()) - 1 for line in lines[:_HEAD] if line)
-    return min(counts, key=lambda dim: (-counts[dim], dim), default=0)
+    if len(fields) == 2 and all(text.isdigit() for text in fields):
+        return int(fields[1]), int(fields[0])
+    counts = Counter(len(line.split()) - 1 for line in lines if line)
+    return min(counts, key=lambda dim: (-counts[dim], dim), default=0), None
 
 
 class TokenVectors:

@@ -356,6 +356,7 @@ def build(
     zero_digits: bool = False,
     min_count: Count = 1,
     train_words: bool = True,
+    singletons_with_vectors: bool = True,
     alphabet: str | None = None,
     documents: bool = False,
     unescape: bool = False,
@@ -376,6 +377,8 @@ def build(
         min_count: Rarer training words without a vector are unknown.
         train_words: Whether to train word vectors. If not, only the unknown word's
             vector is trained, and words without a pretrained vector are unknown.
+        singletons_with_vectors: Whether words that occur once count as singletons if
+            they have a vector, as other words of the vector file will.
         alphabet: Known characters; None for those of the training words.
         documents: Whether to add the label of separators, for documents.
         unescape: Whether to undo treebank escapes first.
@@ -414,17 +417,19 @@ def build(
         known_words |= {word: None for word, n in counts.items() if n >= min_count}
 
     # Only words that some training token maps to can receive gradients; these are
-    # trained, the most frequent first, so that words that occur once are the last of
-    # them. If no word is trained, words that occur once come first.
+    # trained, the most frequent first, so that singletons are the last of them. If no
+    # word is trained, singletons come first.
     uses = _recounted(tokens, lambda token: rules.look_up(token, known_words))
-    num_once = sum(count == 1 for count in uses.values())
+    singletons = {word for word, count in uses.items() if count == 1}
+    if not singletons_with_vectors:
+        singletons = {x for x in singletons if rules.look_up(x, rows) is None}
     if train_words:
-        trained_words = sorted(uses, key=lambda word: (-uses[word], word))
+        trained_words = sorted(uses, key=lambda x: (-uses[x], x in singletons, x))
         frozen = [word for word in reachable if word not in uses]
-        first = len(_SPECIAL) + len(trained_words) - num_once
+        first = len(_SPECIAL) + len(trained_words) - len(singletons)
     else:
         trained_words = []
-        frozen = sorted(reachable, key=lambda word: uses[word] != 1)
+        frozen = sorted(reachable, key=lambda word: word not in singletons)
         first = len(_SPECIAL)
     if alphabet is None:
         alphabet = "".join({char for token in tokens for char in token})
@@ -433,7 +438,7 @@ def build(
         words=(*_SPECIAL, *trained_words, *frozen),
         num_trained=len(_SPECIAL) + len(trained_words),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
-        singletons=(first, first + num_once),
+        singletons=(first, first + len(singletons)),
     )
     if vectors is None:
         return vocabulary, None

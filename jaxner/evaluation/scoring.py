@@ -437,7 +437,7 @@ def score(
         0.5
     """
     types = check_labels(gold, predicted, scheme)
-    scheme = schemes.detect(gold) if scheme is None else scheme
+    scheme = schemes.fitting(gold)[0] if scheme is None else scheme
     breaches = [len(schemes.violations(labels, scheme)) for labels in predicted]
     words = tokens if scheme == TAGS else None
     return Scores(

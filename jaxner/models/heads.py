@@ -5,12 +5,16 @@ Shape letters: `T` tokens, `H` features, `L` labels.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxner.fields import Derived, Rate, Real
+from jaxner import inference
+from jaxner.data import schemes
+from jaxner.fields import DERIVED, Derived, Rate, Real
 from jaxner.models import layers
 from jaxner.types import Potentials
 
@@ -27,6 +31,10 @@ class Head(nn.Module):
         dropout: Probability of zeroing a feature on the way in.
         initializer: How the linear layer is drawn.
         bias: Initial bias of the linear layer.
+        constrained: Whether ill-formed labellings are impossible, in training too
+            (Papay, Klinger and Padó, "Constraining Linear-chain CRFs to Regular
+            Languages", ICLR 2022).
+        grammar: Scheme and names of the labels, where `constrained`.
     """
 
     num_labels: Derived
@@ -35,13 +43,25 @@ class Head(nn.Module):
     dropout: Rate = 0.5
     initializer: layers.Kernel = "kaiming"
     bias: Real = 0.0
+    constrained: bool = False
+    grammar: Annotated[tuple[str, ...], DERIVED] = ()
+
+    def check(self) -> None:
+        """Raises ValueError if the grammar is needed and not there."""
+        if self.constrained and len(self.grammar) != 1 + self.num_labels:
+            raise ValueError("constrained needs `grammar`, the scheme and all labels")
 
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns the potentials of the sentence."""
         x = layers.dropout(self.dropout, x, train)
         linear = layers.dense(self.num_labels, self.initializer, "emissions", self.bias)
-        return _chain(self, linear(x))
+        potentials = _chain(self, linear(x))
+        if not self.constrained:
+            return potentials
+        scheme, *names = self.grammar
+        rules = inference.Constraints(*map(jnp.asarray, schemes.allowed(names, scheme)))
+        return inference.constrain(potentials, rules)
 
 
 def _chain(head: Head | ScoresHead, emissions: Float[Array, " T L"]) -> Potentials:

@@ -156,8 +156,11 @@ def build(
     ):
         if features.get(name) is not None and size is None:
             raise InputError(f"{root}representation.{name} needs data.{option}")
-    if not features.get("singleton_dropout"):  # then models of other data are equal
+    # Without what needs them, models of other data are equal.
+    if not features.get("singleton_dropout"):
         sizes.pop("singletons", None)
+    if not head.get("constrained"):
+        sizes.pop("grammar", None)
     if values.get("refinement") is not None:  # it may read the sentence itself
         place = "representation"
         part = fields.parts(Model)[place]

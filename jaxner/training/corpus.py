@@ -47,7 +47,7 @@ Log = Callable[[str], object]
 
 _LOOK_UP = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
-    *("train_words", "alphabet", "typed_unknowns"),
+    *("train_words", "singletons_with_vectors", "alphabet", "typed_unknowns"),
 )
 _SHARE = 0.25  # of a device's memory, which vectors may take unless they are asked for
 

@@ -59,6 +59,8 @@ class Data(Reading):
         alphabet: Characters with a vector; None: those of train.
         typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
         train_words: Whether to train all word vectors; if not, only the unknown word's.
+        singletons_with_vectors: Whether words that occur once count as singletons
+            (`singleton_dropout`) if they have a vector.
         min_count: Occurrences that a training word without a vector needs to be known.
         min_count_without_vectors: `min_count` without `vectors`; None: the same.
         vectors: File of word vectors, or its name among the data.
@@ -86,6 +88,7 @@ class Data(Reading):
     alphabet: str | None = None
     typed_unknowns: bool = False
     train_words: bool = True
+    singletons_with_vectors: bool = True
     min_count: Count = 1
     min_count_without_vectors: Count | None = None
     vectors: str | None = None
@@ -181,6 +184,7 @@ def sections(config: Options | ConfigDict) -> Iterator[Section]:
 # --- Checks ---------------------------------------------------------------------------
 
 _SIZES = {"num_labels": 9, "num_trained": 9, "num_chars": 9, "types": (0,) * 9}
+_SIZES["grammar"] = ("BIO", *schemes.label_names("ABCD", "BIO"))
 """Stand for sizes that the data will give."""
 
 

@@ -260,8 +260,8 @@ def program(
             name = place.restart_axis
             return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
         # With an axis of size 1, a GPU starts a tenth more kernels.
-        single = jax.tree.map(lambda leaf: leaf[0], inputs)
-        out = function(*single, frozen, arrays)
+        inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
+        out = function(*[*inputs, frozen, arrays])
         return jax.tree.map(lambda leaf: leaf[None], out)
 
     state, sums = _shardings(place)

@@ -1,7 +1,6 @@
 """Formats are read as documented and written to be read back; nothing is lost."""
 
 import gzip
-import io
 import json
 import re
 
@@ -171,6 +170,7 @@ RESULT = [
     {"type": "relation", "from_id": "a", "to_id": "a"},
 ]
 TASK = {"data": {"text": TEXT}, "id": 3}
+CANCELLED = {"was_cancelled": True, "result": RESULT}
 TOOLS = [
     {"text": TEXT, "label": [[0, 11, "PER"]], "Comments": []},
     {"data": TEXT, "label": [[0, 11, "PER"]]},
@@ -197,7 +197,7 @@ UNDONE = [
     {"text": TEXT, "spans": [[0, 3, "PER"]], "answer": "reject"},
     {"text": TEXT, "spans": [], "answer": "ignore"},
     {**TASK, "annotations": []},
-    {**TASK, "annotations": [{"was_cancelled": True, "result": RESULT}]},
+    {**TASK, "annotations": [CANCELLED]},
     {**TASK, "predictions": [{"result": RESULT}]},
 ]
 
@@ -327,6 +327,11 @@ def test_sentences_of_tables(file):
     ]
     (note,) = back.notes
     assert note.startswith("line 7: 1 sentence")
+    # A comment names nothing, and belongs to the sentence after it.
+    text = table.format("# 1\na\t0\tx\tO\n\n# 2\na\t1\tx\tO\n\n# 3\n\t2\tx\tO\n")
+    back = read(file(f"# 0\n{text}", "a.tsv"), comments="#")
+    assert [(e.document, e.line) for e in back.examples] == [(1, 4), (1, 7), (1, 10)]
+    assert back.notes == []
 
 
 def test_comments_that_look_like_tokens_are_counted(file):
@@ -545,6 +550,7 @@ BAD = [
     ),
     ("a.jsonl", line(text="a b", spans=[[0, 1, "X"]], label=[[2, 3, "X"]]), {}, [1]),
     ("a.jsonl", line(**TASK, annotations=[{"result": RESULT}] * 2), {}, [1]),
+    ("a.jsonl", line(text=TEXT, annotations=[CANCELLED]), {}, [1]),
     ("a.jsonl", line(label_names=[3]) + NUMBERED, {}, [1, 2]),
     ("a.json", "[{},\n3]", {}, [1]),
     ("a.jsonl", '{"tokens": ["a"], "labels": ["O"], "tokens": ["b"]}', {}, [1]),
@@ -684,15 +690,15 @@ def test_rows_that_look_like_a_header_come_back(tmp_path):
     assert path.read_bytes()[:2] == b"\x1f\x8b"
 
 
-def test_lines_that_are_written():
+def test_lines_that_are_written(tmp_path):
     examples = [Example(("a",), ("B-X",)), Example(("b", "c"), ("B-X", "I-X"), 2)]
     a, b, c = u(1, *"a_", "NER=B-X"), u(1, *"b_", "NER=B-X"), u(2, *"c_", "NER=I-X")
     for format, expected in {
         "conll": "a B-X\n\n" + "-DOCSTART- O\n\n" * 2 + "b B-X\nc I-X\n\n",
         "conllu": f"{a}\n# newdoc\n# newdoc\n{b}{c}\n",
     }.items():
-        write(target := io.StringIO(), examples, format)
-        assert target.getvalue() == expected
+        write(path := tmp_path / "a", examples, format)
+        assert path.read_text() == expected
 
 
 def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():

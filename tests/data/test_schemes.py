@@ -91,7 +91,7 @@ def test_the_scheme_of_well_formed_labels_is_found(scheme, corpus):
     expected = scheme if entities else "BIO"
     if expected == "IOE1" and not any(x[0] == "E" for row in labels for x in row):
         expected = "IOB1"  # without spans that touch, both write the same
-    assert schemes.detect(labels) == expected
+    assert schemes.fitting(labels)[0] == expected
 
 
 @pytest.mark.parametrize("bad", ["X-PER", "B-", "b", "", "b-PER", "O-PER", "BPER"])
@@ -124,7 +124,7 @@ def test_labels_without_types_have_one_type_as_in_seqeval(labels):
 
 def test_prefixes_of_chinese_corpora_and_bare_ones_are_said():
     assert schemes.to_spans(["B-A", "M-A", "E-A", "W-A"]) == [(0, 3, "A"), (3, 4, "A")]
-    assert schemes.detect([["B", "M", "E", "S"], ["W"]]) == "BIOES"
+    assert schemes.fitting([["B", "M", "E", "S"], ["W"]])[0] == "BIOES"
     for names in ("BI", "I", "BIES", "BILU", "BMES", "BMEW", "S", "E"):
         assert not schemes.is_io(["O", *names])
         assert not schemes.is_io(["O", *names.lower()])

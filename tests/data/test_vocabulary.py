@@ -67,6 +67,7 @@ def test_character_types():
 
 
 FIXED, CASED = {"train_words": False}, {"lowercase_fallback": False}
+KEPT = {"singletons_with_vectors": False}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,9 @@ FIXED, CASED = {"train_words": False}, {"lowercase_fallback": False}
         # Those that occur once are the first where none is trained.
         (FIXED, "x naïve Rome wins", "", "naïve x Rome wins", "naïve"),
         (FIXED | CASED, "x naïve wins", "", "naïve wins x", "naïve wins"),
+        # Those that have a vector can be read as they are.
+        (KEPT, "rome naïve", "Rome naïve rome WINS wins", "", "WINS wins"),
+        (FIXED | KEPT, "x naïve Rome wins", "", "x naïve Rome wins", ""),
         # A lower-cased word never matches a cased key.
         ({**FIXED, "lowercase": True}, "rome Rome x", "", "rome x", ""),
     ],

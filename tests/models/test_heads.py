@@ -1,11 +1,15 @@
 """Heads, and stages that have one each or share one, against NumPy."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxner import inference
+from jaxner.data import schemes
+from jaxner.errors import InputError
 from jaxner.models import DirectionHead, Head
 from jaxner.models.heads import ScoresHead
 from tests.models import draws
@@ -34,6 +38,42 @@ def test_linear_heads(transitions, boundaries):
             assert not value.any()
         else:
             assert value is None
+
+
+@pytest.mark.parametrize("transitions", [True, False])
+@pytest.mark.parametrize("scheme", [*schemes.SCHEMES, schemes.TAGS])
+def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitions):
+    """Its distribution is that over all labellings, given that they are well-formed."""
+    names = schemes.label_names("AB", scheme)
+    x, mask = draws.features(3)[0], jnp.ones(3, bool)
+    free = Head(len(names), transitions)
+    head = free.clone(constrained=True, grammar=(scheme, *names))
+    weights = draws.weights_of(free, x)
+    chances = []
+    for each in (free, head):
+        potentials = draws.apply(each, weights, x)
+        labellings = np.array([*itertools.product(range(len(names)), repeat=3)])
+        logs = jax.vmap(lambda y, p=potentials: inference.log_probability(p, y, mask))
+        chances.append(np.exp(logs(labellings)))
+    is_tag = scheme == schemes.TAGS
+    fits = np.array(
+        [
+            is_tag or not schemes.violations([names[i] for i in y], scheme)
+            for y in labellings
+        ]
+    )
+    assert is_tag or 0 < fits.mean() < 1
+    expected = np.where(fits, chances[0], 0) / chances[0][fits].sum()
+    np.testing.assert_allclose(chances[1], expected, rtol=1e-4, atol=1e-7)
+    grads = jax.grad(lambda w: inference.log_partition(draws.apply(head, w, x), mask))(
+        weights
+    )
+    assert all(np.isfinite(g).all() for g in jax.tree.leaves(grads))
+
+
+def test_a_constrained_head_needs_its_grammar():
+    with pytest.raises(InputError, match="head: constrained needs `grammar`"):
+        draws.build(head={"name": "crf", "constrained": True})
 
 
 def test_direction_head_averages_two_softmaxes():
