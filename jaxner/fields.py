@@ -12,9 +12,9 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import itertools
 import math
 import numbers
-import operator
 import os
 import re
 import sys
@@ -28,13 +28,6 @@ from jaxner.errors import InputError
 
 # --- Rules: which values of its type an annotation allows -----------------------------
 
-_BOUNDS = {
-    "least": ("at least", operator.ge),
-    "above": ("above", operator.gt),
-    "most": ("at most", operator.le),
-    "below": ("below", operator.lt),
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Range:
@@ -44,22 +37,21 @@ class Range:
     `note` ends the error about a number.
     """
 
-    least: int | float | None = None
-    above: int | float | None = None
-    most: int | float | None = None
-    below: int | float | None = None
+    least: float = -math.inf
+    above: float = -math.inf
+    most: float = math.inf
+    below: float = math.inf
     step: int = 0
     note: str = ""
 
     def __contains__(self, value: Any) -> bool:
-        bounds = ((getattr(self, x), fits) for x, (_, fits) in _BOUNDS.items())
-        is_within = all(fits(value, x) for x, fits in bounds if x is not None)
-        is_step = not self.step or (value - (self.least or 0)) % self.step == 0
-        return is_within and -math.inf < value < math.inf and is_step
+        is_within = self.least <= value <= self.most and self.above < value < self.below
+        return is_within and (not self.step or (value - self.least) % self.step == 0)
 
     def __str__(self) -> str:
-        bounds = ((words, getattr(self, x)) for x, (words, _) in _BOUNDS.items())
-        texts = [f"{words} {bound}" for words, bound in bounds if bound is not None]
+        bounds = {"at least": self.least, "above": self.above}
+        bounds |= {"at most": self.most, "below": self.below}
+        texts = [f"{words} {x}" for words, x in bounds.items() if math.isfinite(x)]
         steps = f" in steps of {self.step}" if self.step else ""
         return " and ".join(texts or ["a finite number"]) + steps
 
@@ -295,7 +287,7 @@ class Field(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part(Mark):
+class Part:
     """Marks a field that holds a section of options.
 
     `kind` is the class that is built from it, or the name of the table in
@@ -313,9 +305,9 @@ class Part(Mark):
 @functools.cache
 def parts(module: type) -> Mapping[str, Part]:
     """Returns the sections within a dataclass or Linen module, by name."""
-    hints = typing.get_type_hints(module, include_extras=True)
-    marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
-    return {name: x[0] for name, x in marks.items() if x and isinstance(x[0], Part)}
+    hints = typing.get_type_hints(module, include_extras=True).items()
+    marks = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints}
+    return {name: mark for name, mark in marks.items() if isinstance(mark, Part)}
 
 
 @functools.cache
@@ -345,8 +337,9 @@ def meanings(docstring: str | None, heading: str) -> dict[str, str]:
 
 def attributes(module: type) -> dict[str, str]:
     """Returns what the docstrings of a class and its bases say of each attribute."""
-    texts = (meanings(x.__doc__, "Attributes") for x in reversed(module.__mro__))
-    return functools.reduce(operator.or_, texts)
+    docstrings = (kind.__doc__ for kind in reversed(module.__mro__))
+    texts = (meanings(docstring, "Attributes").items() for docstring in docstrings)
+    return dict(itertools.chain.from_iterable(texts))
 
 
 def names(module: type) -> list[str]:

@@ -34,24 +34,22 @@ from jaxner.models.seq2seq import Seq2seqHead
 
 
 class Section(NamedTuple):
-    """A section of a config, at a path such as `model.encoder.first`.
+    """A section of a config, at a path such as `--config.model.encoder.first`.
 
     `values` is a mutable mapping; `fields` are its options, and `inner` the parts
-    within it; `kind` is the class that is built from it, with `constants` as further
-    arguments. Errors name an option by `root` and path.
+    within it; `kind` is the class that `make` builds from it.
     """
 
     path: str
     values: Any
-    kind: type
-    constants: Mapping[str, object]
+    make: Any
+    kind: Any
     fields: Mapping[str, Field]
     inner: Mapping[str, Part]
-    root: str
 
-    def flag(self, option: str = "") -> str:
-        """Returns the flag of an option, or of the section."""
-        return self.root + ".".join(filter(None, (self.path, option)))
+    def flag(self, option: str) -> str:
+        """Returns the flag of an option, or the path of a part."""
+        return f"{self.path}.{option}".lstrip(".")
 
     def check(self) -> None:
         """Raises InputError if an option is unknown, or a value not allowed."""
@@ -64,20 +62,22 @@ class Section(NamedTuple):
                 fields.check(self.flag(name), self.values[name], field.hint)
 
 
-def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> Section:
+def section_of(path: str, values: Any, part: Part) -> Section:
     """Returns the section of a part; InputError: it is none, or its name is unknown."""
-    kind, options = part.kind, {}
+    make, options = part.kind, {}
     if not hasattr(values, "keys"):
-        form = "a dictionary of options" + ", with a name" * isinstance(kind, str)
-        raise InputError(f"{root}{path} must be {form}, got {values!r}")
-    if isinstance(kind, str):
-        listing = ", ".join(sorted(models.TABLES[kind]))
-        meaning = f"CONFIG:{kind}=NAME changes it; names: {listing}."
+        form = "a dictionary of options" + ", with a name" * isinstance(make, str)
+        raise InputError(f"{path} must be {form}, got {values!r}")
+    if part.is_many:
+        return Section(path, values, None, None, {}, dict.fromkeys(values, Part(make)))
+    if isinstance(make, str):
+        listing = ", ".join(sorted(models.TABLES[make]))
+        meaning = f"CONFIG:{make}=NAME changes it; names: {listing}."
         options = {"name": Field(str, part.default, meaning), **part.more}
-        kind = _chosen(path, kind, values.get("name", part.default))
-    kind, constants = getattr(kind, "func", kind), getattr(kind, "keywords", {})
+        make = _chosen(path, make, values.get("name", part.default))
+    kind, constants = getattr(make, "func", make), getattr(make, "keywords", ())
     options |= {n: x for n, x in fields.of(kind).items() if n not in constants}
-    return Section(path, values, kind, constants, options, fields.parts(kind), root)
+    return Section(path, values, make, kind, options, fields.parts(kind))
 
 
 def _chosen(path: str, table: str, name: Any) -> Any:
@@ -93,11 +93,8 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
     section = section_of(path, values, part)
     yield section
     for name, inner in section.inner.items():
-        place, inner_value = f"{path}.{name}".lstrip("."), values.get(name)
-        inner_values = inner_value or {} if inner.is_many else {"": inner_value}
-        for key, value in inner_values.items():
-            if value is not None:
-                yield from sections(f"{place}.{key}".rstrip("."), value, inner)
+        if (value := values.get(name)) is not None:
+            yield from sections(section.flag(name), value, inner)
 
 
 def encoders(values: Any) -> list[type]:
@@ -117,7 +114,7 @@ def build(
     *,
     vector_sizes: tuple[int, int] | None = None,
     encoder_sizes: pretrained.Sizes | None = None,
-    root: str = "",
+    path: str = "",
     **options: object,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
@@ -127,7 +124,7 @@ def build(
     Args:
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
-        root: What errors write before the path of an option, as in `--config.model.`.
+        path: What errors write before the path of an option, as in `--config.model`.
         **options: The options of a `Model` and of its parts; where `name` chooses a
             part, that is one of its table. `representation`, its `chars`, `encoder` and
             `head` may also be a module of your own, or have its place as the name; see
@@ -140,9 +137,10 @@ def build(
         InputError: A part is neither options nor a module, a name or an option is
             unknown, or a value is not allowed.
     """
-    names = {**fields.of(Model), **fields.parts(Model)}
+    names = {*fields.of(Model), *fields.parts(Model)}
     values = {name: x for name, x in options.items() if name in names}
     sizes = {name: x for name, x in options.items() if name not in names}
+    section = section_of(path, values, Part(Model))
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     if encoder_sizes is not None:
@@ -155,7 +153,8 @@ def build(
         ("bert", encoder_sizes, "pretrained"),
     ):
         if features.get(name) is not None and size is None:
-            raise InputError(f"{root}representation.{name} needs data.{option}")
+            flag = section.flag(f"representation.{name}")
+            raise InputError(f"{flag} needs data.{option}")
     # Without what needs them, models of other data are equal.
     if not features.get("singleton_dropout"):
         sizes.pop("singletons", None)
@@ -163,12 +162,13 @@ def build(
         sizes.pop("grammar", None)
     if values.get("refinement") is not None:  # it may read the sentence itself
         place = "representation"
-        part = fields.parts(Model)[place]
-        sizes[place] = _module(place, values[place], part, sizes, root)
-    model = _module("", values, Part(Model), sizes, root)
+        part = section.inner[place]
+        sizes[place] = _module(section.flag(place), values[place], part, sizes)
+    model = _module(path, values, Part(Model), sizes)
     heads = model.head, getattr(model.refinement, "head", None)
     if model.refinement is not None and Seq2seqHead in map(type, heads):
-        raise InputError(f"{root}refinement needs another head than 'seq2seq'")
+        flag = section.flag("refinement")
+        raise InputError(f"{flag} needs another head than 'seq2seq'")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
         count = getattr(model.encoder, "num_stages", 1)
@@ -177,12 +177,12 @@ def build(
     return model
 
 
-def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
+def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     """Returns the module of a part, with those of the parts within."""
     if isinstance(values, nn.Module):
         check_module(path, values)
         return values
-    section = section_of(path, values, part, root)
+    section = section_of(path, values, part)
     section.check()
     kind, names = section.kind, fields.of(section.kind)
     mandatory = {f.name for f in dataclasses.fields(kind) if f.default is MISSING}
@@ -196,21 +196,19 @@ def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
         is_needed = name in mandatory and inner.default
         inner_values = values.get(name, {} if is_needed else None)
         if inner_values is not None:
-            place = f"{path}.{name}".lstrip(".")
-            options[name] = _module(place, inner_values, inner, sizes, root)
+            options[name] = _module(section.flag(name), inner_values, inner, sizes)
     for name in sizes.keys() & fields.names(kind):
         if name in mandatory or name not in names:
             options.setdefault(name, sizes[name])
     make = getattr(kind, "from_options", None)
     if not make and (absent := sorted(mandatory - options.keys())):
-        place = section.flag().rstrip(".") or "A model"
-        raise InputError(f"{place} needs {' and '.join(absent)}")
+        raise InputError(f"{path or 'A model'} needs {' and '.join(absent)}")
     try:
-        module = make(options, sizes) if make else kind(**section.constants, **options)
+        module = make(options, sizes) if make else section.make(**options)
         if hasattr(module, "check"):
             module.check()
     except ValueError as error:
-        raise InputError(f"{section.flag()}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
     return module
 
 

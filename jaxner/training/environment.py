@@ -64,11 +64,12 @@ def check_same_config(folder: Workdir, config: Options) -> None:
 
 def _values(config: Options) -> dict[str, object]:
     """Returns all options by path; those that are newer than a run have defaults."""
-    return {
-        f"{section.path}.{name}".lstrip("."): section.values.get(name, field.default)
+    options = {
+        section.flag(name): section.values.get(name, field.default)
         for section in schema.sections(config)
         for name, field in section.fields.items()
     }
+    return {flag.removeprefix("--config."): value for flag, value in options.items()}
 
 
 def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> None:

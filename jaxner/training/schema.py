@@ -178,7 +178,7 @@ def sections(config: Options | ConfigDict) -> Iterator[Section]:
     Raises:
         InputError: A part has an unknown name.
     """
-    return options.sections("", config, Part(Run))
+    return options.sections("--config", config, Part(Run))
 
 
 # --- Checks ---------------------------------------------------------------------------
@@ -197,14 +197,13 @@ def check(config: Options) -> None:
         ValueError: An option is unknown, or its value wrong alone or beside another.
     """
     for section in sections(config):
-        if not section.path.startswith("model."):  # `models.build` checks these
-            section.check()
+        section.check()
     data, epochs = config["data"], config["num_epochs"]
     for option in ("dir", "pretrained"):
         if (folder := data.get(option)) and not Path(folder).is_dir():
             raise InputError(f"--config.data.{option}: there is no folder {folder}")
     model = models.build(
-        root="--config.model.",
+        path="--config.model",
         vector_sizes=(10**6, 1) if data.get("contextual") else None,
         encoder_sizes=_encoder_sizes(data.get("pretrained"), config.get("init_from")),
         **_SIZES,
