@@ -75,21 +75,18 @@ class OneOf:
         return ", ".join(filter(None, self.words))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Mark:
-    """What an annotation says of a field; it allows all values."""
+    """What an annotation says of a field; `words` ask for a value that it `allows`."""
+
+    words: str = ""
+    allows: Callable[[Any], bool] = lambda _: True
 
     def __contains__(self, value: Any) -> bool:
-        return True
-
-
-class NoFile:
-    """The paths of folders, which need not be there."""
-
-    def __contains__(self, value: Any) -> bool:
-        return not value.is_file()
+        return self.allows(value)
 
     def __str__(self) -> str:
-        return "a folder"
+        return self.words
 
 
 def _encodes(encoding: str) -> bool:
@@ -103,7 +100,7 @@ def _encodes(encoding: str) -> bool:
 DERIVED = Mark()  # its value comes from the data: no option
 OUTPUT = Mark()  # it is the path of a file to write
 
-Folder = Annotated[Path, NoFile()]
+Folder = Annotated[Path, Mark("a folder", lambda path: not path.is_file())]
 Output = Annotated[Path, OUTPUT]
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
@@ -133,8 +130,6 @@ Encoding = Annotated[str, OneOf(_ENCODINGS, "or another one that Python has", _e
 
 # --- Kinds: how a value is read, checked and explained --------------------------------
 
-NONE = types.NoneType
-
 
 def _at_home(text: str) -> str:
     return os.path.expanduser(text) if text.startswith("~/") else text
@@ -154,7 +149,7 @@ _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
     float: (numbers.Real, "a number", float),
     str: (str, "text", _at_home),
     Path: (Path, "a path", _path),
-    NONE: (NONE, "None", {"None": None}.__getitem__),
+    types.NoneType: (types.NoneType, "None", {"None": None}.__getitem__),
 }
 
 
@@ -383,7 +378,9 @@ def checked(function: _Function) -> _Function:
         return {
             name: hint
             for name, hint in hints.items()
-            if any(k.type is not NONE and not k.is_several for k in kinds(hint))
+            if any(
+                k.type is not types.NoneType and not k.is_several for k in kinds(hint)
+            )
         }
 
     @functools.wraps(function)

@@ -18,19 +18,21 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 
 from jaxner import fields, models
 from jaxner.errors import InputError
-from jaxner.fields import Field, Part
+from jaxner.fields import Field, OneOf, Part
 from jaxner.models import pretrained
 from jaxner.models.checks import check_module, own_module
 from jaxner.models.model import MCDropout, Model
 from jaxner.models.seq2seq import Seq2seqHead
 
 # --- Sections -------------------------------------------------------------------------
+
+_OWN = "or a module of your own, package.module:Class"
 
 
 class Section(NamedTuple):
@@ -71,21 +73,15 @@ def section_of(path: str, values: Any, part: Part) -> Section:
     if part.is_many:
         return Section(path, values, None, None, {}, dict.fromkeys(values, Part(make)))
     if isinstance(make, str):
-        listing = ", ".join(sorted(models.TABLES[make]))
-        meaning = f"CONFIG:{make}=NAME changes it; names: {listing}."
-        options = {"name": Field(str, part.default, meaning), **part.more}
-        make = _chosen(path, make, values.get("name", part.default))
+        table, name = models.TABLES[make], values.get("name", part.default)
+        hint = Annotated[str, OneOf(sorted(table), _OWN, lambda text: ":" in text)]
+        fields.check(path, name, hint)
+        meaning = f"CONFIG:{make}=NAME changes it."
+        options = {"name": Field(hint, part.default, meaning), **part.more}
+        make = own_module(path, name) if ":" in name else table[name]
     kind, constants = getattr(make, "func", make), getattr(make, "keywords", ())
     options |= {n: x for n, x in fields.of(kind).items() if n not in constants}
     return Section(path, values, make, kind, options, fields.parts(kind))
-
-
-def _chosen(path: str, table: str, name: Any) -> Any:
-    if isinstance(name, str) and ":" in name:
-        return own_module(path, name)
-    note = "or a module of your own, package.module:Class"
-    fields.check_word(path, name, sorted(models.TABLES[table]), note)
-    return models.TABLES[table][name]
 
 
 def sections(path: str, values: Any, part: Part) -> Iterator[Section]:

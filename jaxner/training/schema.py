@@ -173,11 +173,7 @@ class Run:
 
 
 def sections(config: Options | ConfigDict) -> Iterator[Section]:
-    """Yields the sections of a config, a `ConfigDict` or the content of `config.json`.
-
-    Raises:
-        InputError: A part has an unknown name.
-    """
+    """Yields the sections of a config; InputError: a part has an unknown name."""
     return options.sections("--config", config, Part(Run))
 
 
