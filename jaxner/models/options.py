@@ -93,14 +93,10 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
             yield from sections(section.flag(name), value, inner)
 
 
-def encoders(values: Any) -> list[type]:
-    """Returns the classes of an encoder and of those within it, the last one last."""
-    return [section.kind for section in sections("", values, Part("encoder"))]
-
-
 def gives_scores(values: Any) -> bool:
     """Returns whether the features of an encoder are scores of labels."""
-    return "num_labels" in fields.names(encoders(values)[-1])
+    *_, last = sections("", values, Part("encoder"))
+    return "num_labels" in fields.names(last.kind)
 
 
 # --- Modules --------------------------------------------------------------------------

@@ -241,22 +241,20 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     """Returns the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
     fields.check_word("optimizer", name, sorted(OPTIMIZERS))
-    times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
+    own = {x: options.pop(x) for x in own_options(name) & options.keys()}
+    times = {x: options.pop(x) for x in ("decay", "warmup") if x in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
-    names = own_options(name)
     slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
-    is_own = "weight_decay" in names
-    decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
+    decay = options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in names:
-            raise ValueError(
-                f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
-                f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-                f"{', '.join(sorted(names))}"
-            )
+        raise ValueError(
+            f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
+            f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
+            f"{', '.join(sorted(own_options(name)))}"
+        )
     steps = [optax.add_decayed_weights(decay)] if decay else []
-    steps += [OPTIMIZERS[name](rates, **options), *slower]
+    steps += [OPTIMIZERS[name](rates, **own), *slower]
     return optax.chain(*steps) if steps[1:] else steps[0]
 
 
