@@ -14,7 +14,6 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,7 +112,7 @@ def _complete(config: Any) -> Any:
     """Adds to each section of a config the options that it does not say, in place."""
     for section in list(schema.sections(config)):
         for name, field in section.fields.items():
-            if name not in section.values and field.default is not MISSING:
+            if name not in section.values and field.default is not fields.REQUIRED:
                 section.values[name] = field.default
     return config
 

@@ -12,7 +12,6 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import itertools
 import math
 import numbers
 import os
@@ -273,8 +272,11 @@ def check_word(name: str, value: Any, words: Iterable[str], note: str = "") -> N
 # --- Options of classes and of functions ----------------------------------------------
 
 
+REQUIRED = inspect.Parameter.empty  # in place of a default
+
+
 class Field(NamedTuple):
-    """An option: its annotation, its default (or MISSING) and its meaning."""
+    """An option: its annotation, its default (or REQUIRED) and its meaning."""
 
     hint: Any
     default: Any
@@ -298,11 +300,31 @@ class Part:
 
 
 @functools.cache
+def all_of(thing: Callable[..., Any]) -> Mapping[str, Field]:
+    """Returns the parameters of a function, or of a dataclass or Linen module.
+
+    "Args" of a docstring, or "Attributes" of a class and its bases, give the meanings.
+    """
+    hints = typing.get_type_hints(thing, include_extras=True)
+    bases = reversed(getattr(thing, "__mro__", [thing]))
+    texts = dict(pair for base in bases for pair in _meanings(base.__doc__))
+    parameters = inspect.signature(thing).parameters.items()
+    return {
+        name: Field(hints.get(name), parameter.default, texts.get(name, ""))
+        for name, parameter in parameters
+        if "parent" not in hints or name not in ("parent", "name")  # of Linen
+    }
+
+
+@functools.cache
 def parts(module: type) -> Mapping[str, Part]:
     """Returns the sections within a dataclass or Linen module, by name."""
-    hints = typing.get_type_hints(module, include_extras=True).items()
-    marks = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints}
-    return {name: mark for name, mark in marks.items() if isinstance(mark, Part)}
+    return {
+        name: mark
+        for name, field in all_of(module).items()
+        for mark in getattr(field.hint, "__metadata__", ())
+        if isinstance(mark, Part)
+    }
 
 
 @functools.cache
@@ -312,35 +334,18 @@ def of(module: type) -> Mapping[str, Field]:
     Fields that contain other modules, and those marked `Derived`, are not options. What
     the class lists as `MORE` are options that are no fields.
     """
-    hints = typing.get_type_hints(module, include_extras=True)
-    texts = attributes(module)
-    return getattr(module, "MORE", {}) | {
-        field.name: Field(hints[field.name], field.default, texts.get(field.name, ""))
-        for field in dataclasses.fields(module)
-        if kinds(hints[field.name]) and field.name in names(module)
-    }
+    options = {n: field for n, field in all_of(module).items() if kinds(field.hint)}
+    return {**getattr(module, "MORE", {}), **options}
 
 
-def meanings(docstring: str | None, heading: str) -> dict[str, str]:
+def _meanings(docstring: str | None) -> list[tuple[str, str]]:
     """Returns what "Args" or "Attributes" of a docstring say of each name."""
     text = inspect.cleandoc(docstring or "")
-    section = re.search(rf"^{heading}:\n((?: {{4}}.*\n?|\n)*)", text, re.MULTILINE)
+    section = r"^(?:Args|Attributes):\n((?: {4}.*\n?|\n)*)"
+    lines = "".join(re.findall(section, text, re.MULTILINE))
     entry = r"^ {4}[*]*(\w+): (.*(?:\n {5,}.*)*)"
-    entries = re.findall(entry, section[1] if section else "", re.MULTILINE)
-    return {name: " ".join(meaning.split()) for name, meaning in entries}
-
-
-def attributes(module: type) -> dict[str, str]:
-    """Returns what the docstrings of a class and its bases say of each attribute."""
-    docstrings = (kind.__doc__ for kind in reversed(module.__mro__))
-    texts = (meanings(docstring, "Attributes").items() for docstring in docstrings)
-    return dict(itertools.chain.from_iterable(texts))
-
-
-def names(module: type) -> list[str]:
-    """Returns the names of a dataclass's or Linen module's fields, without Linen's."""
-    names = [field.name for field in dataclasses.fields(module)]
-    return [x for x in names if "parent" not in names or x not in ("parent", "name")]
+    entries = re.findall(entry, lines, re.MULTILINE)
+    return [(name, " ".join(meaning.split())) for name, meaning in entries]
 
 
 def check_fields(instance: Any) -> None:
@@ -374,13 +379,10 @@ def checked(function: _Function) -> _Function:
 
     @functools.cache  # at the first call, when all that annotations name is there
     def options() -> dict[str, Any]:
-        hints = typing.get_type_hints(function, include_extras=True)
         return {
-            name: hint
-            for name, hint in hints.items()
-            if any(
-                k.type is not types.NoneType and not k.is_several for k in kinds(hint)
-            )
+            name: field.hint
+            for name, field in all_of(function).items()
+            if any(not kind.is_several for kind in kinds(field.hint)[:1])
         }
 
     @functools.wraps(function)

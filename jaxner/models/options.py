@@ -14,10 +14,8 @@ the name of one of their sizes. A class that needs more than that has a class me
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING
 from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
@@ -96,7 +94,7 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
 def gives_scores(values: Any) -> bool:
     """Returns whether the features of an encoder are scores of labels."""
     *_, last = sections("", values, Part("encoder"))
-    return "num_labels" in fields.names(last.kind)
+    return "num_labels" in fields.all_of(last.kind)
 
 
 # --- Modules --------------------------------------------------------------------------
@@ -177,7 +175,8 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     section = section_of(path, values, part)
     section.check()
     kind, names = section.kind, fields.of(section.kind)
-    mandatory = {f.name for f in dataclasses.fields(kind) if f.default is MISSING}
+    known = fields.all_of(kind)
+    mandatory = {name for name, x in known.items() if x.default is fields.REQUIRED}
     # JSON has no tuples, and lists do not hash.
     options = {
         name: tuple(value) if isinstance(value, list) else value
@@ -189,7 +188,7 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
         inner_values = values.get(name, {} if is_needed else None)
         if inner_values is not None:
             options[name] = _module(section.flag(name), inner_values, inner, sizes)
-    for name in sizes.keys() & fields.names(kind):
+    for name in sizes.keys() & known:
         if name in mandatory or name not in names:
             options.setdefault(name, sizes[name])
     make = getattr(kind, "from_options", None)
@@ -222,7 +221,7 @@ def describe(module: object) -> object:
             f"{kind} is your own module, and a folder holds no code: pass the model to "
             "`load`"
         )
-    parts = {name: getattr(module, name) for name in fields.names(type(module))}
+    parts = {name: getattr(module, name) for name in fields.all_of(type(module))}
     return {"module": kind} | {name: describe(part) for name, part in parts.items()}
 
 

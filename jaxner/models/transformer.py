@@ -305,7 +305,7 @@ class Refinement(nn.Module):
     def from_options(cls, options: Options, sizes: object) -> Refinement:
         """Returns the module of its options and of those of its streams."""
         streams, rest = (
-            {name: options[name] for name in fields.names(kind) if name in options}
+            {name: options[name] for name in fields.all_of(kind) if name in options}
             for kind in (TwoStream, cls)
         )
         if not options.get("own_representation", True):
