@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Mapping, Sequence, Set
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,6 @@ from jaxtyping import PyTree
 
 from jaxner import fields
 from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
-
-CLIPS = ("joint", "parts")
-"""Clip gradients by their global norm, or each part of an optimizer by its own."""
 
 SHARED = ("clip_norm", "clip", "parts")
 """Options that parts do not have."""
@@ -137,7 +134,7 @@ class Options:
     decay: Weight | None = None
     warmup: Share | None = None
     clip_norm: Weight | None = None
-    clip: Annotated[str, OneOf(CLIPS)] | None = None
+    clip: Literal["joint", "parts"] | None = None
     weight_decay: Weight | None = None
     momentum: Momentum | None = None
     nesterov: bool | None = None
@@ -218,7 +215,7 @@ def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
-    is_separate = options.pop("clip", CLIPS[0]) == "parts"
+    is_separate = options.pop("clip", "joint") == "parts"
     if is_separate and not (parts and clip_norm):
         raise ValueError(
             "optimizer.clip='parts' needs optimizer.parts and optimizer.clip_norm"

@@ -12,14 +12,13 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import jax
 from ml_collections import ConfigDict
 
 from jaxner import models
 from jaxner.data import schemes
-from jaxner.data.batching import UNITS
 from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
@@ -35,9 +34,6 @@ from jaxner.types import Options
 # Corpora whose labels are tags (parts of speech), not spans.
 TAGGED = ("ud_ewt", "wsj")
 DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
-RESTARTS = ("auto", "together", "in_turn")
-"""Train restarts together in one program, or one after another; "auto": together on a
-GPU or TPU, in turn on a CPU, where one program is no faster."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Data(Reading):
     """
 
     name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
-    unit: Annotated[str, OneOf(UNITS)] = "sentence"
+    unit: Literal["sentence", "document"] = "sentence"
     dir: str | None = None
     split_dev: Annotated[float, Range(above=0, below=1)] | None = None
     split_seed: Seed = 0
@@ -135,7 +131,8 @@ class Run:
         seed: Seed of all random draws; with restarts, of the first.
         num_seeds: Number of restarts: this seed, the next one, and so on.
         restarts: How to train restarts: "together" in one program, or "in_turn";
-            "auto": together on a GPU or TPU, in turn on a CPU.
+            "auto": together on a GPU or TPU, in turn on a CPU, where one program is no
+            faster.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
         minutes: Time for the run on one process; sets num_epochs to what fits, by the
@@ -155,7 +152,7 @@ class Run:
 
     seed: Seed = 0
     num_seeds: Size = 1
-    restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
+    restarts: Literal["auto", "together", "in_turn"] = "auto"
     num_devices: Size | None = None
     num_epochs: Size = 20
     minutes: Positive | None = None
