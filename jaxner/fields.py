@@ -36,10 +36,10 @@ class Range:
     `note` ends the error about a number.
     """
 
-    least: float = -math.inf
-    above: float = -math.inf
-    most: float = math.inf
-    below: float = math.inf
+    least: int | float = -math.inf
+    above: int | float = -math.inf
+    most: int | float = math.inf
+    below: int | float = math.inf
     step: int = 0
     note: str = ""
 

@@ -5,10 +5,9 @@ are sections of options within it. Where a part may be one of several, `name` ch
 name in `models.TABLES`, or the place of a module of your own, such as
 `mypackage.module:MyEncoder`.
 
-So `--config.model.encoder.hidden_dim=50` is parsed by the annotation of the field
-`hidden_dim` and written into the section `model.encoder` (`configuration.override`),
-whose values `build` checks and hands to the class. The data set the fields that have
-the name of one of their sizes. A class that needs more than that has a class method
+`build` checks the values of each section and hands them to its class; "From a flag to a
+module" in docs/design.md has the steps before. The data set the fields that have the
+name of one of their sizes. A class that needs more than that has a class method
 `from_options(options, sizes)`, and perhaps options that are no fields, `MORE`.
 """
 
