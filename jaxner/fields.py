@@ -96,7 +96,18 @@ def _encodes(encoding: str) -> bool:
     return True
 
 
-DERIVED = Mark()  # its value comes from the data: no option
+@dataclasses.dataclass(frozen=True)
+class FromData:
+    """Marks a field that is no option, as its value comes from the data.
+
+    If it names an `option` of its class, only where that is set; so without it, models
+    of other data are equal.
+    """
+
+    option: str = ""
+
+
+DERIVED = FromData()
 OUTPUT = Mark()  # it is the path of a file to write
 
 Folder = Annotated[Path, Mark("a folder", lambda path: not path.is_file())]
@@ -206,7 +217,7 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     """Returns the kinds of values that an annotation allows; () if it is no option."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        bases = () if inner[-1] is DERIVED else kinds(inner[0])
+        bases = () if isinstance(inner[-1], FromData) else kinds(inner[0])
         return tuple(kind._replace(rule=inner[-1]) for kind in bases)
     if origin in (typing.Union, types.UnionType):
         parts = [*map(kinds, inner)]
@@ -285,6 +296,11 @@ class Field(NamedTuple):
         nothing = dataclasses.MISSING, inspect.Parameter.empty
         return any(self.default is x for x in nothing)  # an array equals neither
 
+    @property
+    def mark(self) -> Any:
+        """What stands beside the type in the annotation, or None."""
+        return getattr(self.hint, "__metadata__", (None,))[0]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
@@ -325,12 +341,8 @@ def all_of(thing: Callable[..., Any]) -> Mapping[str, Field]:
 @functools.cache
 def parts(module: type) -> Mapping[str, Part]:
     """Returns the sections within a dataclass or Linen module, by name."""
-    return {
-        name: mark
-        for name, field in all_of(module).items()
-        for mark in getattr(field.hint, "__metadata__", ())
-        if isinstance(mark, Part)
-    }
+    marks = {name: field.mark for name, field in all_of(module).items()}
+    return {name: mark for name, mark in marks.items() if isinstance(mark, Part)}
 
 
 @functools.cache

@@ -144,11 +144,6 @@ def build(
         if features.get(name) is not None and size is None:
             flag = section.flag(f"representation.{name}")
             raise InputError(f"{flag} needs data.{option}")
-    # Without what needs them, models of other data are equal.
-    if not features.get("singleton_dropout"):
-        sizes.pop("singletons", None)
-    if not head.get("constrained"):
-        sizes.pop("grammar", None)
     if values.get("refinement") is not None:  # it may read the sentence itself
         place = "representation"
         part = section.inner[place]
@@ -188,7 +183,9 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
         if inner_values is not None:
             options[name] = _module(section.flag(name), inner_values, inner, sizes)
     for name in sizes.keys() & known:
-        if name in mandatory or name not in names:
+        option = getattr(known[name].mark, "option", "")
+        is_wanted = not option or options.get(option)
+        if name in mandatory or (name not in names and is_wanted):
             options.setdefault(name, sizes[name])
     make = getattr(kind, "from_options", None)
     if not make and (absent := sorted(mandatory - options.keys())):

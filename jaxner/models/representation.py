@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxner import fields
-from jaxner.fields import Part
+from jaxner.fields import FromData, Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.models.layers import Features
@@ -386,7 +386,7 @@ class Representation(nn.Module):
     dropout: fields.Rate = 0.5
     word_dropout: fields.Rate = 0.0
     singleton_dropout: fields.Rate = 0.0
-    singletons: Annotated[tuple[int, int], fields.DERIVED] = (0, 0)
+    singletons: Annotated[tuple[int, int], FromData("singleton_dropout")] = (0, 0)
 
     def check(self) -> None:
         """Raises ValueError if nothing of a token is read."""
