@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING
 from typing import Any
 
 from jaxner import cli, configuration, fields, runs
@@ -124,7 +123,7 @@ def _options(section: Section) -> str:
 
 
 def _value(value: Any) -> str:
-    return "the config's" if value is MISSING else f"`{value}`"
+    return "the config's" if value is fields.REQUIRED else f"`{value}`"
 
 
 def _departures(name: str) -> str:

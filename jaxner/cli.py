@@ -477,17 +477,18 @@ def _add(parser: Parser, group: Any, name: str, field: fields.Field) -> None:
         metavar = "NAME"
         parser.words[name] = words = [*kind.rule.words]
         options["help"] += f" One of {kind}." * (len(words) > 1)
-    if default and not field.is_required and "default" not in meaning.lower():
+    is_needed = default is fields.REQUIRED
+    if default and not is_needed and "default" not in meaning.lower():
         options["help"] += f" Default: {default}."
     options |= {"type": functools.partial(_read, kind), "default": default}
     if parameter and parameter.kind in _ARGUMENTS:
-        nargs = "*" if default == [] else None if field.is_required else "?"
+        nargs = "*" if default == [] else None if is_needed else "?"
         noun = name.removesuffix("s") if nargs == "*" else name
         group.add_argument(name, metavar=noun.upper(), nargs=nargs, **options)
         return
     flags = ["-o", flag] if name == "output" else [flag]
     options["metavar"] = _METAVARS.get(name, metavar) + "…" * (flag in parser.several)
-    group.add_argument(*flags, dest=name, required=field.is_required, **options)
+    group.add_argument(*flags, dest=name, required=is_needed, **options)
 
 
 def _read(kind: fields.Kind, text: str) -> Any:

@@ -112,7 +112,7 @@ def _complete(config: Any) -> Any:
     """Adds to each section of a config the options that it does not say, in place."""
     for section in list(schema.sections(config)):
         for name, field in section.fields.items():
-            if name not in section.values and not field.is_required:
+            if name not in section.values and field.default is not fields.REQUIRED:
                 section.values[name] = field.default
     return config
 

@@ -282,19 +282,15 @@ def check_word(name: str, value: Any, words: Iterable[str], note: str = "") -> N
 
 # --- Options of classes and of functions ----------------------------------------------
 
+REQUIRED = inspect.Parameter.empty  # in place of a default
+
 
 class Field(NamedTuple):
-    """A field or a parameter: its annotation, its default and its meaning."""
+    """A field or a parameter: its annotation, default (or REQUIRED) and meaning."""
 
     hint: Any
     default: Any
     meaning: str = ""
-
-    @property
-    def is_required(self) -> bool:
-        """Whether there is no default."""
-        nothing = dataclasses.MISSING, inspect.Parameter.empty
-        return any(self.default is x for x in nothing)  # an array equals neither
 
     @property
     def mark(self) -> Any:
@@ -327,14 +323,10 @@ def all_of(thing: Callable[..., Any]) -> Mapping[str, Field]:
     hints = typing.get_type_hints(thing, include_extras=True)
     bases = reversed(getattr(thing, "__mro__", [thing]))
     texts = dict(pair for base in bases for pair in _meanings(base.__doc__))
-    if dataclasses.is_dataclass(thing):
-        known = dataclasses.fields(thing)
-    else:
-        known = inspect.signature(thing).parameters.values()
     return {
-        x.name: Field(hints.get(x.name), x.default, texts.get(x.name, ""))
-        for x in known
-        if "parent" not in hints or x.name not in ("parent", "name")  # of Linen
+        name: Field(hints.get(name), parameter.default, texts.get(name, ""))
+        for name, parameter in inspect.signature(thing).parameters.items()
+        if "parent" not in hints or name not in ("parent", "name")  # of Linen
     }
 
 

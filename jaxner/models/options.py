@@ -170,7 +170,7 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     section.check()
     kind, names = section.kind, fields.of(section.kind)
     known = fields.all_of(kind)
-    mandatory = {name for name, field in known.items() if field.is_required}
+    mandatory = {name for name, x in known.items() if x.default is fields.REQUIRED}
     # JSON has no tuples, and lists do not hash.
     options = {
         name: tuple(value) if isinstance(value, list) else value
