@@ -338,14 +338,14 @@ def parts(module: type) -> Mapping[str, Part]:
 
 
 @functools.cache
-def of(module: type) -> Mapping[str, Field]:
-    """Returns the options of a dataclass or Linen module, by name.
+def of(thing: Callable[..., Any]) -> Mapping[str, Field]:
+    """Returns the options of a dataclass, a Linen module or a function, by name.
 
     Fields that contain other modules, and those marked `Derived`, are not options. What
-    the class lists as `MORE` are options that are no fields.
+    a class lists as `MORE` are options that are no fields.
     """
-    options = {n: field for n, field in all_of(module).items() if kinds(field.hint)}
-    return {**getattr(module, "MORE", {}), **options}
+    options = {name: x for name, x in all_of(thing).items() if kinds(x.hint)}
+    return {**getattr(thing, "MORE", {}), **options}
 
 
 def _meanings(docstring: str | None) -> list[tuple[str, str]]:
