@@ -41,6 +41,6 @@ def get_config(config, arg):
     }
     config.model.encoder = {"name": "bilstm", "hidden_dim": 128}
     config.model.head = {"name": "softmax" if arg.softmax else "crf", "dropout": 0.4}
-    config.model.head.constrained = not arg.softmax
+    config.model.head["constrained"] = not arg.softmax
     rates = {"learning_rate": 3e-3, "warmup": 0.1, "clip_norm": 5.0}
     config.optimizer = {"name": "adamw", **rates}

@@ -6,10 +6,10 @@ mkdocstrings makes the Python API.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING
 from typing import Any
 
 from jaxner import cli, configuration, fields, runs
@@ -101,6 +101,7 @@ def options() -> str:
 def _parts(path: str, part: Part, seen: set[Any]) -> Iterator[str]:
     """Yields the options of a part in all its forms, then of the parts within."""
     names = TABLES[part.kind] if isinstance(part.kind, str) else ("",)
+    part = dataclasses.replace(part, is_many=False)
     new = [(name, section_of(path, {"name": name}, part)) for name in names]
     new = [(name, section) for name, section in new if section.kind not in seen]
     seen |= {section.kind for _, section in new}
@@ -122,7 +123,7 @@ def _options(section: Section) -> str:
 
 
 def _value(value: Any) -> str:
-    return "the config's" if value is MISSING else f"`{value}`"
+    return "the config's" if value is fields.REQUIRED else f"`{value}`"
 
 
 def _departures(name: str) -> str:

@@ -265,7 +265,6 @@ def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
 
 _MANY = inspect.Parameter.VAR_POSITIONAL
 _ARGUMENTS = (_MANY, inspect.Parameter.POSITIONAL_ONLY)
-_MISSING = (inspect.Parameter.empty, dataclasses.MISSING)
 _SHORT = {"split_sentences": "sentences"}
 # What the help shows for values whose form their type does not tell.
 _METAVARS = {
@@ -391,7 +390,6 @@ def parser_of(function: Callable) -> Parser:
     `Args`, a dataclass's under `Attributes`. What a function returns is for `--json`.
     """
     docstring = inspect.getdoc(function) or ""
-    meanings = fields.meanings(docstring, "Args")
     parser = Parser(
         inspect.signature(function),
         prog=f"jaxner {function.__name__.rstrip('_').replace('_', '-')}",
@@ -400,28 +398,25 @@ def parser_of(function: Callable) -> Parser:
         allow_abbrev=False,
         add_help=False,
     )
-    hints = typing.get_type_hints(function, include_extras=True)
-    for name, parameter in parser.signature.parameters.items():
-        hint, inner = hints[name], typing.get_args(hints[name])
+    for name, field in fields.all_of(function).items():
+        inner = typing.get_args(field.hint)
         if name in ("quiet", "overrides"):
             continue  # every command has --quiet, few have a use for it
-        if kind := next(filter(_holds_options, (hint, *inner)), None):
-            defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+        if kind := next(filter(_holds_options, (field.hint, *inner)), None):
+            options = fields.all_of(kind)
             # Those of Annotated[dict, dataclass, *parts].
-            parts = inner[2:] or (*defaults,)
+            parts = inner[2:] or (*options,)
             parser.groups[name] = (dict if inner else kind, parts)
-            texts = fields.attributes(kind)
-            kinds = typing.get_type_hints(kind, include_extras=True)
-            group = parser.add_argument_group(meanings[name].rstrip("."))
+            group = parser.add_argument_group(field.meaning.rstrip("."))
             for part in parts:
-                default = None if inner else defaults[part]
-                _add(parser, group, part, kinds[part], default, texts[part])
+                option = options[part]
+                option = option._replace(default=None) if inner else option
+                _add(parser, group, part, option)
         else:
-            default = [] if parameter.kind is _MANY else parameter.default
-            _add(parser, parser, name, hint, default, meanings[name])
+            _add(parser, parser, name, field)
     parser._positionals.title, parser._optionals.title = "Arguments", "Options"
     common = parser.add_argument_group("Of every command")
-    if hints.get("return") not in (None, types.NoneType):
+    if typing.get_type_hints(function).get("return") not in (None, types.NoneType):
         meaning = "Print a JSON document, and tables on standard error."
         common.add_argument("--json", action="store_true", help=meaning)
     meaning = "Print no notes and no progress; warnings stay."
@@ -452,10 +447,12 @@ def _holds_options(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def _add(
-    parser: Parser, group: Any, name: str, hint: Any, default: Any, meaning: str
-) -> None:
+def _add(parser: Parser, group: Any, name: str, field: fields.Field) -> None:
     """Adds the option or argument of a parameter to a group of the parser."""
+    parameter = parser.signature.parameters.get(name)
+    if parameter and parameter.kind is _MANY:
+        field = field._replace(default=[])
+    hint, default, meaning = field
     is_open = hint == bool | None
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         hint = typing.get_args(hint)[0]  # what is typed
@@ -480,11 +477,10 @@ def _add(
         metavar = "NAME"
         parser.words[name] = words = [*kind.rule.words]
         options["help"] += f" One of {kind}." * (len(words) > 1)
-    is_needed = default in _MISSING
+    is_needed = default is fields.REQUIRED
     if default and not is_needed and "default" not in meaning.lower():
         options["help"] += f" Default: {default}."
     options |= {"type": functools.partial(_read, kind), "default": default}
-    parameter = parser.signature.parameters.get(name)
     if parameter and parameter.kind in _ARGUMENTS:
         nargs = "*" if default == [] else None if is_needed else "?"
         noun = name.removesuffix("s") if nargs == "*" else name

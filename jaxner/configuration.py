@@ -14,7 +14,6 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,7 +112,7 @@ def _complete(config: Any) -> Any:
     """Adds to each section of a config the options that it does not say, in place."""
     for section in list(schema.sections(config)):
         for name, field in section.fields.items():
-            if name not in section.values and field.default is not MISSING:
+            if name not in section.values and field.default is not fields.REQUIRED:
                 section.values[name] = field.default
     return config
 
@@ -253,43 +252,44 @@ def override(config: Any, name: str, text: str) -> None:
     new part, as in `optimizer.parts.head.learning_rate`, starts from the optimizer's
     own options. `schema.check` refuses values that are not allowed.
     """
-    path, _, option = name.replace("-", "_").rpartition(".")
+    flag = f"--config.{name.replace('-', '_')}"
+    path, _, option = flag.rpartition(".")
     parent, _, part = path.rpartition(".")
-    parts = config.optimizer.get("parts") or {}
-    if path == "optimizer.parts" and option in parts and text == "None":
+    place, parts = "--config.optimizer.parts", config.optimizer.get("parts") or {}
+    if path == place and option in parts and text == "None":
         del parts[option]
         return
-    if parent == "optimizer.parts" and part not in parts:
+    if parent == place and part not in parts:
         rest = config.optimizer.items()
         new = {name: x for name, x in rest if name not in optimizers.SHARED}
         config.optimizer.parts = {**parts, part: new}
     section = {section.path: section for section in schema.sections(config)}.get(path)
     if section and option in section.fields:
-        is_other = option == "name" and text != section.values[option]
+        former = section.values.get(option)
+        is_other = option == "name" and text != former
         if is_other and part in ("encoder", "chars"):  # it has other options
             choice = f"choose it after the colon, as in grn:{part}={text}"
-            raise InputError(f"{section.flag(option)}: {choice}")
-        former = section.values[option]
+            raise InputError(f"{flag}: {choice}")
         section.values[option] = fields.parse(text, section.fields[option].hint)
         if is_other and text in optimizers.OPTIMIZERS:
             old, new = map(optimizers.own_options, (former, text))
             section.values.update(dict.fromkeys(old - new))
         _complete(config)
     elif section and option in section.inner:
-        is_needed = not path or option in ("representation", "encoder", "head")
-        if text != "None" or is_needed:
-            message = f"{section.flag(option)} is a section of options: set one of them"
+        is_needed = option in ("representation", "encoder", "head")
+        if text != "None" or is_needed or path == "--config":
+            message = f"{flag} is a section of options: set one of them"
             if option in TABLES:
                 message += f"; for another part, grn:{option}={text}"
             raise InputError(message)
         section.values[option] = None
     else:
-        raise UsageError(f"Unknown option --config.{name}{meant(config, name, text)}")
+        raise UsageError(f"Unknown option {flag}{meant(config, name, text)}")
 
 
 def meant(config: Any, name: str, text: str = "") -> str:
     """Returns a question with the options that an unknown name may mean, or ""."""
-    flag, ends = "--config." + name.replace("-", "_"), {}
+    flag, ends = f"--config.{name.replace('-', '_')}", {}
     for section in schema.sections(config):
         for option in (*section.fields, *section.inner):
             ends.setdefault(option, []).append(section.flag(option))

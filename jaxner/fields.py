@@ -14,7 +14,6 @@ import functools
 import inspect
 import math
 import numbers
-import operator
 import os
 import re
 import sys
@@ -28,13 +27,6 @@ from jaxner.errors import InputError
 
 # --- Rules: which values of its type an annotation allows -----------------------------
 
-_BOUNDS = {
-    "least": ("at least", operator.ge),
-    "above": ("above", operator.gt),
-    "most": ("at most", operator.le),
-    "below": ("below", operator.lt),
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Range:
@@ -44,22 +36,21 @@ class Range:
     `note` ends the error about a number.
     """
 
-    least: int | float | None = None
-    above: int | float | None = None
-    most: int | float | None = None
-    below: int | float | None = None
+    least: int | float = -math.inf
+    above: int | float = -math.inf
+    most: int | float = math.inf
+    below: int | float = math.inf
     step: int = 0
     note: str = ""
 
     def __contains__(self, value: Any) -> bool:
-        bounds = ((getattr(self, x), fits) for x, (_, fits) in _BOUNDS.items())
-        is_within = all(fits(value, x) for x, fits in bounds if x is not None)
-        is_step = not self.step or (value - (self.least or 0)) % self.step == 0
-        return is_within and -math.inf < value < math.inf and is_step
+        is_within = self.least <= value <= self.most and self.above < value < self.below
+        return is_within and (not self.step or (value - self.least) % self.step == 0)
 
     def __str__(self) -> str:
-        bounds = ((words, getattr(self, x)) for x, (words, _) in _BOUNDS.items())
-        texts = [f"{words} {bound}" for words, bound in bounds if bound is not None]
+        bounds = {"at least": self.least, "above": self.above}
+        bounds |= {"at most": self.most, "below": self.below}
+        texts = [f"{words} {x}" for words, x in bounds.items() if math.isfinite(x)]
         steps = f" in steps of {self.step}" if self.step else ""
         return " and ".join(texts or ["a finite number"]) + steps
 
@@ -83,21 +74,18 @@ class OneOf:
         return ", ".join(filter(None, self.words))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Mark:
-    """What an annotation says of a field; it allows all values."""
+    """What an annotation says of a field; `words` ask for a value that it `allows`."""
+
+    words: str = ""
+    allows: Callable[[Any], bool] = lambda _: True
 
     def __contains__(self, value: Any) -> bool:
-        return True
-
-
-class NoFile:
-    """The paths of folders, which need not be there."""
-
-    def __contains__(self, value: Any) -> bool:
-        return not value.is_file()
+        return self.allows(value)
 
     def __str__(self) -> str:
-        return "a folder"
+        return self.words
 
 
 def _encodes(encoding: str) -> bool:
@@ -108,10 +96,21 @@ def _encodes(encoding: str) -> bool:
     return True
 
 
-DERIVED = Mark()  # its value comes from the data: no option
+@dataclasses.dataclass(frozen=True)
+class FromData:
+    """Marks a field that is no option, as its value comes from the data.
+
+    If it names an `option` of its class, only where that is set; so without it, models
+    of other data are equal.
+    """
+
+    option: str = ""
+
+
+DERIVED = FromData()
 OUTPUT = Mark()  # it is the path of a file to write
 
-Folder = Annotated[Path, NoFile()]
+Folder = Annotated[Path, Mark("a folder", lambda path: not path.is_file())]
 Output = Annotated[Path, OUTPUT]
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
@@ -141,8 +140,6 @@ Encoding = Annotated[str, OneOf(_ENCODINGS, "or another one that Python has", _e
 
 # --- Kinds: how a value is read, checked and explained --------------------------------
 
-NONE = types.NoneType
-
 
 def _at_home(text: str) -> str:
     return os.path.expanduser(text) if text.startswith("~/") else text
@@ -162,7 +159,7 @@ _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
     float: (numbers.Real, "a number", float),
     str: (str, "text", _at_home),
     Path: (Path, "a path", _path),
-    NONE: (NONE, "None", {"None": None}.__getitem__),
+    types.NoneType: (types.NoneType, "None", {"None": None}.__getitem__),
 }
 
 
@@ -220,7 +217,7 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     """Returns the kinds of values that an annotation allows; () if it is no option."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        bases = () if inner[-1] is DERIVED else kinds(inner[0])
+        bases = () if isinstance(inner[-1], FromData) else kinds(inner[0])
         return tuple(kind._replace(rule=inner[-1]) for kind in bases)
     if origin in (typing.Union, types.UnionType):
         parts = [*map(kinds, inner)]
@@ -285,17 +282,24 @@ def check_word(name: str, value: Any, words: Iterable[str], note: str = "") -> N
 
 # --- Options of classes and of functions ----------------------------------------------
 
+REQUIRED = inspect.Parameter.empty  # in place of a default
+
 
 class Field(NamedTuple):
-    """An option: its annotation, its default (or MISSING) and its meaning."""
+    """A field or a parameter: its annotation, default (or REQUIRED) and meaning."""
 
     hint: Any
     default: Any
     meaning: str = ""
 
+    @property
+    def mark(self) -> Any:
+        """What stands beside the type in the annotation, or None."""
+        return getattr(self.hint, "__metadata__", (None,))[0]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part(Mark):
+class Part:
     """Marks a field that holds a section of options.
 
     `kind` is the class that is built from it, or the name of the table in
@@ -311,48 +315,47 @@ class Part(Mark):
 
 
 @functools.cache
-def parts(module: type) -> Mapping[str, Part]:
-    """Returns the sections within a dataclass or Linen module, by name."""
-    hints = typing.get_type_hints(module, include_extras=True)
-    marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
-    return {name: x[0] for name, x in marks.items() if x and isinstance(x[0], Part)}
+def all_of(thing: Callable[..., Any]) -> Mapping[str, Field]:
+    """Returns the parameters of a function, or of a dataclass or Linen module.
 
-
-@functools.cache
-def of(module: type) -> Mapping[str, Field]:
-    """Returns the options of a dataclass or Linen module, by name.
-
-    Fields that contain other modules, and those marked `Derived`, are not options. What
-    the class lists as `MORE` are options that are no fields.
+    "Args" of a docstring, or "Attributes" of a class and its bases, give the meanings.
     """
-    hints = typing.get_type_hints(module, include_extras=True)
-    texts = attributes(module)
-    return getattr(module, "MORE", {}) | {
-        field.name: Field(hints[field.name], field.default, texts.get(field.name, ""))
-        for field in dataclasses.fields(module)
-        if kinds(hints[field.name]) and field.name in names(module)
+    hints = typing.get_type_hints(thing, include_extras=True)
+    bases = reversed(getattr(thing, "__mro__", [thing]))
+    texts = dict(pair for base in bases for pair in _meanings(base.__doc__))
+    return {
+        name: Field(hints.get(name), parameter.default, texts.get(name, ""))
+        for name, parameter in inspect.signature(thing).parameters.items()
+        if "parent" not in hints or name not in ("parent", "name")  # of Linen
     }
 
 
-def meanings(docstring: str | None, heading: str) -> dict[str, str]:
+@functools.cache
+def parts(module: type) -> Mapping[str, Part]:
+    """Returns the sections within a dataclass or Linen module, by name."""
+    marks = {name: field.mark for name, field in all_of(module).items()}
+    return {name: mark for name, mark in marks.items() if isinstance(mark, Part)}
+
+
+@functools.cache
+def of(thing: Callable[..., Any]) -> Mapping[str, Field]:
+    """Returns the options of a dataclass, a Linen module or a function, by name.
+
+    Fields that contain other modules, and those marked `Derived`, are not options. What
+    a class lists as `MORE` are options that are no fields.
+    """
+    options = {name: x for name, x in all_of(thing).items() if kinds(x.hint)}
+    return {**getattr(thing, "MORE", {}), **options}
+
+
+def _meanings(docstring: str | None) -> list[tuple[str, str]]:
     """Returns what "Args" or "Attributes" of a docstring say of each name."""
     text = inspect.cleandoc(docstring or "")
-    section = re.search(rf"^{heading}:\n((?: {{4}}.*\n?|\n)*)", text, re.MULTILINE)
+    section = r"^(?:Args|Attributes):\n((?: {4}.*\n?|\n)*)"
+    lines = "".join(re.findall(section, text, re.MULTILINE))
     entry = r"^ {4}[*]*(\w+): (.*(?:\n {5,}.*)*)"
-    entries = re.findall(entry, section[1] if section else "", re.MULTILINE)
-    return {name: " ".join(meaning.split()) for name, meaning in entries}
-
-
-def attributes(module: type) -> dict[str, str]:
-    """Returns what the docstrings of a class and its bases say of each attribute."""
-    texts = (meanings(x.__doc__, "Attributes") for x in reversed(module.__mro__))
-    return functools.reduce(operator.or_, texts)
-
-
-def names(module: type) -> list[str]:
-    """Returns the names of a dataclass's or Linen module's fields, without Linen's."""
-    names = [field.name for field in dataclasses.fields(module)]
-    return [x for x in names if "parent" not in names or x not in ("parent", "name")]
+    entries = re.findall(entry, lines, re.MULTILINE)
+    return [(name, " ".join(meaning.split())) for name, meaning in entries]
 
 
 def check_fields(instance: Any) -> None:
@@ -386,11 +389,10 @@ def checked(function: _Function) -> _Function:
 
     @functools.cache  # at the first call, when all that annotations name is there
     def options() -> dict[str, Any]:
-        hints = typing.get_type_hints(function, include_extras=True)
         return {
-            name: hint
-            for name, hint in hints.items()
-            if any(k.type is not NONE and not k.is_several for k in kinds(hint))
+            name: field.hint
+            for name, field in all_of(function).items()
+            if any(not kind.is_several for kind in kinds(field.hint)[:1])
         }
 
     @functools.wraps(function)

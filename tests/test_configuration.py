@@ -115,6 +115,7 @@ def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     for name, message in (
         ("hed.decay", "'hed'.* encoder, head"),
         ("head.b1", "of sgd"),
+        ("head.clip_norm", "of sgd"),
     ):
         config = load("grn")
         configuration.override(config, f"optimizer.parts.{name}", "0.5")

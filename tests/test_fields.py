@@ -1,5 +1,6 @@
 """Allowed values of options, read from annotations."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,3 +66,47 @@ ODD = "a, (b) [1]"
 def test_a_text_is_read_by_the_annotation_and_what_is_none_stays_a_text(hint, texts):
     for text, value in texts.items():
         assert fields.parse(text, hint) == value
+
+
+@dataclasses.dataclass
+class Base:
+    """A class.
+
+    Attributes:
+        size: Its size,
+            in metres.
+    """
+
+    size: Size
+    names: list[str]
+
+
+@dataclasses.dataclass
+class Heir(Base):
+    """An heir.
+
+    Attributes:
+        rate: Its rate.
+    """
+
+    rate: Rate = 0.5
+
+
+def function(size: Size, names, rate: Rate = 0.5):
+    """A function.
+
+    Args:
+        size: Its size,
+            in metres.
+        rate: Its rate.
+    """
+
+
+@pytest.mark.parametrize("thing", [Heir, function])
+def test_the_fields_of_a_class_are_read_as_the_parameters_of_a_function(thing):
+    known = fields.all_of(thing)
+    assert [*known] == ["size", "names", "rate"]
+    assert [*fields.of(thing)] == ["size", "rate"]
+    assert known["size"].default is known["names"].default is fields.REQUIRED
+    assert known["size"].meaning == "Its size, in metres."
+    assert known["rate"] == (Rate, 0.5, "Its rate.")

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from jaxner.types import AnyArray
 
-UNITS = ("sentence", "document")
-
 _SAMPLE = 2_000  # batches for the choice of shapes' words
 _SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a batch
 _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen

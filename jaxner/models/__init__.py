@@ -20,8 +20,6 @@ from jaxner.models.grn import relation_scores as relation_scores
 from jaxner.models.heads import DirectionHead, Head, ScoresHead
 from jaxner.models.idcnn import IDCNN
 from jaxner.models.lan import LabelAttention
-from jaxner.models.model import DTYPES as DTYPES
-from jaxner.models.model import PARTS as PARTS
 from jaxner.models.model import Keys as Keys
 from jaxner.models.model import MCDropout as MCDropout
 from jaxner.models.model import Model as Model

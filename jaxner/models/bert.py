@@ -20,7 +20,7 @@ longest token, `H` features; `m` heads of `d` dimensions.
 from __future__ import annotations
 
 import functools
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -402,9 +402,6 @@ class _PreNormLayer(nn.Module):
         return x + dense("output", size, y), None
 
 
-POOLS = ("first", "mean")
-
-
 _RATE = Field(Rate | None, None, "Rate of the encoder; None: by its config.json.")
 
 
@@ -423,7 +420,7 @@ class WordPieces(nn.Module):
     }
 
     encoder: nn.Module
-    pool: Annotated[str, OneOf(POOLS)] = "first"
+    pool: Literal["first", "mean"] = "first"
 
     @classmethod
     def from_options(cls, options: Options, sizes: Options) -> WordPieces:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import flax.linen as nn
 import jax
@@ -20,8 +20,6 @@ from jaxner.models import layers
 from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN
 
-POOLS = ("concat", "mean")
-INPUT_MASKS = ("unit", "shared")
 STREAMS = {"sentence": "dropout", "batch": "shared"}
 
 
@@ -53,11 +51,11 @@ class BiLSTM(nn.Module):
     num_units: Size = 1
     num_layers: Depth = 1
     cross: bool = True
-    pool: Annotated[str, OneOf(POOLS)] = "concat"
+    pool: Literal["concat", "mean"] = "concat"
     input_dropout: Rate = 0.0
     state_dropout: Rate = 0.0
     output_dropout: Rate = 0.0
-    input_mask: Annotated[str, OneOf(INPUT_MASKS)] = "unit"
+    input_mask: Literal["unit", "shared"] = "unit"
     dropout_scope: Annotated[str, OneOf(STREAMS)] = "sentence"
     initializer: layers.LSTM = "glorot"
     forget_bias: Real = 1.0

@@ -13,7 +13,7 @@ on its batch. The two halves of a relation score, a token's each, stay within ±
 from __future__ import annotations
 
 import functools
-from typing import Annotated
+from typing import Annotated, Literal
 
 import flax.linen as nn
 import jax
@@ -25,7 +25,6 @@ from jaxner.models import layers
 from jaxner.models.layers import Encoded, Features, Mask
 
 CONTEXTS = {"all": (1, 3, 5), "branch3": (3,), "none": ()}
-RELATIONS = ("gated", "attention", "fusion", "none")
 
 
 class GRN(nn.Module):
@@ -41,7 +40,7 @@ class GRN(nn.Module):
 
     hidden_dim: Size = 400
     context: Annotated[str, OneOf(CONTEXTS)] = "all"
-    relation: Annotated[str, OneOf(RELATIONS)] = "gated"
+    relation: Literal["gated", "attention", "fusion", "none"] = "gated"
 
     @property
     def receptive_field(self) -> int | None:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from jaxner import inference
 from jaxner.data import schemes
-from jaxner.fields import DERIVED, Derived, Rate, Real
+from jaxner.fields import Derived, FromData, Rate, Real
 from jaxner.models import layers
 from jaxner.types import Potentials
 
@@ -44,7 +44,7 @@ class Head(nn.Module):
     initializer: layers.Kernel = "kaiming"
     bias: Real = 0.0
     constrained: bool = False
-    grammar: Annotated[tuple[str, ...], DERIVED] = ()
+    grammar: Annotated[tuple[str, ...], FromData("constrained")] = ()
 
     def check(self) -> None:
         """Raises ValueError if the grammar is needed and not there."""

@@ -82,13 +82,11 @@ U(±√(3/D)) (Yang and Zhang, 2018)."""
 ACTIVATIONS = {"none": lambda x: x, "tanh": jnp.tanh, "relu": jax.nn.relu}
 """Activations by their names in configs; all are monotonic."""
 
-LSTMS = ("glorot", "glorot_fused", "kaiming", "normal", "torch")
-"""How the kernels of an LSTM are drawn; see `BiLSTM`."""
 
 Kernel = Annotated[str, OneOf(KERNELS)]
 Table = Annotated[str, OneOf(TABLES)]
 Activation = Annotated[str, OneOf(ACTIVATIONS)]
-LSTM = Annotated[str, OneOf(LSTMS)]
+LSTM = Literal["glorot", "glorot_fused", "kaiming", "normal", "torch"]
 
 # --- Linen's layers -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -35,9 +35,7 @@ from jaxner.types import (
 Stages = tuple[tuple[AnyPotentials, ...], dict[str, Array]]
 """Each stage's potentials, the final one last, and intermediates by name."""
 
-DTYPES = ("float32", "bfloat16")  # what a model may compute in
 PARTS = ("representation", "encoder", "head")  # what can have dropout in a pass
-AVERAGES = ("scores", "probabilities")  # over the passes, before choosing labels
 _LOW = ("representation", "encoder", "streams")  # parts that may compute in less
 
 
@@ -80,7 +78,7 @@ class MCDropout:
 
     num_samples: Passes = 0
     parts: tuple[Annotated[str, OneOf(PARTS)], ...] = PARTS
-    average: Annotated[str, OneOf(AVERAGES)] = "scores"
+    average: Literal["scores", "probabilities"] = "scores"
     seed: Seed = 0
 
 
@@ -114,7 +112,7 @@ class Model(nn.Module):
     refinement: Annotated[nn.Module | None, Part(Refinement)] = None
     mc_dropout: Annotated[MCDropout, Part(MCDropout)] = MCDropout()
     separators: Annotated[bool, DERIVED] = False
-    dtype: Annotated[str, OneOf(DTYPES)] = "float32"
+    dtype: Literal["float32", "bfloat16"] = "float32"
     remat: bool = False
 
     @property

@@ -5,26 +5,23 @@ are sections of options within it. Where a part may be one of several, `name` ch
 name in `models.TABLES`, or the place of a module of your own, such as
 `mypackage.module:MyEncoder`.
 
-So `--config.model.encoder.hidden_dim=50` is parsed by the annotation of the field
-`hidden_dim` and written into the section `model.encoder` (`configuration.override`),
-whose values `build` checks and hands to the class. The data set the fields that have
-the name of one of their sizes. A class that needs more than that has a class method
+`build` checks the values of each section and hands them to its class; "From a flag to a
+module" in docs/design.md has the steps before. The data set the fields that have the
+name of one of their sizes. A class that needs more than that has a class method
 `from_options(options, sizes)`, and perhaps options that are no fields, `MORE`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 
 from jaxner import fields, models
 from jaxner.errors import InputError
-from jaxner.fields import Field, Part
+from jaxner.fields import Field, OneOf, Part
 from jaxner.models import pretrained
 from jaxner.models.checks import check_module, own_module
 from jaxner.models.model import MCDropout, Model
@@ -32,26 +29,26 @@ from jaxner.models.seq2seq import Seq2seqHead
 
 # --- Sections -------------------------------------------------------------------------
 
+_OWN = "or a module of your own, package.module:Class"
+
 
 class Section(NamedTuple):
-    """A section of a config, at a path such as `model.encoder.first`.
+    """A section of a config, at a path such as `--config.model.encoder.first`.
 
     `values` is a mutable mapping; `fields` are its options, and `inner` the parts
-    within it; `kind` is the class that is built from it, with `constants` as further
-    arguments. Errors name an option by `root` and path.
+    within it; `kind` is the class that `make` builds from it.
     """
 
     path: str
     values: Any
-    kind: type
-    constants: Mapping[str, object]
+    make: Any
+    kind: Any
     fields: Mapping[str, Field]
     inner: Mapping[str, Part]
-    root: str
 
-    def flag(self, option: str = "") -> str:
-        """Returns the flag of an option, or of the section."""
-        return self.root + ".".join(filter(None, (self.path, option)))
+    def flag(self, option: str) -> str:
+        """Returns the flag of an option, or the path of a part."""
+        return f"{self.path}.{option}".lstrip(".")
 
     def check(self) -> None:
         """Raises InputError if an option is unknown, or a value not allowed."""
@@ -64,28 +61,24 @@ class Section(NamedTuple):
                 fields.check(self.flag(name), self.values[name], field.hint)
 
 
-def section_of(path: str, values: Any, part: Part, root: str = "--config.") -> Section:
+def section_of(path: str, values: Any, part: Part) -> Section:
     """Returns the section of a part; InputError: it is none, or its name is unknown."""
-    kind, options = part.kind, {}
+    make, options = part.kind, {}
     if not hasattr(values, "keys"):
-        demand = "a dictionary of options" + ", with a name" * isinstance(kind, str)
-        raise InputError(f"{root}{path} must be {demand}, got {values!r}")
-    if isinstance(kind, str):
-        listing = ", ".join(sorted(models.TABLES[kind]))
-        meaning = f"CONFIG:{kind}=NAME changes it; names: {listing}."
-        options = {"name": Field(str, part.default, meaning), **part.more}
-        kind = _chosen(path, kind, values.get("name", part.default))
-    kind, constants = getattr(kind, "func", kind), getattr(kind, "keywords", {})
+        demand = "a dictionary of options" + ", with a name" * isinstance(make, str)
+        raise InputError(f"{path} must be {demand}, got {values!r}")
+    if part.is_many:
+        return Section(path, values, None, None, {}, dict.fromkeys(values, Part(make)))
+    if isinstance(make, str):
+        table, name = models.TABLES[make], values.get("name", part.default)
+        hint = Annotated[str, OneOf(sorted(table), _OWN, lambda text: ":" in text)]
+        fields.check(path, name, hint)
+        meaning = f"CONFIG:{make}=NAME changes it."
+        options = {"name": Field(hint, part.default, meaning), **part.more}
+        make = own_module(path, name) if ":" in name else table[name]
+    kind, constants = getattr(make, "func", make), getattr(make, "keywords", ())
     options |= {n: x for n, x in fields.of(kind).items() if n not in constants}
-    return Section(path, values, kind, constants, options, fields.parts(kind), root)
-
-
-def _chosen(path: str, table: str, name: Any) -> Any:
-    if isinstance(name, str) and ":" in name:
-        return own_module(path, name)
-    note = "or a module of your own, package.module:Class"
-    fields.check_word(path, name, sorted(models.TABLES[table]), note)
-    return models.TABLES[table][name]
+    return Section(path, values, make, kind, options, fields.parts(kind))
 
 
 def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
@@ -93,21 +86,14 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
     section = section_of(path, values, part)
     yield section
     for name, inner in section.inner.items():
-        place, inner_value = f"{path}.{name}".lstrip("."), values.get(name)
-        inner_values = inner_value or {} if inner.is_many else {"": inner_value}
-        for key, value in inner_values.items():
-            if value is not None:
-                yield from sections(f"{place}.{key}".rstrip("."), value, inner)
-
-
-def encoders(values: Any) -> list[type]:
-    """Returns the classes of an encoder and of those within it, the last one last."""
-    return [section.kind for section in sections("", values, Part("encoder"))]
+        if (value := values.get(name)) is not None:
+            yield from sections(section.flag(name), value, inner)
 
 
 def gives_scores(values: Any) -> bool:
     """Returns whether the features of an encoder are scores of labels."""
-    return "num_labels" in fields.names(encoders(values)[-1])
+    *_, last = sections("", values, Part("encoder"))
+    return "num_labels" in fields.all_of(last.kind)
 
 
 # --- Modules --------------------------------------------------------------------------
@@ -117,7 +103,7 @@ def build(
     *,
     vector_sizes: tuple[int, int] | None = None,
     encoder_sizes: pretrained.Sizes | None = None,
-    root: str = "",
+    path: str = "",
     **options: object,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
@@ -127,7 +113,7 @@ def build(
     Args:
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
-        root: What errors write before the path of an option, as in `--config.model.`.
+        path: What errors write before the path of an option, as in `--config.model`.
         **options: The options of a `Model` and of its parts; where `name` chooses a
             part, that is one of its table. `representation`, its `chars`, `encoder` and
             `head` may also be a module of your own, or have its place as the name; see
@@ -140,9 +126,10 @@ def build(
         InputError: A part is neither options nor a module, a name or an option is
             unknown, or a value is not allowed.
     """
-    names = {**fields.of(Model), **fields.parts(Model)}
+    names = {*fields.of(Model), *fields.parts(Model)}
     values = {name: x for name, x in options.items() if name in names}
     sizes = {name: x for name, x in options.items() if name not in names}
+    section = section_of(path, values, Part(Model))
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     if encoder_sizes is not None:
@@ -155,20 +142,17 @@ def build(
         ("bert", encoder_sizes, "pretrained"),
     ):
         if features.get(name) is not None and size is None:
-            raise InputError(f"{root}representation.{name} needs data.{option}")
-    # Without what needs them, models of other data are equal.
-    if not features.get("singleton_dropout"):
-        sizes.pop("singletons", None)
-    if not head.get("constrained"):
-        sizes.pop("grammar", None)
+            flag = section.flag(f"representation.{name}")
+            raise InputError(f"{flag} needs data.{option}")
     if values.get("refinement") is not None:  # it may read the sentence itself
         place = "representation"
-        part = fields.parts(Model)[place]
-        sizes[place] = _module(place, values[place], part, sizes, root)
-    model = _module("", values, Part(Model), sizes, root)
+        part = section.inner[place]
+        sizes[place] = _module(section.flag(place), values[place], part, sizes)
+    model = _module(path, values, Part(Model), sizes)
     heads = model.head, getattr(model.refinement, "head", None)
     if model.refinement is not None and Seq2seqHead in map(type, heads):
-        raise InputError(f"{root}refinement needs another head than 'seq2seq'")
+        flag = section.flag("refinement")
+        raise InputError(f"{flag} needs another head than 'seq2seq'")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
         count = getattr(model.encoder, "num_stages", 1)
@@ -177,15 +161,16 @@ def build(
     return model
 
 
-def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
+def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     """Returns the module of a part, with those of the parts within."""
     if isinstance(values, nn.Module):
         check_module(path, values)
         return values
-    section = section_of(path, values, part, root)
+    section = section_of(path, values, part)
     section.check()
     kind, names = section.kind, fields.of(section.kind)
-    mandatory = {f.name for f in dataclasses.fields(kind) if f.default is MISSING}
+    known = fields.all_of(kind)
+    mandatory = {name for name, x in known.items() if x.default is fields.REQUIRED}
     # JSON has no tuples, and lists do not hash.
     options = {
         name: tuple(value) if isinstance(value, list) else value
@@ -196,21 +181,21 @@ def _module(path: str, values: Any, part: Part, sizes: Any, root: str) -> Any:
         is_needed = name in mandatory and inner.default
         inner_values = values.get(name, {} if is_needed else None)
         if inner_values is not None:
-            place = f"{path}.{name}".lstrip(".")
-            options[name] = _module(place, inner_values, inner, sizes, root)
-    for name in sizes.keys() & fields.names(kind):
-        if name in mandatory or name not in names:
+            options[name] = _module(section.flag(name), inner_values, inner, sizes)
+    for name in sizes.keys() & known:
+        option = getattr(known[name].mark, "option", "")
+        is_wanted = not option or options.get(option)
+        if name in mandatory or (name not in names and is_wanted):
             options.setdefault(name, sizes[name])
     make = getattr(kind, "from_options", None)
     if not make and (absent := sorted(mandatory - options.keys())):
-        place = section.flag().rstrip(".") or "A model"
-        raise InputError(f"{place} needs {' and '.join(absent)}")
+        raise InputError(f"{path or 'A model'} needs {' and '.join(absent)}")
     try:
-        module = make(options, sizes) if make else kind(**section.constants, **options)
+        module = make(options, sizes) if make else section.make(**options)
         if hasattr(module, "check"):
             module.check()
     except ValueError as error:
-        raise InputError(f"{section.flag()}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
     return module
 
 
@@ -232,7 +217,7 @@ def describe(module: object) -> object:
             f"{kind} is your own module, and a folder holds no code: pass the model to "
             "`load`"
         )
-    parts = {name: getattr(module, name) for name in fields.names(type(module))}
+    parts = {name: getattr(module, name) for name in fields.all_of(type(module))}
     return {"module": kind} | {name: describe(part) for name, part in parts.items()}
 
 

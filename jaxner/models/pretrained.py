@@ -301,7 +301,7 @@ def make(sizes: Sizes, place: str | None = None, **rates: object) -> Any:
     kind = attributes.pop("model_type", "bert")
     if place:
         module = own_module("encoder", place)
-        names = fields.names(module)
+        names = fields.all_of(module)
         attributes = {name: x for name, x in attributes.items() if name in names}
     elif kind in FAMILIES:
         module = FAMILIES[kind].module

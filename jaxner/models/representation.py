@@ -6,7 +6,7 @@ features; `S` layers of precomputed vectors.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxner import fields
-from jaxner.fields import Part
+from jaxner.fields import FromData, Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.models.layers import Features
@@ -99,9 +99,6 @@ class Capitalisation(nn.Module):
         return x
 
 
-LAYERS = ("top", "average", "mix")
-
-
 class Vectors(nn.Module):
     """Features from precomputed vectors of one or more layers.
 
@@ -112,7 +109,7 @@ class Vectors(nn.Module):
 
     num_layers: fields.Derived
     dim: fields.Derived
-    layer: Annotated[str, fields.OneOf(LAYERS)] | fields.Count = "mix"
+    layer: Literal["top", "average", "mix"] | fields.Count = "mix"
 
     def check(self) -> None:
         """Raises ValueError if there is no such layer."""
@@ -267,7 +264,7 @@ class CharacterLSTM(nn.Module):
     num_chars: fields.Derived
     dim: fields.Size = 25
     hidden_dim: fields.Size = 25
-    pool: Annotated[str, fields.OneOf(("max", "last"))] = "max"
+    pool: Literal["max", "last"] = "max"
     initializer: layers.LSTM = "glorot"
     table_initializer: layers.Table = "glorot"
     forget_bias: fields.Real = 1.0
@@ -389,7 +386,7 @@ class Representation(nn.Module):
     dropout: fields.Rate = 0.5
     word_dropout: fields.Rate = 0.0
     singleton_dropout: fields.Rate = 0.0
-    singletons: Annotated[tuple[int, int], fields.DERIVED] = (0, 0)
+    singletons: Annotated[tuple[int, int], FromData("singleton_dropout")] = (0, 0)
 
     def check(self) -> None:
         """Raises ValueError if nothing of a token is read."""

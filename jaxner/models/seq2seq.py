@@ -8,17 +8,15 @@ labels, `N` state size.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Literal
 
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxner.fields import Derived, Hypotheses, OneOf, Rate, Real, Size
+from jaxner.fields import Derived, Hypotheses, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Autoregressive
-
-FUSIONS = ("shared", "integrate", "joint")
 
 
 class Seq2seqHead(nn.Module):
@@ -47,7 +45,7 @@ class Seq2seqHead(nn.Module):
     """
 
     num_labels: Derived
-    fusion: Annotated[str, OneOf(FUSIONS)] = "shared"
+    fusion: Literal["shared", "integrate", "joint"] = "shared"
     tag_dim: Size = 50
     hidden_dim: Size = 200
     beam_size: Hypotheses = 1

@@ -13,7 +13,7 @@ distances.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -21,13 +21,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner import fields
-from jaxner.fields import Depth, EvenSize, Field, OneOf, Positive, Rate, Real, Size
+from jaxner.fields import Depth, EvenSize, Field, Positive, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.models.bilstm import BLOCK, by_blocks, is_short
 from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN, Options, Potentials
-
-FORMS = ("code", "paper")
 
 _EPSILON = 1e-12  # of layer normalisation
 # U(±1/√fan-in) for the kernel of all heads, `[D, m, k]`.
@@ -221,7 +219,7 @@ class TwoStream(_Attentive):
 
     num_layers: Depth = 2
     labels: bool = True
-    form: Annotated[str, OneOf(FORMS)] = "code"
+    form: Literal["code", "paper"] = "code"
 
     @nn.compact
     def __call__(
@@ -305,7 +303,7 @@ class Refinement(nn.Module):
     def from_options(cls, options: Options, sizes: object) -> Refinement:
         """Returns the module of its options and of those of its streams."""
         streams, rest = (
-            {name: options[name] for name in fields.names(kind) if name in options}
+            {name: options[name] for name in fields.all_of(kind) if name in options}
             for kind in (TwoStream, cls)
         )
         if not options.get("own_representation", True):

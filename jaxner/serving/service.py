@@ -94,7 +94,7 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
     hints = {name: field.hint for name, field in fields.of(Question).items()}
     try:
         for name, value in options.items():
-            if name not in (names := fields.names(Question)[2:]):
+            if name not in (names := [*fields.all_of(Question)][2:]):
                 words = f"{json.dumps(name[:40])}; known: {', '.join(names)}"
                 raise InputError(f"Unknown field {words}")
             is_each = name == "min_probability" and isinstance(value, dict)

@@ -44,8 +44,8 @@ def check_same_config(folder: Workdir, config: Options) -> None:
     file = folder.path / "config.json"
     if not file.exists():
         return
-    values = _values(json.loads(json.dumps(config)))
-    saved_values = _values(folder.read_json("config.json"))
+    values = schema.values(json.loads(json.dumps(config)))
+    saved_values = schema.values(folder.read_json("config.json"))
     is_fixed = optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     different = [
@@ -60,15 +60,6 @@ def check_same_config(folder: Workdir, config: Options) -> None:
             f"{folder.path} holds a run of another config:\n{''.join(different)}Choose "
             "another folder (-o), or remove the run in this folder to start over."
         )
-
-
-def _values(config: Options) -> dict[str, object]:
-    """Returns all options by path; those that are newer than a run have defaults."""
-    return {
-        f"{section.path}.{name}".lstrip("."): section.values.get(name, field.default)
-        for section in schema.sections(config)
-        for name, field in section.fields.items()
-    }
 
 
 def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> None:

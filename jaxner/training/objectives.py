@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxner import fields, inference, models
 from jaxner.arguments import check_mapping
 from jaxner.errors import InputError
-from jaxner.fields import OneOf, Weight, check_fields
+from jaxner.fields import Weight, check_fields
 from jaxner.models import Keys
 from jaxner.types import (
     FORBIDDEN,
@@ -29,18 +29,6 @@ from jaxner.types import (
     Weights,
     batch_axes,
 )
-
-REDUCTIONS = ("sentence", "token", "sum")
-"""How a batch's losses combine: mean over sentences, mean over tokens, or sum."""
-
-STAGES = ("last", "mean", "sum")
-"""Stages that train on the labels: the last, the mean of all, or the sum of all."""
-
-DROPOUT_PENALTIES = ("strubell", "ma")
-"""Scales of expectation-linear dropout; see `dropout_gap`."""
-
-ORTHOGONALITY_FORMS = ("pairs", "identity")
-"""Penalties on LSTM units: orthogonal pairs, or kernels of norm 1 as well."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +53,12 @@ class Objective:
         new_labels: Labels that only this run knows.
     """
 
-    reduction: Annotated[str, OneOf(REDUCTIONS)] = "sentence"
-    stages: Annotated[str, OneOf(STAGES)] = "last"
+    reduction: Literal["sentence", "token", "sum"] = "sentence"
+    stages: Literal["last", "mean", "sum"] = "last"
     dropout_penalty: Weight = 0.0
-    dropout_penalty_form: Annotated[str, OneOf(DROPOUT_PENALTIES)] = "strubell"
+    dropout_penalty_form: Literal["strubell", "ma"] = "strubell"
     orthogonality: Weight = 0.0
-    orthogonality_form: Annotated[str, OneOf(ORTHOGONALITY_FORMS)] = "pairs"
+    orthogonality_form: Literal["pairs", "identity"] = "pairs"
     retain: Weight = 0.0
     partial: bool = False
     hidden_labels: Annotated[tuple[int, ...], fields.DERIVED] = ()

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Mapping, Sequence, Set
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,6 @@ from jaxtyping import PyTree
 
 from jaxner import fields
 from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
-
-CLIPS = ("joint", "parts")
-"""Clip gradients by their global norm, or each part of an optimizer by its own."""
 
 SHARED = ("clip_norm", "clip", "parts")
 """Options that parts do not have."""
@@ -137,7 +134,7 @@ class Options:
     decay: Weight | None = None
     warmup: Share | None = None
     clip_norm: Weight | None = None
-    clip: Annotated[str, OneOf(CLIPS)] | None = None
+    clip: Literal["joint", "parts"] | None = None
     weight_decay: Weight | None = None
     momentum: Momentum | None = None
     nesterov: bool | None = None
@@ -218,7 +215,7 @@ def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
-    is_separate = options.pop("clip", CLIPS[0]) == "parts"
+    is_separate = options.pop("clip", "joint") == "parts"
     if is_separate and not (parts and clip_norm):
         raise ValueError(
             "optimizer.clip='parts' needs optimizer.parts and optimizer.clip_norm"
@@ -241,22 +238,20 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     """Returns the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
     fields.check_word("optimizer", name, sorted(OPTIMIZERS))
-    times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
+    own = {x: options.pop(x) for x in own_options(name) & options.keys()}
+    times = {x: options.pop(x) for x in ("decay", "warmup") if x in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
-    names = own_options(name)
     slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
-    is_own = "weight_decay" in names
-    decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
+    decay = options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in names:
-            raise ValueError(
-                f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
-                f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-                f"{', '.join(sorted(names))}"
-            )
+        raise ValueError(
+            f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
+            f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
+            f"{', '.join(sorted(own_options(name)))}"
+        )
     steps = [optax.add_decayed_weights(decay)] if decay else []
-    steps += [OPTIMIZERS[name](rates, **options), *slower]
+    steps += [OPTIMIZERS[name](rates, **own), *slower]
     return optax.chain(*steps) if steps[1:] else steps[0]
 
 

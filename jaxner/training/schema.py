@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import jax
 from ml_collections import ConfigDict
 
 from jaxner import models
 from jaxner.data import schemes
-from jaxner.data.batching import UNITS
 from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
@@ -34,9 +34,6 @@ from jaxner.types import Options
 # Corpora whose labels are tags (parts of speech), not spans.
 TAGGED = ("ud_ewt", "wsj")
 DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
-RESTARTS = ("auto", "together", "in_turn")
-"""Train restarts together in one program, or one after another; "auto": together on a
-GPU or TPU, in turn on a CPU, where one program is no faster."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Data(Reading):
     """
 
     name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
-    unit: Annotated[str, OneOf(UNITS)] = "sentence"
+    unit: Literal["sentence", "document"] = "sentence"
     dir: str | None = None
     split_dev: Annotated[float, Range(above=0, below=1)] | None = None
     split_seed: Seed = 0
@@ -134,7 +131,8 @@ class Run:
         seed: Seed of all random draws; with restarts, of the first.
         num_seeds: Number of restarts: this seed, the next one, and so on.
         restarts: How to train restarts: "together" in one program, or "in_turn";
-            "auto": together on a GPU or TPU, in turn on a CPU.
+            "auto": together on a GPU or TPU, in turn on a CPU, where one program is no
+            faster.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
         minutes: Time for the run on one process; sets num_epochs to what fits, by the
@@ -154,7 +152,7 @@ class Run:
 
     seed: Seed = 0
     num_seeds: Size = 1
-    restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
+    restarts: Literal["auto", "together", "in_turn"] = "auto"
     num_devices: Size | None = None
     num_epochs: Size = 20
     minutes: Positive | None = None
@@ -173,12 +171,18 @@ class Run:
 
 
 def sections(config: Options | ConfigDict) -> Iterator[Section]:
-    """Yields the sections of a config, a `ConfigDict` or the content of `config.json`.
+    """Yields the sections of a config; InputError: a part has an unknown name."""
+    return options.sections("--config", config, Part(Run))
 
-    Raises:
-        InputError: A part has an unknown name.
-    """
-    return options.sections("", config, Part(Run))
+
+def values(config: Options) -> dict[str, Any]:
+    """Returns all options by path; those that a config does not say have defaults."""
+    flags = {
+        section.flag(name): section.values.get(name, field.default)
+        for section in sections(config)
+        for name, field in section.fields.items()
+    }
+    return {flag.removeprefix("--config."): value for flag, value in flags.items()}
 
 
 # --- Checks ---------------------------------------------------------------------------
@@ -197,22 +201,19 @@ def check(config: Options) -> None:
         ValueError: An option is unknown, or its value wrong alone or beside another.
     """
     for section in sections(config):
-        if not section.path.startswith("model."):  # `models.build` checks these
-            section.check()
+        section.check()
     data, epochs = config["data"], config["num_epochs"]
     for option in ("dir", "pretrained"):
         if (folder := data.get(option)) and not Path(folder).is_dir():
             raise InputError(f"--config.data.{option}: there is no folder {folder}")
     model = models.build(
-        root="--config.model.",
+        path="--config.model",
         vector_sizes=(10**6, 1) if data.get("contextual") else None,
         encoder_sizes=_encoder_sizes(data.get("pretrained"), config.get("init_from")),
         **_SIZES,
         **config["model"],
     )
-    for option, is_set, need, is_met in _needs(config):
-        if is_set and not is_met:
-            raise InputError(f"--config.{option} needs {need}")
+    _check_needs(config)
     tx = optimizers.build(config["optimizer"], 1, epochs)
     params = models.shapes(model)["params"]
     jax.eval_shape(lambda params: tx.update(params, tx.init(params), params), params)
@@ -227,30 +228,30 @@ def _encoder_sizes(folder: str | None, old: str | None) -> pretrained.Sizes | No
     return {"vocab_size": 1}
 
 
-def _needs(config: Options) -> Iterator[tuple[str, object, str, object]]:
-    """Yields options, whether they are set, what they need then, and if it is there."""
-    model, data, objective = config["model"], config["data"], config["objective"]
-    parts, head, old = model["representation"], model["head"]["name"], "init_from"
-    if config.get("minutes"):
-        is_alone = config["num_seeds"] == 1 == jax.process_count()
-        yield "minutes", True, "one seed and one process", is_alone
-    yield "data.name=files", data["name"] == "files", "data.dir", data["dir"]
-    for part, option in (("vectors", "contextual"), ("bert", "pretrained")):
-        place, is_read = f"model.representation.{part}", parts.get(part) is not None
-        yield f"data.{option}", data.get(option), place, is_read
-    need = "an encoder of scores, such as 'lan'"
-    gives_scores = options.gives_scores(model["encoder"])
-    yield "model.head.name=scores", head == "scores", need, gives_scores
-    kinds = options.encoders(model["encoder"])
-    has_lstm = any(hasattr(kind, "forget_bias") for kind in kinds)
-    is_set, need = objective.get("orthogonality"), "an encoder with LSTMs"
-    yield "objective.orthogonality", is_set, f"{need}, such as 'bilstm'", has_lstm
-    for option in ("retain", "partial"):
-        yield f"objective.{option}", objective.get(option), old, config.get(old)
-    # Its scores of labels depend on earlier labels.
-    need, has_scores = "another head than 'seq2seq'", head != "seq2seq"
-    for option in ("dropout_penalty", "retain", "partial"):
-        yield f"objective.{option}", objective.get(option), need, has_scores
-    passes = (model.get("mc_dropout") or {}).get("num_samples")
-    yield "model.mc_dropout.num_samples", passes, need, has_scores
-    yield "data.unit=document", data["unit"] == "document", need, has_scores
+def _check_needs(config: Options) -> None:
+    """Raises InputError if an option is set without what it needs."""
+    given = values(config)
+    parts = {path.rpartition(".")[0] for path in given}
+    vectors, bert = "model.representation.vectors", "model.representation.bert"
+    is_alone = given["num_seeds"] == 1 == jax.process_count()
+    gives_scores = options.gives_scores(config["model"]["encoder"])
+    lstms = [x for x in given if re.fullmatch(r"model\.encoder\..*forget_bias", x)]
+    # A head seq2seq scores labels by those before them.
+    has_scores = given["model.head.name"] != "seq2seq"
+    old = "objective.retain", "objective.partial"
+    of_scores = "objective.dropout_penalty", *old, "model.mc_dropout.num_samples"
+    for need, is_met, *flags in (
+        ("one seed and one process", is_alone, "minutes"),
+        ("data.dir", given["data.dir"], "data.name=files"),
+        (vectors, vectors in parts, "data.contextual"),
+        (bert, bert in parts, "data.pretrained"),
+        ("an encoder of scores, such as 'lan'", gives_scores, "model.head.name=scores"),
+        ("an encoder with LSTMs, such as 'bilstm'", lstms, "objective.orthogonality"),
+        ("init_from", given["init_from"], *old),
+        ("another head than 'seq2seq'", has_scores, *of_scores, "data.unit=document"),
+    ):
+        for flag in flags:
+            option, _, value = flag.partition("=")
+            is_set = given.get(option) == value if value else given.get(option)
+            if is_set and not is_met:
+                raise InputError(f"--config.{flag} needs {need}")

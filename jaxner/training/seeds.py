@@ -36,7 +36,7 @@ LEVEL = 0.95
 
 
 def is_together(config: Config) -> bool:
-    """Returns whether to train restarts in one program; see `schema.RESTARTS`."""
+    """Returns whether to train restarts in one program; see `schema.Run`."""
     if config.restarts == "auto":
         return cluster.chosen_devices(config.num_devices)[0].platform != "cpu"
     return config.restarts == "together"

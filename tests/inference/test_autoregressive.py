@@ -9,11 +9,12 @@ import pytest
 
 from jaxner import inference
 from jaxner.inference import Constraints
-from jaxner.models.seq2seq import FUSIONS, Seq2seqHead
+from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.types import FORBIDDEN, Autoregressive
 from tests.models import draws
 
 LABELS, SIZE = 3, 2
+FUSIONS = ("shared", "integrate", "joint")
 EVERY = [list(labels) for labels in itertools.product(range(LABELS), repeat=3)]
 score, search = jax.jit(inference.score), jax.jit(inference.viterbi)
 

@@ -76,6 +76,17 @@ def test_a_constrained_head_needs_its_grammar():
         draws.build(head={"name": "crf", "constrained": True})
 
 
+def test_a_head_has_the_grammar_only_where_it_is_constrained():
+    """So models of other data are equal; a refinement's head is one of its own."""
+    free, tied = ({"name": "crf", "constrained": x} for x in (False, True))
+    grammar = ("BIO", "O", "B-A", "I-A")
+    for head, second in ((free, tied), (tied, free)):
+        parts = {"head": head, "refinement": {"head": second}, "grammar": grammar}
+        model = draws.build(**parts)
+        assert model.head.grammar == (grammar if head is tied else ())
+        assert model.refinement.head.grammar == (grammar if second is tied else ())
+
+
 def test_direction_head_averages_two_softmaxes():
     head, x = DirectionHead(LABELS), draws.features(5)[0]
     weights = draws.weights_of(head, x)

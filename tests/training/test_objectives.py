@@ -171,7 +171,7 @@ def test_orthogonality_equals_numpy():
     chain = {"name": "chain", "first": LSTM, "then": {"name": "projection"}}
     model, weights = build(encoder=chain)
     first = weights["params"]["encoder"]["first"]
-    for form in objectives.ORTHOGONALITY_FORMS:
+    for form in ("pairs", "identity"):
         expected = numpy_orthogonality([first["layer1"], first["layer2"]], form)
         assert expected > 10
         objective = Objective(orthogonality=0.1, orthogonality_form=form)

@@ -58,7 +58,8 @@ def section_of(config, path):
 
 def with_value(config, path, option, value):
     changed = copy.deepcopy(config_of(config))
-    section_of(changed, filter(None, path.split(".")))[option] = value
+    names = path.removeprefix("--config").split(".")
+    section_of(changed, filter(None, names))[option] = value
     return changed
 
 
@@ -67,7 +68,7 @@ def test_every_number_is_held_to_its_range():
     for (path, _, option), (config, field) in OPTIONS.items():
         if numbers_of(field):
             values = (value,) if type(field.default) is tuple else value
-            flag = f"--config.{path}{'.' if path else ''}{option}"
+            flag = f"{path}.{option}"
             with pytest.raises(ValueError, match=rf"^(Unknown )?{flag} .*{value}"):
                 schema.check(with_value(config, path, option, values))
 
@@ -116,6 +117,7 @@ def test_optimizers_have_the_arguments_of_their_makers():
         ("model", {"encoder": "grn"}, r"\.encoder must be .* a name, got 'grn'"),
         ("model", {"encoder": None}, "--config.model needs encoder"),
         ("", {"data": 1}, "--config.data must be a dictionary of options, got 1"),
+        ("optimizer", {"parts": 1}, r"optimizer\.parts must be a dictionary"),
     ],
 )
 def test_a_section_is_no_single_value(path, value, message):
