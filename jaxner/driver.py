@@ -90,8 +90,8 @@ def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     if vectors is None:
         vectors = [None] * len(sentences)
     is_list = hasattr(vectors, "__len__") and not isinstance(vectors, (str, Mapping))
-    form = "vectors as an array for one sentence, or a list of arrays for several"
-    expect(is_list, form, vectors)
+    demand = "vectors as an array for one sentence, or a list of arrays for several"
+    expect(is_list, demand, vectors)
     if len(vectors) != len(sentences):
         raise InputError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
@@ -159,34 +159,28 @@ def padded(tagger: Any, split: Split, passes: int = 0) -> Text:
 
 
 def over_batches(
-    compute: Callable[..., Any],
+    compute: Callable[[Sentence], Any],
     tagger: Any,
     sentences: Any,
     *,
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
     passes: int = 0,
-    labels: Sequence[np.ndarray] | None = None,
 ) -> Any:
     """Returns for each sentence the results `[T, …]` of a function of batches.
 
     As `tagging.over`, but `compute` maps a batch, whose sentences share their distinct
-    words, to a tree of arrays `[B, T, …]`. With the label ids of each sentence, it gets
-    them as a second argument, `[B, T]`, 0 under padding; separators have the last one.
-    `tagger` is a tagger or an exported one; `sentences` may be a `Text`.
+    words, to a tree of arrays `[B, T, …]`. `tagger` is a tagger or an exported one;
+    `sentences` may be a `Text`.
     """
     text = sentences
     if not isinstance(text, Text):
         text = text_of(tagger, sentences, documents, vectors)
     if text.members is None:
-        results = _in_batches(compute, tagger, text, passes, labels)
+        results = _in_batches(compute, tagger, text, passes)
         return results[0] if text.is_one else results
-    if labels is not None:
-        last = len(tagger.vocabulary.label_names) - 1
-        whole = ([labels[i] for i in group] for group in text.members)
-        labels = [batching.join_labels(rows, last) for rows in whole]
     results: list[Any] = [None] * len(text.lengths)
-    trees = _in_batches(compute, tagger, text, passes, labels)
+    trees = _in_batches(compute, tagger, text, passes)
     for group, document, tree in zip(text.members, text.rows, trees, strict=True):
         lengths = [text.lengths[i] for i in group]
         places = batching.split(np.arange(len(document.words)), lengths)
@@ -196,11 +190,7 @@ def over_batches(
 
 
 def _in_batches(
-    compute: Callable[..., Any],
-    tagger: Any,
-    text: Text,
-    passes: int,
-    labels: Sequence[np.ndarray] | None,
+    compute: Callable[[Sentence], Any], tagger: Any, text: Text, passes: int
 ) -> list[Any]:
     """Returns the results for each row; up to `_QUEUE_LENGTH` batches are in flight."""
     sentences = text.rows
@@ -210,9 +200,8 @@ def _in_batches(
         longest = lengths.index(maximum)
 
         def tag_first(count: int) -> None:
-            part_labels = None if labels is None else [labels[longest][:count]]
             part = Text([batching.first(sentences[longest], count)], [count])
-            _in_batches(compute, tagger, part, passes, part_labels)
+            _in_batches(compute, tagger, part, passes)
 
         _foretell(tag_first, [n for n in lengths if n > _LONG])
     results: list[Any] = [None] * len(sentences)
@@ -230,11 +219,7 @@ def _in_batches(
     if batches is None:
         batches = _batches(sentences, tagger.weights, max(passes, 1))
     for rows, batch in batches:
-        inputs: list[Any] = []
-        if labels is not None:
-            count, length = batch.words.shape
-            inputs = [batching.pad_labels([labels[i] for i in rows], length, count)]
-        queue.append((rows, compute(batch, *inputs)))
+        queue.append((rows, compute(batch)))
         if len(queue) == _QUEUE_LENGTH:
             fetch()
     while queue:
@@ -291,9 +276,11 @@ def _batches(
         block = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
         share = words // _LONG_SHARE
-        has_rest = is_cpu and words > _FEW_WORDS and chars == _LONG_WORD
-        if has_rest and _count_long(block) <= share:
-            chars, long = _SHORT_WORD, share
+        if is_cpu and words > _FEW_WORDS and chars == _LONG_WORD:
+            # A long word has a character where a short one ends.
+            ends = (s.chars[:, _SHORT_WORD : _SHORT_WORD + 1] for s in block)
+            if sum(map(np.count_nonzero, ends)) <= share:
+                chars, long = _SHORT_WORD, share
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
         block = batching.without_far_vectors(block, count, parts, own_parts)
         piece_rows = [s.pieces for s in block if s.pieces is not None]
@@ -303,12 +290,6 @@ def _batches(
         shape = Shape(tokens, words, chars, long, longest, pieces)
         batch = batching.pad(block, shape, count)
         yield rows, batch if mesh is None else devices.split(batch, mesh)
-
-
-def _count_long(sentences: Sequence[Sentence]) -> int:
-    """Returns how many words are longer than a short one, at most."""
-    at = slice(_SHORT_WORD, _SHORT_WORD + 1)
-    return sum(int(np.count_nonzero(s.chars[:, at])) for s in sentences)
 
 
 def plan(

@@ -285,9 +285,9 @@ def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None)
     for name in filter(columns.__contains__, names):
         if has_lists is None or _is_list(row[columns[name]]) == has_lists:
             return columns[name]
-    form = {True: " of lists", False: " without lists"}.get(has_lists, "")
+    kind = {True: " of lists", False: " without lists"}.get(has_lists, "")
     raise InputError(
-        f"Expected a column{form} {', '.join(names)}; got {', '.join(map(str, row))}"
+        f"Expected a column{kind} {', '.join(names)}; got {', '.join(map(str, row))}"
     )
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +125,11 @@ class Exported:
 
         return driver.of_every(named, answer)
 
-    def _over(
-        self,
-        name: str,
-        tokens: Any,
-        *arguments: Any,
-        passes: int = 0,
-        documents: Sequence[Hashable] | None = None,
-        vectors: Any = None,
-    ) -> Any:
-        """Returns the results of a program for one sentence, or a list of them."""
+    def _over(self, name: str, tokens: Any, *arguments: Any, **context: Any) -> Any:
+        """Returns the results of a program for one sentence, or a list of them.
+
+        `context` is as of `driver.over_batches`.
+        """
         if name not in self._programs:
             raise InputError(
                 f"This tagger has no {name}: probabilities of an autoregressive head "
@@ -146,9 +141,7 @@ class Exported:
             leaves = jax.tree.leaves(_with_long_words(batch))
             return program(self.weights, self.temperature, leaves, *arguments)
 
-        return driver.over_batches(
-            compute, self, tokens, documents=documents, vectors=vectors, passes=passes
-        )
+        return driver.over_batches(compute, self, tokens, **context)
 
 
 def _with_long_words(batch: Sentence) -> Sentence:

@@ -389,9 +389,8 @@ def _split(graph, equation, x):
 
 
 def _unstack(graph, equation, x):
-    many, axis = len(equation.outvars), int(equation.params["axis"])
-    parts = graph.add("Split", x, [1] * many, many=many, axis=axis)
-    return [graph.add("Squeeze", part, [axis]) for part in parts]
+    axis, places = int(equation.params["axis"]), range(len(equation.outvars))
+    return [graph.add("Gather", x, place, axis=axis) for place in places]
 
 
 def _pad(graph, equation, x, value):

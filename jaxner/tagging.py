@@ -22,7 +22,7 @@ from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import encoded, of_each, over_batches, round_up, sentences_of
+from jaxner.driver import over_batches, round_up, sentences_of
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.models import check_key
@@ -67,14 +67,11 @@ def encode(tagger: Tagger, sentences: Tokens, *, vectors: Vectors = None) -> Sen
         [[True, True, True], [True, False, False]]
     """
     check_tagger(tagger)
-    tokens, is_one = sentences_of(sentences)
-    rows = encoded(tagger, tokens, of_each(vectors, is_one))
-    if tagger.vocabulary.reads_documents:
-        rows = [batching.join([sentence]) for sentence in rows]
-    if is_one:
-        return jax.tree.map(jnp.asarray, rows[0])
-    length = max((len(s.words) for s in rows), default=0)
-    return jax.tree.map(jnp.asarray, batching.pad(rows, length))
+    text = driver.text_of(tagger, sentences, vectors=vectors)
+    if text.is_one:
+        return jax.tree.map(jnp.asarray, text.rows[0])
+    length = max((len(row.words) for row in text.rows), default=0)
+    return jax.tree.map(jnp.asarray, batching.pad(text.rows, length))
 
 
 def encode_one(
@@ -400,12 +397,13 @@ def labels_of(
 
 def best_labellings(
     tagger: Tagger, predictive: Predictive, sentence: Sentence, n: int
-) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Returns the n best labellings and their probabilities, the most probable first.
+) -> tuple[Int[Array, "N T"], Float[Array, " N"], Bool[Array, " N"]]:
+    """Returns the n best labellings, how probable they are, and whether they exist.
 
-    With several passes, `potentials` choose the labellings, and their mean probability
-    orders them. For an ensemble, they are the most probable on average among the n best
-    of each member. A missing labelling (there are fewer than n) has probability 0.
+    The most probable come first. With several passes, `potentials` choose the
+    labellings, and their mean probability orders them. For an ensemble, they are the
+    most probable on average among the n best of each member. A labelling that does not
+    exist (there are fewer than n) has probability 0; in long sentences, others do, too.
     """
     mask = sentence.mask
     if isinstance(tagger, Ensemble):
@@ -427,9 +425,9 @@ def best_labellings(
 
     chances = jnp.where(exists, predictive.mean(chances_of), 0.0)
     if predictive.passes is None:
-        return labels, chances
-    order = jnp.argsort(-chances)[:n]
-    return labels[order], chances[order]
+        return labels, chances, exists
+    order = jnp.argsort(jnp.where(exists, -chances, 1.0))[:n]
+    return labels[order], chances[order], exists[order]
 
 
 def _is_first(labels: Int[Array, "N T"]) -> Bool[Array, " N"]:

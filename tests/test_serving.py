@@ -89,6 +89,18 @@ def test_labels_are_those_of_the_library(client, params):
     np.testing.assert_allclose(sentence["relations"], relations, atol=1e-5)
 
 
+def test_labellings_have_their_own_probabilities():
+    """Passes with dropout order them otherwise than the scores that found them."""
+    passes = {"num_samples": 8, "parts": ("representation",)}
+    tagger, tokens = tiny("crf", mc_dropout=passes), ["Rome", "beat", "Milan", "x"]
+    expected = {tuple(x.labels): x.probability for x in jaxner.n_best(tagger, tokens)}
+    with client_of(Programs(tagger, 8, 8)) as client:
+        (result,) = ask(client, "tag", tokens=tokens, n_best=10)
+    labellings = result["sentences"][0]["labellings"]
+    answer = {tuple(x["labels"]): x["probability"] for x in labellings}
+    assert answer == pytest.approx(expected, abs=1e-5)
+
+
 @pytest.mark.parametrize("n_best", [1, 4])
 def test_entities_are_those_of_the_library(client, params, n_best):
     for name, text in (("texts", [TEXT, ""]), ("tokens", SENTENCES)):

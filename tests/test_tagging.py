@@ -64,6 +64,8 @@ def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
     assert [len(row) for row in gold] == [len(row) for row in labels]
     encoded = [params.vocabulary.encode(e.tokens) for e in split.examples]
     assert tagging.tag(params, encoded) == labels
+    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, split))
+    assert params.vocabulary.decode(ids[0, : len(labels[0])].tolist()) == labels[0]
 
 
 def test_under_jit_and_vmap(params, sentences):

@@ -27,7 +27,7 @@ from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.evaluation.report import Prediction
 from jaxner.fields import Labellings, Passes, checked
-from jaxner.tagger import Ensemble, Tagger
+from jaxner.tagger import Tagger
 from jaxner.tagging import Decoding, Tokens
 from jaxner.types import Sentence
 
@@ -198,11 +198,8 @@ def compute(tagger, sentence, key, *, num_samples, decoding, constrained, n_best
             tagger, predictive, sentence, key, decoding, constrained
         )
         return of(labels, True)
-    if isinstance(tagger, Ensemble):
-        best, chances = tagging.best_labellings(tagger, predictive, sentence, n_best)
-        return jax.vmap(of, out_axes=-1)(best, chances > 0)
-    best, scores = inference.n_best(predictive.potentials, mask, n_best)
-    return jax.vmap(of, out_axes=-1)(best, jnp.isfinite(scores))
+    best, _, exists = tagging.best_labellings(tagger, predictive, sentence, n_best)
+    return jax.vmap(of, out_axes=-1)(best, exists)
 
 
 def predict(
@@ -211,6 +208,7 @@ def predict(
     *,
     rule: str = "conlleval",
     training: Sequence[Example] | None = None,
+    n_best: int = 1,
     **options: Any,
 ) -> Prediction:
     """Labels a split, with exact probabilities if the head has any.
@@ -223,7 +221,7 @@ def predict(
     gold = [list(example.labels) for example in split.to_scheme(scheme)]
     facts: dict[str, Any] = {"rule": rule, "training": training}
     try:
-        answers = arrays(tagger, split, **options)
+        answers = arrays(tagger, split, n_best=n_best, **options)
     except ValueError:  # an autoregressive head has no marginals
         labels = [list(row) for row in tagging.label_split(tagger, split, **options)[1]]
         return Prediction(tokens, gold, labels, scheme, **facts)
@@ -235,7 +233,7 @@ def predict(
             for span, chance in mentions.read_spans(types, row).items()
         }
     best = [(row.labels, row.label_probability) for row in answers]
-    if options.get("n_best", 1) > 1:
+    if n_best > 1:
         best = [(ids[:, 0], chances[:, 0]) for ids, chances in best]
     labels = [tagger.vocabulary.decode(ids.tolist()) for ids, _ in best]
     certainty = [np.clip(chances, 0.0, 1.0).tolist() for _, chances in best]

@@ -162,7 +162,7 @@ def n_best(
         n=n,
     )
     if isinstance(tokens, Sentence):
-        labels, chances = answer
+        labels, chances, _ = answer
         if not chances.shape[-2]:  # no token, so one labelling
             empty = jnp.zeros((*chances.shape[:-2], n), chances.dtype)
             chances = empty.at[..., 0].set(1.0)[..., None, :]
@@ -174,18 +174,16 @@ def _n_best(tagger, sentence, key, *, num_samples, constrained, n):
     predictive = tagging.predict(
         tagger, sentence, key, num_samples, constrained=constrained
     )
-    labels, chances = tagging.best_labellings(tagger, predictive, sentence, n)
-    length = sentence.mask.shape[0]
-    return labels.T, jnp.broadcast_to(chances[None], (length, n))
+    best = tagging.best_labellings(tagger, predictive, sentence, n)
+    return best[0].T, *(jnp.broadcast_to(x, best[0].T.shape) for x in best[1:])
 
 
-def _named(tagger: Tagger, labels: Any, chances: Any) -> list[Labelling]:
+def _named(tagger: Tagger, labels: Any, chances: Any, exists: Any) -> list[Labelling]:
     if not len(labels):
         return [Labelling([], 1.0)]
     return [
         Labelling(tagger.vocabulary.decode(ids.tolist()), float(chance))
-        for ids, chance in zip(labels.T, chances[0], strict=True)
-        if chance > 0
+        for ids, chance in zip(labels.T[exists[0]], chances[0][exists[0]], strict=True)
     ]
 
 

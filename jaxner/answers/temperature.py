@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -63,9 +64,9 @@ class _Block(NamedTuple):
     """The parts of a batch that the fit needs, `[B, …]` each."""
 
     predicted: tagging.Predictive
-    labels: Array
     mask: Array
-    is_word: Array
+    labels: np.ndarray
+    """Gold label ids; -1 where there are none that the tagger knows."""
 
 
 def fit(tagger: Tagger, split: Split) -> Fit:
@@ -85,31 +86,35 @@ def fit(tagger: Tagger, split: Split) -> Fit:
     tagger = dataclasses.replace(tagger, temperature=1.0)
     label_names = set(tagger.vocabulary.label_names)
     examples = split.to_scheme(tagger.vocabulary.scheme)
-    indices = [i for i, e in enumerate(examples) if label_names.issuperset(e.labels)]
-    total = sum(len(examples[i].tokens) for i in indices)
+    is_known = [label_names.issuperset(example.labels) for example in examples]
+    total = sum(len(x.tokens) for x in itertools.compress(examples, is_known))
     if not total:
         raise InputError(
             f"No sentence of {split.path} has only labels that training saw: nothing "
             "to fit a temperature on."
         )
-    members = [examples[i] for i in indices]
-    vectors = None if split.vectors is None else [split.vectors[i] for i in indices]
-    part = dataclasses.replace(split, examples=members, vectors=vectors)
     blocks: list[_Block] = []
 
-    def compute(batch, labels):
-        blocks.append(jax.device_get(_predicted(tagger, batch, labels)))
-        return blocks[-1].is_word
+    def compute(batch):
+        labels = np.full(batch.mask.shape, -1)
+        predicted = jax.device_get(_predicted(tagger, batch))
+        blocks.append(_Block(predicted, batch.mask, labels))
+        number = np.full_like(labels, len(blocks) - 1)
+        return np.stack([number, *np.indices(labels.shape)], axis=-1)
 
-    labels = [tagger.vocabulary.label_ids(list(e.labels)) for e in members]
     passes = tagger.model.mc_dropout.num_samples
-    tagging.over_batches(compute, tagger, part, passes=passes, labels=labels)
+    places = tagging.over_batches(compute, tagger, split, passes=passes)
+    rows = zip(places, examples, strict=True)
+    for place, example in itertools.compress(rows, is_known):
+        ids = tagger.vocabulary.label_ids(list(example.labels))
+        for (number, *token), label in zip(place.tolist(), ids, strict=True):
+            blocks[number].labels[*token] = label
 
     def loss(temperature: float) -> float:
         degrees = jnp.float32(temperature)
         return sum(float(_block_loss(block, degrees)) for block in blocks) / total
 
-    return Fit(*_minimised(loss), len(indices), len(examples) - len(indices))
+    return Fit(*_minimised(loss), sum(is_known), is_known.count(False))
 
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
@@ -127,23 +132,20 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
 
 
 @jax.jit
-def _predicted(tagger, batch, labels) -> _Block:
-    # Neither padding nor the separators of documents are words.
-    is_word = batch.mask & (batch.words > 0)
+def _predicted(tagger, batch) -> tagging.Predictive:
     predict = functools.partial(tagging.predict, tagger)
-    predictive = jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
-    return _Block(predictive, labels, batch.mask, is_word)
+    return jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
 
 
 @jax.jit
 def _block_loss(block: _Block, temperature):
     """Sums the negative log-likelihood, in nats."""
 
-    def loss(predictive, labels, mask, is_word):
+    def loss(predictive, mask, labels):
         result = predictive.map(lambda p: inference.at_temperature(p, temperature))
         chances = result.mean(lambda p: inference.marginals(p, mask))
         gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
-        return -jnp.sum(jnp.where(is_word, inference.logs(gold), 0.0))
+        return -jnp.sum(jnp.where(labels >= 0, inference.logs(gold), 0.0))
 
     return jnp.sum(jax.vmap(loss)(*block))
 
@@ -160,8 +162,7 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     figures = report.calibrated(prediction)
     if prediction.entity_certainty is None:
         return Measured(figures["tokens"], None, None)
-    count = sum(len(schemes.to_spans(labels)) for labels in prediction.gold)
-    curve = threshold_curve(*prediction.outcomes(), count)
+    curve = threshold_curve(*prediction.outcomes(), len(prediction.gold_entities))
     return Measured(**figures, curve=curve)
 
 

@@ -571,7 +571,7 @@ def read(
     fields.check("format", format, Name)
     kind = FORMATS[format]
     options = {k: value for k, value in options.items() if value not in (None, ())}
-    special = {name for form in FORMATS.values() for name in form.options}
+    special = {name for item in FORMATS.values() for name in item.options}
     for name in sorted(options.keys() & special - {*kind.options}):
         raise InputError(f"{name} is set, but {format} has none", path)
     source, examples, errors = Source(path, Options(**options)), [], []

@@ -146,12 +146,12 @@ def _calibration(calibration: Any) -> Iterator[str]:
 
 def _papers(model: Any) -> list[str]:
     """Returns the papers of the parts of a model."""
-    papers = []
+    papers = set()
     for key, value in model.items():
-        is_part = key == "name" and value in _PAPERS
-        is_part |= key == "num_units" and value > 1
-        if is_part or (key == "refinement" and value):
-            papers.append(_PAPERS[value if key == "name" else key])
+        if key == "name":
+            papers.add(_PAPERS.get(value))
+        elif (key == "num_units" and value > 1) or (key == "refinement" and value):
+            papers.add(_PAPERS[key])
         if isinstance(value, dict):
-            papers += _papers(value)
-    return sorted({*papers})
+            papers.update(_papers(value))
+    return sorted(filter(None, papers))

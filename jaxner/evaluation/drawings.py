@@ -1,4 +1,4 @@
-"""Drawings by matplotlib, as inline SVG.
+"""Drawings of a report's values by matplotlib, as inline SVG.
 
 Lines and text have the colour of the page's text, so that a drawing fits light
 and dark pages.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from xml.dom import minidom
 import numpy as np
 
 from jaxner import errors
+from jaxner.evaluation.report import Value
 from jaxner.wording import one_line
 
 # Placeholders, which `_drawn` replaces: the page's text colour, and faint lines.
@@ -24,6 +26,30 @@ _FAINT = "#040506"
 _IDS = {"id": "", "xlink:href": "#", "clip-path": "url(#"}
 """What stands before an id in an attribute."""
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
+_MIN_COUNT = 10  # predictions that a bin needs to be drawn
+
+
+def learning(runs: Sequence[Value], figure: str) -> str:
+    """Draws the dev figure of each epoch, where it is defined."""
+    key = f"dev_{figure.lower()}"
+    lines = {
+        run["name"]: [(x["epoch"], x.get(key)) for x in run.get("learning", ())]
+        for run in runs
+    }
+    best = {run["name"]: run.get("best_epoch") for run in runs}
+    return curves(lines, "epoch", f"dev {figure} (%)", best=best)
+
+
+def reliability(sides: Mapping[str, Value]) -> str:
+    """Draws confidence and accuracy of the bins with enough predictions."""
+    lines = {}
+    for name, side in sides.items():
+        bins = side["bins"]
+        min_count = min(_MIN_COUNT, max(bins["counts"], default=0))
+        points = zip(bins["confidence"], bins["accuracy"], bins["counts"], strict=True)
+        lines[name] = [(x, y) for x, y, n in points if n and n >= min_count]
+    x_label, y_label = "predicted probability", "share that is right"
+    return curves(lines, x_label, y_label, diagonal=True)
 
 
 def curves(
@@ -54,21 +80,20 @@ def curves(
     return _drawn(plot)
 
 
-def bars(
-    groups: Sequence[str], values: Mapping[str, Sequence[Any]], y_label: str
-) -> str:
-    """Draws a bar for each group and name; a value of None has height 0."""
+def bars(rows: Mapping[str, Mapping[str, Value]]) -> str:
+    """Draws the F1 of each group, for each name; without one, the bar has height 0."""
+    groups = list(dict.fromkeys(itertools.chain(*rows.values())))
 
     def plot(figure: Any, axis: Any) -> None:
-        width = 0.8 / max(len(values), 1)
+        width = 0.8 / max(len(rows), 1)
         places = np.arange(len(groups))
-        for i, (name, column) in enumerate(values.items()):
-            shift = (i - (len(values) - 1) / 2) * width
-            heights = [x or 0.0 for x in column]
+        for i, (name, row) in enumerate(rows.items()):
+            shift = (i - (len(rows) - 1) / 2) * width
+            heights = [row.get(x, {}).get("f1") or 0.0 for x in groups]
             axis.bar(places + shift, heights, 0.92 * width, label=_in_legend(name))
         names = [*map(_clipped, groups)]
         axis.set_xticks(places, names, rotation=90 if len(" ".join(names)) > 50 else 0)
-        _label(axis, "", y_label, legend=len(values) > 1)
+        _label(axis, "", "F1 (%)", legend=len(rows) > 1)
 
     return _drawn(plot)
 

@@ -122,24 +122,24 @@ def pairs(
     return result
 
 
-def counts(pairs: Iterable[Pair]) -> dict[str, int]:
+def counts(alignment: Iterable[Pair]) -> dict[str, int]:
     """Counts errors of each kind."""
-    numbers = Counter(pair.kind for pair in pairs)
+    numbers = Counter(pair.kind for pair in alignment)
     return {kind: numbers[kind] for kind in KINDS}
 
 
-def largest(pairs: Iterable[Pair]) -> list[tuple[str, int]]:
+def largest(alignment: Iterable[Pair]) -> list[tuple[str, int]]:
     """Counts errors of each kind and type, most frequent first."""
-    numbers = Counter(pair.name for pair in pairs if pair.kind)
+    numbers = Counter(pair.name for pair in alignment if pair.kind)
     return sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
 
 
-def confusion(pairs: Iterable[Pair]) -> dict[str, dict[str, int]]:
+def confusion(alignment: Iterable[Pair]) -> dict[str, dict[str, int]]:
     """Counts pairs by gold type and predicted type; boundaries may differ.
 
     `OUTSIDE` stands for the gold span of spurious ones, the predicted one of missed.
     """
-    kinds = ([x.type if x else OUTSIDE for x in pair[1:]] for pair in pairs)
+    kinds = ([x.type if x else OUTSIDE for x in pair[1:]] for pair in alignment)
     cells = Counter((gold, predicted) for gold, predicted in kinds)
     types = [*sorted({*chain(*cells)} - {OUTSIDE}), OUTSIDE]
     return {x: {y: cells[x, y] for y in types} for x in types}
@@ -155,9 +155,9 @@ MATCHES: dict[str, dict[str | None, float]] = {
 overlap, which counts half unless the boundaries are equal; overlap with equal types."""
 
 
-def matches(pairs: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
+def matches(alignment: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
     """Returns correct, predicted and gold spans by each match, `[sentences, 3]`."""
-    rows = [(pair.sentence, pair.kind) for pair in pairs]
+    rows = [(pair.sentence, pair.kind) for pair in alignment]
     indices = np.array([sentence for sentence, _ in rows], np.int64)
 
     def total(points: list) -> np.ndarray:
@@ -174,7 +174,7 @@ def matches(pairs: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
 
 
 def by_range(
-    pairs: Iterable[Pair],
+    alignment: Iterable[Pair],
     bounds: Sequence[int],
     number: Callable[[int, Span], int],
     least: int = 1,
@@ -188,7 +188,7 @@ def by_range(
     names = [str(x) if x == last else f"{x}–{last}" for x, last in ranges]
     names.append(f"{firsts[-1]}+")
     cells: Counter[tuple[str, str | None]] = Counter()
-    for pair in pairs:
+    for pair in alignment:
         gold, predicted = (
             span and names[bisect.bisect_left(bounds, number(pair.sentence, span))]
             for span in (pair.gold, pair.predicted)
@@ -199,18 +199,18 @@ def by_range(
     return {name: Counts(*(cells[side, name] for side in sides)) for name in names}
 
 
-def by_length(pairs: Iterable[Pair]) -> dict[str, Counts]:
+def by_length(alignment: Iterable[Pair]) -> dict[str, Counts]:
     """Counts entities by their number of tokens."""
-    return by_range(pairs, LENGTHS, lambda _, span: span.end - span.start)
+    return by_range(alignment, LENGTHS, lambda _, span: span.end - span.start)
 
 
-def by_sentence_length(pairs: Iterable[Pair], gold: Labels) -> dict[str, Counts]:
+def by_sentence_length(alignment: Iterable[Pair], gold: Labels) -> dict[str, Counts]:
     """Counts entities by the number of tokens in their sentence."""
-    return by_range(pairs, SENTENCES, lambda sentence, _: len(gold[sentence]))
+    return by_range(alignment, SENTENCES, lambda sentence, _: len(gold[sentence]))
 
 
 def by_frequency(
-    pairs: Iterable[Pair], tokens: Labels, training: Iterable[Example]
+    alignment: Iterable[Pair], tokens: Labels, training: Iterable[Example]
 ) -> dict[str, Counts]:
     """Counts entities by how often the same string is an entity in training."""
     occurrences = mentions(training)
@@ -218,7 +218,7 @@ def by_frequency(
     def frequency(sentence: int, span: Span) -> int:
         return occurrences[" ".join(tokens[sentence][span.start : span.end])]
 
-    return by_range(pairs, FREQUENCIES, frequency, least=0)
+    return by_range(alignment, FREQUENCIES, frequency, least=0)
 
 
 def mentions(examples: Iterable[Example]) -> Counter[str]:

@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation.report import Prediction
 from jaxner.wording import counted
@@ -51,17 +50,12 @@ class Guarantee(NamedTuple):
 
 def rows_of(prediction: Prediction, kind: str) -> list[Row]:
     """Returns the candidates of a type, and the gold entities among none of them."""
-    gold = [
-        {tuple(span) for span in schemes.to_spans(labels) if span.type == kind}
-        for labels in prediction.gold
-    ]
-    rows: list[list[tuple[float, bool]]] = [[] for _ in gold]
-    for (i, *span), chance in (prediction.entity_certainty or {}).items():
-        if span[2] == kind:
-            rows[i].append((chance, tuple(span) in gold[i]))
-    for row, spans in zip(rows, gold, strict=True):
-        num_absent = len(spans) - sum(is_gold for _, is_gold in row)
-        row += [(_NO_CANDIDATE, True)] * num_absent
+    gold, chances = prediction.gold_entities, prediction.entity_certainty or {}
+    rows: list[list[tuple[float, bool]]] = [[] for _ in prediction.gold]
+    for entity in dict.fromkeys([*chances, *gold]):
+        if entity[3] == kind:
+            chance = chances.get(entity, _NO_CANDIDATE)
+            rows[entity[0]].append((chance, entity in gold))
     return [*rows]
 
 

@@ -6,9 +6,8 @@ a run is escaped. The templates are in `templates/`.
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jaxner import __version__, errors, outputs
@@ -18,7 +17,6 @@ from jaxner.evaluation.report import Value
 from jaxner.outputs import AnyPath
 from jaxner.wording import printable
 
-_MIN_COUNT = 10  # predictions that a bin needs to be drawn
 _TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
 _TILES += ("macro f1", "exact match f1", "token accuracy")
 """The headline figures of a run."""
@@ -71,9 +69,8 @@ def html(content: Value) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = report.shown
-    environment.globals |= {"report": report, "tiles": _TILES, "learning": _learning}
-    environment.globals |= {"bars": _bars, "reliability": _reliability}
-    environment.globals |= {"maps": drawings.heat_maps, "version": __version__}
+    environment.globals |= {"report": report, "drawings": drawings}
+    environment.globals |= {"tiles": _TILES, "version": __version__}
     runs = content["runs"]
     by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
     is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12
@@ -85,39 +82,3 @@ def html(content: Value) -> str:
     }
     page = environment.get_template("page.html.j2")
     return printable(page.render(content, groups=groups, tokens=tokens))
-
-
-# --- Drawings, which the templates call for -------------------------------------------
-
-
-def _learning(runs: Sequence[Value], figure: str) -> str:
-    """Draws the dev figure of each epoch, where it is defined."""
-    key = f"dev_{figure.lower()}"
-    lines = {
-        run["name"]: [(x["epoch"], x.get(key)) for x in run.get("learning", ())]
-        for run in runs
-    }
-    best = {run["name"]: run.get("best_epoch") for run in runs}
-    return drawings.curves(lines, "epoch", f"dev {figure} (%)", best=best)
-
-
-def _bars(rows: Mapping[str, Mapping[str, Value]]) -> str:
-    """Draws the F1 of each group, for each name."""
-    groups = list(dict.fromkeys(itertools.chain(*rows.values())))
-    values = {
-        name: [figures[x]["f1"] if x in figures else None for x in groups]
-        for name, figures in rows.items()
-    }
-    return drawings.bars(groups, values, "F1 (%)")
-
-
-def _reliability(sides: Mapping[str, Value]) -> str:
-    """Draws confidence and accuracy of the bins with enough predictions."""
-    lines = {}
-    for name, side in sides.items():
-        bins = side["bins"]
-        min_count = min(_MIN_COUNT, max(bins["counts"], default=0))
-        points = zip(bins["confidence"], bins["accuracy"], bins["counts"], strict=True)
-        lines[name] = [(x, y) for x, y, n in points if n and n >= min_count]
-    x_label, y_label = "predicted probability", "share that is right"
-    return drawings.curves(lines, x_label, y_label, diagonal=True)

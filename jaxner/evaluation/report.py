@@ -12,7 +12,7 @@ import bisect
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -75,26 +75,24 @@ class Prediction:
         words = None
         if self.training is not None:
             words = {word for example in self.training for word in example.tokens}
-        return scoring.score(
-            self.gold,
-            self.predicted,
-            rule=self.rule,
-            scheme=self.scheme,
-            tokens=self.tokens,
-            known_words=words,
-        )
+        task = scoring.Task(self.scheme, words, self.rule)
+        return task.score(self.tokens, self.gold, self.predicted)
 
     @functools.cached_property
     def pairs(self) -> list[Pair]:
         """Gold and predicted spans (or tags) side by side."""
         return errors.pairs(self.gold, self.predicted, self.span_rule, self.scheme)
 
+    @functools.cached_property
+    def gold_entities(self) -> Set[tuple[int, int, int, str]]:
+        """The gold entities, each by sentence, start, end and type."""
+        rows = enumerate(map(to_spans, self.gold))
+        return {(i, x.start, x.end, x.type) for i, row in rows for x in row}
+
     def outcomes(self) -> tuple[list[float], list[bool]]:
         """Returns the known probabilities of entities, and whether each is gold."""
         chances = self.entity_certainty or {}
-        spans = map(to_spans, self.gold)
-        gold = {(i, *span) for i, row in enumerate(spans) for span in row}
-        return list(chances.values()), [x in gold for x in chances]
+        return list(chances.values()), [x in self.gold_entities for x in chances]
 
     def tally(self, types: Sequence[str] = ()) -> stats.Tally:
         """Returns the counts of each sentence; see `stats.tally`."""
@@ -385,9 +383,9 @@ def weakness_line(scores: Scores, gold: Labels, predicted: Labels) -> str:
         numbers = Counter(f"{x} as {y}" for x, y in rows if x != y)
         names = numbers.most_common(_FREQUENT)
     else:
-        rule = scores.rule if scores.rule in scoring.WITH_LENGTHS else "conlleval"
-        pairs = errors.pairs(gold, predicted, rule, scores.scheme)
-        names = errors.largest(pairs)[:_FREQUENT]
+        rule = scoring.with_lengths(scores.rule)
+        names = errors.largest(errors.pairs(gold, predicted, rule, scores.scheme))
+        names = names[:_FREQUENT]
     figures = {kind: x.f1 or 0.0 for kind, x in scores.by_type.items() if x.gold}
     if not (names and figures):
         return ""

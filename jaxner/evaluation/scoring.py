@@ -473,7 +473,11 @@ class Task:
         return "accuracy" if self.has_tags else "f1"
 
     def score(
-        self, tokens: Labels, gold: Labels, predicted: Labels, rule: str | None = None
+        self,
+        tokens: Labels | None,
+        gold: Labels,
+        predicted: Labels,
+        rule: str | None = None,
     ) -> Scores:
         """Returns the scores by a rule, by default the task's; see `score`."""
         options: dict[str, Any] = {"tokens": tokens, "known_words": self.known_words}

@@ -73,9 +73,8 @@ class Tally:
         values = scoring.figures(totals)
         columns = [values[..., i, : len(x)] for i, x in enumerate(self.groups)]
         if self.num_types:
-            types = np.arange(1, 1 + self.num_types)
-            means = scoring.means(values[..., 2][..., types], totals[..., types, :])
-            columns.append(means)
+            types = slice(1, 1 + self.num_types)
+            columns.append(scoring.means(values[..., types, 2], totals[..., types, :]))
         return np.concatenate(columns, axis=-1)
 
     @property
@@ -95,7 +94,7 @@ def of_spans(counts: np.ndarray) -> Tally:
 
 
 def of_scores(
-    scores: Scores, pairs: Iterable[Pair], types: Iterable[str] = ()
+    scores: Scores, alignment: Iterable[Pair], types: Iterable[str] = ()
 ) -> Tally:
     """Returns the tally of scores and, for matches, of pairs; see `tally`."""
     tokens = {(x.replace("_", " "),): y for x, y in scores.token_counts.items()}
@@ -105,7 +104,7 @@ def of_scores(
     counts |= zip(scores.types, np.moveaxis(scores.counts, 1, 0), strict=False)
     groups = {_names(): scores.counts.sum(1)}
     groups |= {_names(suffix=f" {kind}"): x for kind, x in counts.items()}
-    for name, match_counts in errors.matches(pairs, len(scores.counts)).items():
+    for name, match_counts in errors.matches(alignment, len(scores.counts)).items():
         groups[_names(f"{name} match ")] = match_counts
     accuracy = {("token accuracy",): scores.token_counts["accuracy"]}
     return Tally(groups | accuracy, len(counts))
@@ -135,8 +134,8 @@ def tally(
     options: dict[str, Any] = {"tokens": tokens, "known_words": known_words}
     scores = scoring.score(gold, predicted, rule=rule, scheme=scheme, **options)
     span_rule = scoring.with_lengths(rule)
-    pairs = errors.pairs(gold, predicted, span_rule, scores.scheme)
-    return of_scores(scores, pairs, types)
+    alignment = errors.pairs(gold, predicted, span_rule, scores.scheme)
+    return of_scores(scores, alignment, types)
 
 
 # --- Intervals ------------------------------------------------------------------------
@@ -151,9 +150,9 @@ class Interval(NamedTuple):
 
 
 def bootstrap(
-    tally: Tally, *, rounds: int = ROUNDS, level: float = LEVEL, seed: int = 0
+    run: Tally, *, rounds: int = ROUNDS, level: float = LEVEL, seed: int = 0
 ) -> dict[str, Interval]:
-    """Computes an interval for each figure of a tally, by the bootstrap.
+    """Computes an interval for each figure of a run, by the bootstrap.
 
     `level` is the share of the rounds whose figure lies within the bounds; rounds in
     which it is undefined do not count. Equal seeds give equal bounds.
@@ -165,9 +164,9 @@ def bootstrap(
         (0.5, 0.4, 0.6)
     """
     _check(rounds, level)
-    draws = _draws(len(tally.counts), rounds, seed)
-    totals = np.concatenate([np.tensordot(x, tally.counts, 1) for x in draws])
-    columns = zip(tally.of_all.items(), tally.figures(totals).T, strict=True)
+    draws = _draws(len(run.counts), rounds, seed)
+    totals = np.concatenate([np.tensordot(x, run.counts, 1) for x in draws])
+    columns = zip(run.of_all.items(), run.figures(totals).T, strict=True)
     return {name: Interval(x, *_bounds(values, level)) for (name, x), values in columns}
 
 
@@ -267,13 +266,13 @@ def compare(
         exchanges = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:
         exchanges = _exchanged(np.concatenate(values), len(first), rounds, seed)
+    points = np.stack([*means, means[0] - means[1]], axis=1)
     differences = {}
     for i, name in enumerate(sides[0][0].names):
-        gap = means[0][i] - means[1][i]
-        cells = defined(np.array([means[0][i], means[1][i], gap]))
-        cells += [*_bounds(resamples[:, i], level)]
-        cells += [_inverted(resamples[:, i]), _beyond(exchanges[:, i], gap)]
-        has_runs = min(map(len, sides)) > 1 and not np.isnan(gap)
+        cells = defined(points[i])
+        cells += [*_bounds(resamples[:, i], level), _inverted(resamples[:, i])]
+        cells.append(_beyond(exchanges[:, i], points[i, 2]))
+        has_runs = min(map(len, sides)) > 1 and cells[2] is not None
         p = welch(*(side[:, i].tolist() for side in values)) if has_runs else None
         differences[name] = Difference(*cells, welch=p)
     return differences

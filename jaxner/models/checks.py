@@ -68,10 +68,10 @@ def check_labels(labels: object, batch: Sentence, num_labels: int | None) -> Non
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
     if shape != batch.words.shape or not is_whole:
-        form = shown(labels) if shape is None else f"{dtype} {list(shape)}"
+        content = shown(labels) if shape is None else f"{dtype} {list(shape)}"
         raise TypeError(
             f"Expected an array of label ids, integers {list(batch.words.shape)} as of "
-            f"the batch's words, got {form}."
+            f"the batch's words, got {content}."
         )
     if isinstance(labels, Tracer) or isinstance(batch.mask, Tracer):
         return
@@ -125,8 +125,8 @@ def check_returned(part: str, module: object, value: PyTree, length: object) -> 
             wrong = [x for x in stages if not _are_features(x, length)]
     for x in wrong:
         is_array, name = hasattr(x, "shape"), type(module).__name__
-        form = f"{x.dtype} {list(x.shape)}" if is_array else type(x).__name__
-        raise TypeError(f"{name} returned {form} for T={length}; {CONTRACTS[part]}.")
+        content = f"{x.dtype} {list(x.shape)}" if is_array else type(x).__name__
+        raise TypeError(f"{name} returned {content} for T={length}; {CONTRACTS[part]}.")
 
 
 def _are_features(x: PyTree, length: object) -> bool:

@@ -65,8 +65,8 @@ def section_of(path: str, values: Any, part: Part) -> Section:
     """Returns the section of a part; InputError: it is none, or its name is unknown."""
     make, options = part.kind, {}
     if not hasattr(values, "keys"):
-        form = "a dictionary of options" + ", with a name" * isinstance(make, str)
-        raise InputError(f"{path} must be {form}, got {values!r}")
+        demand = "a dictionary of options" + ", with a name" * isinstance(make, str)
+        raise InputError(f"{path} must be {demand}, got {values!r}")
     if part.is_many:
         return Section(path, values, None, None, {}, dict.fromkeys(values, Part(make)))
     if isinstance(make, str):

@@ -9,7 +9,7 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -33,9 +33,6 @@ PASSES = 8
 _TOKENS = {"cpu": 1 << 8, "gpu": 1 << 14, "tpu": 1 << 14}
 
 
-_COUNTS = ("batches", "tokens", "padded", "late")
-
-
 class Job(NamedTuple):
     """An encoded sentence or document, and its tokens with padding.
 
@@ -47,7 +44,6 @@ class Job(NamedTuple):
     is_deep: bool = False
 
 
-@runtime_checkable
 class Model(Protocol):
     """What answers the requests of a service."""
 
@@ -93,7 +89,7 @@ class Programs:
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents
-        self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
+        self.counts = {"batches": 0, "tokens": 0, "padded": 0, "late": 0}
         platform = devices.platform_of(tagger.weights)
         self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
         self._tagger, self._most, self._fills = tagger, max_tokens, platform != "cpu"
@@ -102,11 +98,8 @@ class Programs:
 
     def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
         """Returns a job of one sentence, or of the sentences of one document."""
-        parts = [self._tagger.vocabulary.encode(tokens) for tokens in sentences]
-        if not self._reads_characters:
-            parts = [*map(batching.without_characters, parts)]
-        sentence = batching.join(parts) if self.reads_documents else parts[0]
-        return Job(sentence, self._size(sentence, is_deep)[0], is_deep)
+        text = driver.text_of(self._tagger, sentences, [0] * len(sentences))
+        return Job(text.rows[0], self._size(text.rows[0], is_deep)[0], is_deep)
 
     def _size(self, sentence: Sentence, is_deep: bool) -> tuple[int, int]:
         """Returns padded tokens, and characters of a word; deep jobs have one width."""

@@ -105,7 +105,7 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
                 raise InputError(f"Unknown type in {name}: {words}")
             for item in value.values() if is_each else [value]:
                 _check(name, item, hints.get(name, fields.Share))
-        texts, sentences = _read_tokens(content) or _read_texts(content)
+        texts, sentences = _sentences(content)
     except InputError as error:
         raise Refusal(422, str(error)) from None
     question = Question(texts, sentences, **{"min_probability": least, **options})
@@ -148,9 +148,14 @@ def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and {*map(type, value)} <= {str}
 
 
-def _read_tokens(content: dict[str, Any]) -> Any:
-    if "tokens" not in content:
-        return None
+def _sentences(content: dict[str, Any]) -> tuple[list[str], list[list[list[Token]]]]:
+    """Returns the texts of a request, and the tokens of the sentences of each."""
+    if "texts" in content:
+        texts = content["texts"]
+        texts = [texts] if isinstance(texts, str) else texts
+        if not _are_strings(texts):
+            raise InputError("Expected texts as a string or an array of strings.")
+        return texts, [tokens.read(text) for text in texts]
     words = content["tokens"]
     words = [words] if words and _are_strings(words) else words
     if not isinstance(words, list) or not all(map(_are_strings, words)):
@@ -160,14 +165,6 @@ def _read_tokens(content: dict[str, Any]) -> Any:
             text = json.dumps(token[:40], ensure_ascii=False)
             raise InputError(f"Expected tokens, got {text} with white space inside.")
     return [*map(" ".join, words)], [[joined(sentence)] for sentence in words]
-
-
-def _read_texts(content: dict[str, Any]) -> Any:
-    texts = content["texts"]
-    texts = [texts] if isinstance(texts, str) else texts
-    if not _are_strings(texts):
-        raise InputError("Expected texts as a string or an array of strings.")
-    return texts, [tokens.read(text) for text in texts]
 
 
 def tag(

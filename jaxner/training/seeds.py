@@ -98,11 +98,11 @@ def table_of(summary: Result) -> report.Table:
         [seed, str(run["best_epoch"]), *(f"{run[name]:.2f}" for name in splits)]
         for seed, run in summary["seeds"].items()
     ]
-    for label, form in (
+    for label, template in (
         ("mean ± std", "{mean:.2f} ± {std:.2f}"),
         ("min to max", "{min:.2f} to {max:.2f}"),
         (f"{LEVEL:.0%} of mean", "{interval[0]:.2f} to {interval[1]:.2f}"),
     ):
-        rows.append([label, "", *(form.format(**summary[name]) for name in splits)])
+        rows.append([label, "", *(template.format(**summary[name]) for name in splits)])
     title = f"{counted(len(summary['seeds']), 'seed')}, {summary['figure']} in percent"
     return report.Table(["seed", "best epoch", *splits], rows, title=title)

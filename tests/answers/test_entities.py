@@ -194,6 +194,17 @@ def test_documents():
         jaxner.n_best(tagger, ["Rome"])
 
 
+def test_labellings_too_improbable_for_their_float_exist(params):
+    """Of a long sentence, each labelling has a probability below all floats."""
+    doubtful = dataclasses.replace(params, temperature=100.0)
+    tokens = ["Rome", "beat", "Milan"] * 40
+    entities = jaxner.entities(doubtful, tokens, n_best=2)
+    pair = ensemble([doubtful, doubtful])
+    assert jaxner.entities(pair, tokens, n_best=2) == entities != []
+    assert [x.probability for x in jaxner.n_best(doubtful, tokens, 2)] == [0, 0]
+    assert [x.probability for x in jaxner.n_best(doubtful, tokens, 2)] == [0, 0]
+
+
 def test_wrong_options_are_refused(params, pair):
     tagger = tiny("softmax", ("NOUN", "VERB"), scheme="tags")
     with pytest.raises(ValueError, match="a tag"):

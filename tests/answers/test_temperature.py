@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import jaxner
+from jaxner import driver
 from jaxner.answers import temperature
 from jaxner.answers.temperature import Fit, fit, measure
 from jaxner.data import corpora, formats
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
+
+ATTENTION = {"name": "attention", "num_heads": 2, "head_dim": 3}
 
 
 def drawn_split(params, temperature, folder, count=400):
@@ -91,6 +94,40 @@ def test_documents_are_fitted_as_one(tmp_path):
     split = corpora.read(tmp_path / "a.conll")
     expected = pytest.approx(likelihood(tagger, split), rel=1e-5)
     assert fit(tagger, split).before == expected
+
+
+def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
+    tagger = tiny("crf", documents=True, encoder=ATTENTION)
+    rows = [[("Rome", "S-LOC"), ("x", "O")], [("Milan", "S-X")], [("Rome", "S-LOC")]]
+    formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
+    sentences = [[token for token, _ in row] for row in rows]
+    chances = jaxner.marginals(tagger, sentences, documents=[1, 1, 2])
+    names = tagger.vocabulary.label_names
+    gold = [
+        row[names.index(label)]
+        for i in (0, 2)
+        for row, (_, label) in zip(chances[i], rows[i], strict=True)
+    ]
+    result = fit(tagger, corpora.read(tmp_path / "a.conll"))
+    assert result.before == pytest.approx(-np.log(gold).mean(), rel=1e-5)
+    assert (result.sentences, result.left_out) == (2, 1)
+
+
+def test_parts_that_only_measure_time_are_not_fitted(tmp_path, monkeypatch):
+    """Of a long sentence, a quadratic tagger tags parts first; each counts once."""
+    tagger = tiny("crf", ("A", "B"), scheme="tags", encoder=ATTENTION)
+    rows = [[("Rome", "A"), ("x", "B"), ("Milan", "A")] * 32, [("Rome", "B")]]
+    formats.write_columns(tmp_path / "long.conll", rows)
+    split = corpora.read(tmp_path / "long.conll", scheme="tags")
+    expected = fit(tagger, split)
+    monkeypatch.setattr(driver, "_LONG", 1)
+    assert fit(tagger, split) == expected
+
+
+def test_a_head_without_probabilities_says_so(tmp_path):
+    formats.write_columns(tmp_path / "a.conll", [[("Rome", "B-LOC")]])
+    with pytest.raises(ValueError, match="no probabilities to measure"):
+        measure(tiny("seq2seq"), corpora.read(tmp_path / "a.conll"))
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
