@@ -9,12 +9,12 @@ have no vector are read as unknown, so that the tagger learns what to do without
 Ill-formed labellings are impossible, in training too. AdamW's rate rises for two epochs
 and falls to zero with the twentieth.
 
-Measured on dev, with one seed. Without vectors: F1 83.5 after 16 epochs on 1,500
-sentences of CoNLL-2003, where `ncrfpp.py:files,crf` has 77.0 after 23, and spaCy 78.7;
-accuracy 91.4 on 1,000 sentences of UD EWT, where spaCy has 90.5. On 500 sentences of
-CoNLL-2003, with vectors: F1 86.6, where spaCy has 83.6. It was 83.4 with no rules for
-labels, vectors as they come, and known words that occur once read as unknown, too; 84.6
-with the rules; 86.2 with vectors divided by their deviation as well. See docs/choose.md.
+Measured on dev, with one seed (docs/choose.md). Without vectors: F1 83.5 after 16
+epochs on 1,500 sentences of CoNLL-2003, where `ncrfpp.py:files,crf` has 77.0 after 23,
+and spaCy 78.7; accuracy 91.4 on 1,000 sentences of UD EWT, where spaCy has 90.5. On 500
+sentences of CoNLL-2003, with vectors: F1 86.6, where spaCy has 83.6. It was 83.4 with
+no rules for labels, vectors as they come, and known words that occur once read as
+unknown, too; with the rules 84.6, with vectors divided by their deviation as well 86.2.
 
 After the colon: the data set, and
 

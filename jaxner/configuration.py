@@ -265,14 +265,14 @@ def override(config: Any, name: str, text: str) -> None:
         config.optimizer.parts = {**parts, part: new}
     section = {section.path: section for section in schema.sections(config)}.get(path)
     if section and option in section.fields:
-        former = section.values.get(option)
-        is_other = option == "name" and text != former
+        old_value = section.values.get(option)
+        is_other = option == "name" and text != old_value
         if is_other and part in ("encoder", "chars"):  # it has other options
             choice = f"choose it after the colon, as in grn:{part}={text}"
             raise InputError(f"{flag}: {choice}")
         section.values[option] = fields.parse(text, section.fields[option].hint)
         if is_other and text in optimizers.OPTIMIZERS:
-            old, new = map(optimizers.own_options, (former, text))
+            old, new = map(optimizers.own_options, (old_value, text))
             section.values.update(dict.fromkeys(old - new))
         _complete(config)
     elif section and option in section.inner:

@@ -57,7 +57,8 @@ def from_pretrained(
     """Returns the tagger of a token classifier of transformers.
 
     Its labels are those of the classifier, in the same order: bare types such as `PER`
-    become `I-PER`. Without `constrained`, it gives what the classifier gives.
+    become `I-PER`. Without `constrained`, which a head that jaxner exported may be
+    itself, it gives what the classifier gives.
 
     Args:
         folder: Folder with config.json, tokenizer.json and model.safetensors; or a name

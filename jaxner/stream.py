@@ -276,13 +276,13 @@ def _parts(
     by_document, part, tokens, last = tagger.vocabulary.reads_documents, None, 0, 0
     count = checksum = 0
     message = f"The first {progress.records:,} records of the input have changed since "
-    changed = InputError(f"{message}the output was begun; use --overwrite")
+    error = InputError(f"{message}the output was begun; use --overwrite")
     for index, record in enumerate(formats.RAW[sink.source](source)):
         data = "\n".join(record.lines).encode("utf-8", "surrogateescape")
         count, last_checksum, checksum = index + 1, checksum, zlib.crc32(data, checksum)
         if count <= progress.records:
             if count == progress.records and checksum != progress.checksum:
-                raise changed
+                raise error
             continue
         number = (by_document and record.document) or index
         is_taken = number % shard[1] == shard[0] or record.line == source.header
@@ -310,7 +310,7 @@ def _parts(
                 part.encoded.append(tagger.vocabulary.encode(sentence.tokens))
                 tokens += len(sentence.tokens)
     if count < progress.records:
-        raise changed
+        raise error
     if part:
         yield part._replace(records=count, checksum=checksum)
 

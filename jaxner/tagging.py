@@ -314,7 +314,18 @@ def predict(
             predictive = predictive.map(
                 lambda p: inference.at_temperature(p, tagger.temperature)
             )
-    return predictive.map(lambda p: constrain(tagger, p)) if constrained else predictive
+    if constrained or _has_rules(tagger):
+        predictive = predictive.map(lambda p: constrain(tagger, p))
+    return predictive
+
+
+def _has_rules(tagger: Tagger) -> bool:
+    """Returns whether the tagger's head is constrained.
+
+    Then so is what is computed from its scores: means over members or passes, scores
+    without transitions, scores divided by a temperature.
+    """
+    return getattr(tagger.model.head, "constrained", False)
 
 
 def _of_members(tagger: Ensemble, sentence: Sentence, key: Array | None) -> Predictive:
@@ -390,9 +401,9 @@ def labels_of(
             "before it: there are no independent labels. Take another decoding."
         )
     # The best label of each token alone may not fit its neighbours.
-    return inference.viterbi(
-        constrain(tagger, potentials) if constrained else potentials, mask
-    )
+    if constrained or _has_rules(tagger):
+        potentials = constrain(tagger, potentials)
+    return inference.viterbi(potentials, mask)
 
 
 def best_labellings(

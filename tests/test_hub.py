@@ -1,5 +1,6 @@
 """Token classifiers of transformers: in, out, their labels, and what is refused."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -169,8 +170,11 @@ def test_shards(bert, tmp_path):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-def test_a_crf_and_a_temperature_go_out_and_in(bert, tmp_path, constrained):
-    head = models.Head(len(LABELS), dropout=0.1, initializer="torch")
+@pytest.mark.parametrize("transitions", [True, False])
+def test_a_head_and_a_temperature_go_out_and_in(
+    bert, tmp_path, transitions, constrained
+):
+    head = models.Head(len(LABELS), transitions, dropout=0.1, initializer="torch")
     if constrained:
         names = bert.vocabulary.label_names
         head = head.clone(constrained=True, grammar=(bert.vocabulary.scheme, *names))
@@ -180,12 +184,15 @@ def test_a_crf_and_a_temperature_go_out_and_in(bert, tmp_path, constrained):
     chain = {
         name: jax.numpy.asarray(drawn.normal(size=leaves[name].shape), "float32")
         for name in ("transitions", "start", "end")
+        if transitions
     }
     params = bert.weights["params"]
     params = {**params, "head": {**params["head"], **chain}}
     tagger = jaxner.Tagger({**bert.weights, "params": params}, model, bert.vocabulary)
     tagger = dataclasses.replace(tagger, temperature=np.float32(1.7))
-    with pytest.warns(UserWarning, match="ignores scores"):
+    is_less = transitions or constrained
+    warns = pytest.warns(UserWarning, match="ignores scores")
+    with warns if is_less else contextlib.nullcontext():
         jaxner.export_transformers(tagger, tmp_path / "out")
     again = jaxner.from_pretrained(tmp_path / "out")
     assert same(again, tagger)

@@ -11,6 +11,7 @@ import pytest
 import jaxner
 from jaxner import models
 from jaxner.data import schemes
+from jaxner.tagger import ensemble
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 
@@ -95,15 +96,21 @@ def test_a_constrained_tagger_gives_well_formed_labels_wherever_it_is_asked(
     jaxner.save(tmp_path / "saved", jaxner.Tagger(weights, model, vocabulary))
     tagger = jaxner.load(tmp_path / "saved")
     assert tagger.model == model
-    for each, flaws in (
+    noise = models.MCDropout(num_samples=2, average="probabilities")
+    for one, flaws in (
         (tagger, False),
         (jaxner.Tagger(weights, free, vocabulary), True),
     ):
-        labels = jaxner.tag(each, TOKENS)
-        assert bool(schemes.violations(labels, vocabulary.scheme)) is flaws
+        noisy = dataclasses.replace(one, model=one.model.clone(mc_dropout=noise))
+        results = [jaxner.tag(x, TOKENS) for x in (one, ensemble([one, one]), noisy)]
+        for decoding in ("max_marginal", "independent"):
+            results.append(jaxner.tag(one, TOKENS, decoding=decoding))
         if not documents:
-            (best,) = jaxner.n_best(each, TOKENS, 1)
-            assert best.labels == labels
+            warm = dataclasses.replace(one, temperature=9.0)
+            for x in (one, warm):
+                results += [best.labels for best in jaxner.n_best(x, TOKENS[:1], 99)]
+        flaw = [schemes.violations(labels, vocabulary.scheme) for labels in results]
+        assert any(flaw) is flaws
     spans = {(e.start, e.end, e.type) for e in jaxner.entities(tagger, TOKENS)}
     labels = jaxner.tag(tagger, TOKENS)
     assert spans == {(s.start, s.end, s.type) for s in schemes.to_spans(labels)}

@@ -133,7 +133,7 @@ class Vocabulary:
         label_names: The label of each id, last `SEPARATOR` in a tagger of documents.
         scheme: The label scheme, one of `schemes.SCHEMES`, or `schemes.TAGS`.
         singletons: First and last (exclusive) id of the words that occur once in the
-            training text; see `Representation.singleton_dropout`.
+            training text (and have no vector, if built so), for `singleton_dropout`.
         vector_sizes: Layers and dimensions of the precomputed vectors of each token.
         pieces: Splits tokens into the pieces of a pretrained encoder.
         encoder_sizes: What `models.pretrained.sizes` says of this encoder.

@@ -26,7 +26,7 @@ class Head(nn.Module):
     (2019): the same model without two labels that no token has. All scores start at 0.
 
     Attributes:
-        transitions: Whether neighbouring labels depend on each other (a CRF).
+        transitions: Whether pairs of neighbouring labels have scores (a CRF).
         boundaries: Whether a CRF scores the first and last label (Strubell et al.: no).
         dropout: Probability of zeroing a feature on the way in.
         initializer: How the linear layer is drawn.

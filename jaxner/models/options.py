@@ -169,8 +169,8 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     section = section_of(path, values, part)
     section.check()
     kind, names = section.kind, fields.of(section.kind)
-    known = fields.all_of(kind)
-    mandatory = {name for name, x in known.items() if x.default is fields.REQUIRED}
+    choices = fields.all_of(kind)
+    mandatory = {name for name, x in choices.items() if x.default is fields.REQUIRED}
     # JSON has no tuples, and lists do not hash.
     options = {
         name: tuple(value) if isinstance(value, list) else value
@@ -182,8 +182,8 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
         inner_values = values.get(name, {} if is_needed else None)
         if inner_values is not None:
             options[name] = _module(section.flag(name), inner_values, inner, sizes)
-    for name in sizes.keys() & known:
-        option = getattr(known[name].mark, "option", "")
+    for name in sizes.keys() & choices:
+        option = getattr(choices[name].mark, "option", "")
         is_wanted = not option or options.get(option)
         if name in mandatory or (name not in names and is_wanted):
             options.setdefault(name, sizes[name])

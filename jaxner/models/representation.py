@@ -373,8 +373,9 @@ class Representation(nn.Module):
         bert: Features of word pieces.
         dropout: Probability of zeroing a feature.
         word_dropout: Probability of replacing a word by the unknown word.
-        singleton_dropout: The same for words that occur once in the training text, so
-            that the unknown word's vector is trained; Lample et al. (2016) use 0.5.
+        singleton_dropout: The same for singletons, words that occur once in the
+            training text, so that the unknown word's vector is trained; Lample et al.
+            (2016) use 0.5.
         singletons: First and last (exclusive) id of these words.
     """
 

@@ -199,7 +199,8 @@ def batch_loss(
 
     Args:
         batch: Sentences with a leading axis; those without tokens are ignored.
-        labels: Label ids; ignored under padding. On a mesh with Explicit axes they are
+        labels: Label ids; ignored under padding. A constrained head gives ill-formed
+            ones a loss of 1e30. On a mesh with Explicit axes they are
             moved to where the batch's sentences lie.
         key: Draws the dropout masks; None for no dropout.
         objective: The terms; by default the mean over the sentences.

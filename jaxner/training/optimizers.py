@@ -238,7 +238,7 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     """Returns the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
     fields.check_word("optimizer", name, sorted(OPTIMIZERS))
-    own = {x: options.pop(x) for x in own_options(name) & options.keys()}
+    settings = {x: options.pop(x) for x in own_options(name) & options.keys()}
     times = {x: options.pop(x) for x in ("decay", "warmup") if x in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
     slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
@@ -251,7 +251,7 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
             f"{', '.join(sorted(own_options(name)))}"
         )
     steps = [optax.add_decayed_weights(decay)] if decay else []
-    steps += [OPTIMIZERS[name](rates, **own), *slower]
+    steps += [OPTIMIZERS[name](rates, **settings), *slower]
     return optax.chain(*steps) if steps[1:] else steps[0]
 
 

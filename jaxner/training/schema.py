@@ -230,28 +230,28 @@ def _encoder_sizes(folder: str | None, old: str | None) -> pretrained.Sizes | No
 
 def _check_needs(config: Options) -> None:
     """Raises InputError if an option is set without what it needs."""
-    given = values(config)
-    parts = {path.rpartition(".")[0] for path in given}
+    settings = values(config)
+    parts = {path.rpartition(".")[0] for path in settings}
     vectors, bert = "model.representation.vectors", "model.representation.bert"
-    is_alone = given["num_seeds"] == 1 == jax.process_count()
+    is_alone = settings["num_seeds"] == 1 == jax.process_count()
     gives_scores = options.gives_scores(config["model"]["encoder"])
-    lstms = [x for x in given if re.fullmatch(r"model\.encoder\..*forget_bias", x)]
+    lstms = [x for x in settings if re.fullmatch(r"model\.encoder\..*forget_bias", x)]
     # A head seq2seq scores labels by those before them.
-    has_scores = given["model.head.name"] != "seq2seq"
+    has_scores = settings["model.head.name"] != "seq2seq"
     old = "objective.retain", "objective.partial"
     of_scores = "objective.dropout_penalty", *old, "model.mc_dropout.num_samples"
     for need, is_met, *flags in (
         ("one seed and one process", is_alone, "minutes"),
-        ("data.dir", given["data.dir"], "data.name=files"),
+        ("data.dir", settings["data.dir"], "data.name=files"),
         (vectors, vectors in parts, "data.contextual"),
         (bert, bert in parts, "data.pretrained"),
         ("an encoder of scores, such as 'lan'", gives_scores, "model.head.name=scores"),
         ("an encoder with LSTMs, such as 'bilstm'", lstms, "objective.orthogonality"),
-        ("init_from", given["init_from"], *old),
+        ("init_from", settings["init_from"], *old),
         ("another head than 'seq2seq'", has_scores, *of_scores, "data.unit=document"),
     ):
         for flag in flags:
             option, _, value = flag.partition("=")
-            is_set = given.get(option) == value if value else given.get(option)
+            is_set = settings.get(option) == value if value else settings.get(option)
             if is_set and not is_met:
                 raise InputError(f"--config.{flag} needs {need}")

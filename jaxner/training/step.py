@@ -99,8 +99,8 @@ def add(
     `vectors` are those of the block's tokens, if they do not lie on the device; `key`
     is the run's.
     """
-    earlier = zeros(state.params) if sums is None else sums
-    block = plan.steps[state.step % len(plan.steps)] + earlier.number
+    total = zeros(state.params) if sums is None else sums
+    block = plan.steps[state.step % len(plan.steps)] + total.number
     batch, labels, places = take(arrays, plan, block, shape, vectors, recipe.place)
     weights = {"params": state.params, "frozen": frozen}
     key = jax.random.fold_in(key, state.step)
@@ -109,8 +109,8 @@ def add(
     loss = jax.value_and_grad(objectives.sentence_loss, argnums=1, allow_int=True)
     value, grads = loss(recipe.model, weights, *options)
     # XLA adds rows of a table in place, without a table of zeros.
-    grads = jax.tree.map(jnp.add, earlier.grads, grads["params"])
-    new = Sums(earlier.number + 1, earlier.loss + value, grads)
+    grads = jax.tree.map(jnp.add, total.grads, grads["params"])
+    new = Sums(total.number + 1, total.loss + value, grads)
     return update(recipe, state, new) if sums is None else new
 
 
@@ -276,10 +276,10 @@ def ends(recipe: Recipe) -> tuple[stages.Wrapped, stages.Wrapped]:
     def end(state, sums):
         return update(recipe, state, sums), zeros(state.params)
 
-    both: PyTree = _shardings(recipe.place)
+    shardings: PyTree = _shardings(recipe.place)
     return (
-        jax.jit(jax.vmap(zeros), out_shardings=both[1]),
-        jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=both),
+        jax.jit(jax.vmap(zeros), out_shardings=shardings[1]),
+        jax.jit(jax.vmap(end), donate_argnums=(0, 1), out_shardings=shardings),
     )
 
 

@@ -167,10 +167,10 @@ def _kinds(build: Callable[[Vocabulary], models.Model], vocabulary: Vocabulary):
         weights = named(models.shapes(build(vocabulary)))
         return {name: leaf.shape for name, leaf in weights.items()}
 
-    names, chars = vocabulary.label_names, vocabulary.chars
-    first, rest = names[:1], names[1:]
+    (first, *rest), chars = vocabulary.label_names, vocabulary.chars
+    names = first, "I-\0", *rest  # a constrained head parses them
     larger = {
-        "labels": dataclasses.replace(vocabulary, label_names=(*first, "\0", *rest)),
+        "labels": dataclasses.replace(vocabulary, label_names=names),
         "chars": dataclasses.replace(vocabulary, chars=(*chars, "\0")),
     }
     plain, kinds = shapes(vocabulary), {}

@@ -42,7 +42,7 @@ def tagger(text, types, seed=0, documents=False, **parts):
 LAN = {"name": "lan", "num_layers": 1}
 SIZES = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 5}
 PAIRS = {
-    "crf": {},
+    "crf": {"head": {"name": "crf", "constrained": True}},
     "seq2seq": {"head": {"name": "seq2seq"}},
     "lan": {"head": {"name": "scores"}, "encoder": LAN},
     "uanet": {"head": {"name": "softmax"}, "refinement": SIZES},
@@ -182,6 +182,7 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     def config_of(name, kinds):
         config = tiny.plain_config(only(tmp_path / name, corpus, kinds), 10)
         config.optimizer.learning_rate = 0.03
+        config.model.head.constrained = True
         return config
 
     first = config_of("first", {"PER", "LOC"})
