@@ -9,7 +9,7 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,7 @@ class Job(NamedTuple):
     is_deep: bool = False
 
 
+@runtime_checkable  # for checks of types at run time
 class Model(Protocol):
     """What answers the requests of a service."""
 
