@@ -104,9 +104,9 @@ def function(size: Size, names, rate: Rate = 0.5):
 
 @pytest.mark.parametrize("thing", [Heir, function])
 def test_the_fields_of_a_class_are_read_as_the_parameters_of_a_function(thing):
-    known = fields.all_of(thing)
-    assert [*known] == ["size", "names", "rate"]
+    options = fields.all_of(thing)
+    assert [*options] == ["size", "names", "rate"]
     assert [*fields.of(thing)] == ["size", "rate"]
-    assert known["size"].default is known["names"].default is fields.REQUIRED
-    assert known["size"].meaning == "Its size, in metres."
-    assert known["rate"] == (Rate, 0.5, "Its rate.")
+    assert options["size"].default is options["names"].default is fields.REQUIRED
+    assert options["size"].meaning == "Its size, in metres."
+    assert options["rate"] == (Rate, 0.5, "Its rate.")

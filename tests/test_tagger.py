@@ -97,17 +97,19 @@ def test_a_constrained_tagger_gives_well_formed_labels_wherever_it_is_asked(
     tagger = jaxner.load(tmp_path / "saved")
     assert tagger.model == model
     noise = models.MCDropout(num_samples=2, average="probabilities")
-    for one, flaws in (
+    for member, flaws in (
         (tagger, False),
         (jaxner.Tagger(weights, free, vocabulary), True),
     ):
-        noisy = dataclasses.replace(one, model=one.model.clone(mc_dropout=noise))
-        results = [jaxner.tag(x, TOKENS) for x in (one, ensemble([one, one]), noisy)]
+        noisy = dataclasses.replace(member, model=member.model.clone(mc_dropout=noise))
+        results = [
+            jaxner.tag(x, TOKENS) for x in (member, ensemble([member, member]), noisy)
+        ]
         for decoding in ("max_marginal", "independent"):
-            results.append(jaxner.tag(one, TOKENS, decoding=decoding))
+            results.append(jaxner.tag(member, TOKENS, decoding=decoding))
         if not documents:
-            warm = dataclasses.replace(one, temperature=9.0)
-            for x in (one, warm):
+            warm = dataclasses.replace(member, temperature=9.0)
+            for x in (member, warm):
                 results += [best.labels for best in jaxner.n_best(x, TOKENS[:1], 99)]
         flaw = [schemes.violations(labels, vocabulary.scheme) for labels in results]
         assert any(flaw) is flaws

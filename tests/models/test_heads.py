@@ -50,8 +50,8 @@ def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitio
     head = free.clone(constrained=True, grammar=(scheme, *names))
     weights = draws.weights_of(free, x)
     chances = []
-    for each in (free, head):
-        potentials = draws.apply(each, weights, x)
+    for module in (free, head):
+        potentials = draws.apply(module, weights, x)
         labellings = np.array([*itertools.product(range(len(names)), repeat=3)])
         logs = jax.vmap(lambda y, p=potentials: inference.log_probability(p, y, mask))
         chances.append(np.exp(logs(labellings)))
