@@ -557,7 +557,7 @@ class Batches:
             num_blocks = 1  # without a sum over blocks
         self._rows = num_blocks and self._multiple(-(-batch_size // num_blocks))
         self._word = np.concatenate(index)
-        self._by_word = np.argsort(self._word, kind="stable")
+        self._by_word = np.argsort(self._word, kind="stable").astype(np.int32)
         widths = np.array([length(word) for word in self.words])
         widest = int(widths.max(initial=1))
         usual = np.quantile(widths[np.append(0, self._word)], _SHORT)
@@ -761,28 +761,33 @@ class Batches:
         count, starts, lengths = len(sizes), *self._tokens
         block = np.empty(len(lengths), np.min_scalar_type(count))  # sorting is faster
         block[members] = np.repeat(np.arange(count, dtype=block.dtype), sizes)
-        block = np.repeat(block, lengths)
+        bounds, tokens = ranges(np.bincount(block, lengths, count).astype(int))
         if self.chars == "token":
             places, counts = ranges(lengths[members])
-            order = np.arange(len(block)) + np.repeat(starts[members] - places, counts)
+            order = np.arange(tokens.sum()) + np.repeat(starts[members] - places, counts)
         else:
-            order = self._by_word[np.argsort(block[self._by_word], kind="stable")]
-        block, words = block[order], self._word[order]
-        is_new = np.ones(len(order), bool)
+            by_word = np.repeat(block, lengths)[self._by_word]
+            order = self._by_word[np.argsort(by_word, kind="stable")]
+        words, is_new = self._word[order], np.ones(len(order), bool)
         if self.chars != "token":
-            is_new[1:] = (words[1:] != words[:-1]) | (block[1:] != block[:-1])
+            is_new[1:] = words[1:] != words[:-1]
+            is_new[bounds[tokens > 0]] = True
             is_new &= words > 0  # the empty word is row 0
-        word_ranges = ranges(1 + np.bincount(block[is_new], minlength=count))
         # Each block begins with the empty word.
-        rows = np.cumsum(is_new, dtype=np.int32) + block
+        number = np.zeros(1 + len(order), np.int32)
+        np.cumsum(is_new, out=number[1:])
+        firsts = number[bounds]
+        word_ranges = ranges(1 + np.diff(firsts, append=number[-1]))
         index = np.empty(len(order), np.int32)
-        index[order] = rows - word_ranges[0][block]
+        index[order] = number[1:] - np.repeat(firsts, tokens)
+        new = np.flatnonzero(is_new)
+        block = np.repeat(np.arange(count), tokens)[new]
         table = np.zeros(len(order) + count, np.int32)
-        table[rows[is_new]] = words[is_new]
-        is_long = is_new & self._is_long[words]
+        table[number[1:][new] + block] = words[new]
+        is_long = self._is_long[words[new]]
         long_ranges = ranges(np.bincount(block[is_long], minlength=count))
         long = np.zeros(1 + self._num_long, np.int32)
-        long[: long_ranges[1].sum()] = index[order[is_long]]
+        long[: long_ranges[1].sum()] = index[order[new[is_long]]]
         return index, table, word_ranges, long, long_ranges
 
     def _multiple(self, count: int) -> int:
