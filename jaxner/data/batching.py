@@ -764,7 +764,8 @@ class Batches:
         bounds, tokens = ranges(np.bincount(block, lengths, count).astype(int))
         if self.chars == "token":
             places, counts = ranges(lengths[members])
-            order = np.arange(tokens.sum()) + np.repeat(starts[members] - places, counts)
+            order = np.arange(counts.sum())
+            order += np.repeat(starts[members] - places, counts)
         else:
             by_word = np.repeat(block, lengths)[self._by_word]
             order = self._by_word[np.argsort(by_word, kind="stable")]
