@@ -106,7 +106,8 @@ def fitted(
         first = bisect.bisect_right(ends, span.start)
         last = bisect.bisect_left(begins, span.end) - 1
         if not 0 <= span.start < span.end <= len(text):
-            return f"exceeds its text of {counted(len(text), 'character')}", 1, 0
+            size = counted(len(text), "character")
+            return f"is empty or exceeds its text of {size}", 1, 0
         if not span.fits(text):
             return f"should be {shown(span.text or '')}", 1, 0
         if first > last or owners[first] != owners[last]:
@@ -347,7 +348,8 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
     if text is None:
         return [Example(words)]
     sentence = _sentence(text, tokens.located(text, words), 0, len(text))
-    if "".join(text.split()) != "".join("".join(words).split()):
+    full, held = (tokens.SEPARATOR.sub("", x) for x in (text, "".join(words)))
+    if full != held:
         raise InputError("the text holds characters that are in no token")
     return [sentence]
 

@@ -402,7 +402,9 @@ READ = [
         + " \t\r\n"
         + line(text="Ada Preston left", spans=[[0, 11, "PER"]], document="a")
         + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}])
-        + line(text="don't", tokens=["do", "n't"], spans=[[2, 5, "X"]], document="b"),
+        + line(
+            text="\u200fdon't", tokens=["do", "n't"], spans=[[3, 6, "X"]], document="b"
+        ),
         *({}, "0:1 New·York/B-City-Name wins/O"),
         *("1:3 Ada/B-PER Preston/I-PER left/O", "1:4 In/O Rome/B-LOC"),
         "2:5 do/O n't/B-X",
