@@ -47,7 +47,8 @@ def calibrate(
         test: Measure on the test split, too.
         precision: Print the threshold that reaches this precision on dev, from 0 to 1.
         recall: Print the threshold that reaches this recall on dev, from 0 to 1.
-        keep_temperature: Keep the temperature in these cases, too.
+        keep_temperature: Keep the temperature even if entities are worse calibrated, or
+            dev cannot tell it.
         risk: Store thresholds that bound this risk, between 0 and 1.
         of: Risk to bound: the share of gold entities that are missed, or of kept
             entities that are wrong.

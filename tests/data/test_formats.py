@@ -339,6 +339,9 @@ def test_comments_that_look_like_tokens_are_counted(file):
     back = read(file(text), comments="#")
     assert [e.tokens for e in back.examples] == [("is",), ("big",)]
     assert back.notes == ["line 2: left out 2 comments with as many cells as a token"]
+    for content in ("# id 1\na O\n", "a O\n\n# id 2\na O\n"):
+        with pytest.raises(InputError, match="if # begins comments"):
+            read(file(content))
 
 
 def u(number, form="a", tag="X", misc="_"):
