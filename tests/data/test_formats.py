@@ -743,6 +743,7 @@ def fragments(count):
     return "".join(lines), "abc\n" * count
 
 
+PAIR = '"k{}":1,'.format
 COSTLY = {
     "rows": ("a.conll", lambda n: "a O\n" * n, {}),
     "sentences": ("a.conll", lambda n: "a O\n\n" * n, {}),
@@ -756,6 +757,7 @@ COSTLY = {
     "wrong texts": ("a.jsonl", wrong_texts, {}),
     "wrong ends": ("a.ann", wrong_ends, {}),
     "emoji": ("a.jsonl", lambda n: line(text="😀 " * n, spans=[[0, 1, "X"]]), {}),
+    "keys": ("a.jsonl", lambda n: f'{{{"".join(map(PAIR, range(n)))}"0":1,"0":1}}', {}),
     "objects": ("a.json", lambda n: "[" + "{}," * n + "{}]", {}),
     "brat": ("a.ann", fragments, {}),
 }
