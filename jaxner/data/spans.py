@@ -122,6 +122,9 @@ def fitted(
         return "", first, last
 
     units, counts = _units(text), options.offsets
+    # The character at each offset where CRLF counts as one, as in browsers.
+    matches = re.finditer(r"(?s)\r\n|.|\Z", text) if "\r\n" in text else ()
+    flat = [match.start() for match in matches]
     for narrow in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
         span = _moved(narrow, units) if units and counts == "utf-16" else narrow
         problem, first, last = flaw(span)
@@ -132,6 +135,8 @@ def fitted(
             )
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
+            if flat and not flaw(_moved(span, flat))[0]:
+                problem += "; it fits if CRLF counts as one character: write LF"
             items.append(_unfit(options, problem, span.line, first <= last))
             if options.unfit != "widen" or first > last:
                 continue

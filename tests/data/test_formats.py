@@ -257,6 +257,14 @@ def test_brat_with_line_ends_of_windows(file):
         assert [e.labels[0] for e in back.examples] == ["B-PER", "B-LOC"]
         assert [e.line for e in back.examples] == [1, 2]
         assert ["CRLF" in note for note in back.notes] == [True] * (15 - start)
+    text = "Ann Lee fell.\r\nRome\r\nwon"
+    for repeated in ({}, {"text": "won"}):
+        spans = [{"start": 19, "end": 22, "label": "X", **repeated}]
+        with pytest.raises(InputError, match="CRLF counts as one"):
+            read(file(line(text=text, spans=spans), "a.jsonl"))
+        text_of_lf = text.replace("\r\n", "\n")
+        back = read(file(line(text=text_of_lf, spans=spans), "a.jsonl"))
+        assert back.examples[0].labels[-1] == "B-X"
 
 
 def test_entities_of_multiword_tokens(file):
