@@ -349,7 +349,9 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
         words = [word.get("text") for word in words]  # of Prodigy
         words = [x for x in words if not isinstance(x, str) or x.strip(" \t\r\n")]
     words = _strings(words)
-    if not words or not isinstance(text, str | None):
+    if not words:
+        raise InputError("it has no tokens: leave it out")
+    if not isinstance(text, str | None):
         raise InputError("expected tokens and labels, or text and spans")
     if text is None:
         return [Example(words)]
