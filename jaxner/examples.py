@@ -22,7 +22,7 @@ from typing import Any
 
 from jaxner import cache, configuration, fields, outputs, tagging
 from jaxner.arguments import check_folder, check_tagger, expect
-from jaxner.data import corpora, formats
+from jaxner.data import corpora, formats, schemes
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
 from jaxner.runs import Workdir
@@ -192,6 +192,8 @@ def json_lines(data: Any) -> Iterator[str]:
     names, rows = _rows(data)
     for number, (document, row) in enumerate(rows, 1):
         try:
+            if _is_paired(row):
+                raise TypeError
             tokens, labels = map(_listed, row)
             record = {"tokens": tokens, "labels": [_named(x, names) for x in labels]}
             record |= {"document": document} if document else {}
@@ -206,6 +208,14 @@ def json_lines(data: Any) -> Iterator[str]:
         if not tokens:
             raise InputError(f"Example {number} has no tokens: leave it out")
         yield line
+
+
+def _is_paired(row: Any) -> bool:
+    """Returns whether a row has a pair for each token; two may look like one pair."""
+    is_listed = isinstance(row, list) and {*map(type, row)} == {tuple}
+    if not is_listed or {*map(len, row)} != {2}:
+        return False
+    return not schemes.flaws(pair[1] for pair in row) and bool(schemes.flaws(row[-1]))
 
 
 def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:

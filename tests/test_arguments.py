@@ -65,7 +65,7 @@ OPTIONS = {
         "documents": ("x", 3, NAN),
     },
     "entities": {
-        "min_probability": ("x", NAN, -1, None, []),
+        "min_probability": ("x", NAN, -1, None, [], np.ones(2), np.array(NAN)),
         "n_best": (1.5, 10**9, None),
         "split_sentences": ("x",),
     },

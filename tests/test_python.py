@@ -110,6 +110,7 @@ def test_a_sentence_that_comes_back_is_said(documents):
         (Classes([{"tokens": ["No"], "tags": [-100]}]), {}, "Example 1.*-100"),
         (Classes([{"tokens": ["No"], "tags": [2]}]), {}, "Example 1: .* got 2"),
         (["Rome"], {}, "Example 1: expected a pair"),
+        ([[("Rome", "B-LOC"), ("fell", "O")]], {}, "Example 1: expected a pair"),
         ([*ROWS, ([], [])], {}, "Example 3 has no tokens"),
         ([*ROWS, {"tokens": ["No"], "labels": ["O"]}], {}, "Example 3: expected a p"),
         ([(["\ud800"], ["O"])], {}, "Example 1: expected a pair"),

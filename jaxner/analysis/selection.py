@@ -10,6 +10,7 @@ by the uncertainty u. The similarity is the cosine of words, weighted by tf-idf.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -135,7 +136,10 @@ def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:
 
 
 def _line(choice: Choice) -> dict[str, Any]:
+    """Returns a line of doccano, whose offsets count units of UTF-16."""
     text, spans = text_and_spans(choice.example)
+    units = [0, *itertools.accumulate(1 + (char > "\uffff") for char in text)]
+    spans = [(units[start], units[end], kind) for start, end, kind in spans]
     return {"text": text, "label": spans, "uncertainty": choice.uncertainty}
 
 

@@ -123,6 +123,8 @@ def in_texts(
     vectors: Any = None,
 ) -> Any:
     """Returns what `jaxner.entities` does; `find` maps tokens to `EntityArrays`."""
+    if isinstance(min_probability, (jnp.ndarray, np.ndarray)):  # whose value is known
+        fields.check("min_probability", min_probability.tolist(), fields.Share)
     texts = _texts(text_or_tokens, raw)
     if texts is not None:
         if documents is not None or vectors is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -145,6 +146,12 @@ def compare(
     labels = [
         [scoring.read(predictions_of(path, split)) for path in side] for side in sides
     ]
+    runs_read = [run for side in labels for run in side]
+    for path, run in zip(chain(*sides), runs_read, strict=True):
+        i = report.first_difference(runs_read[0].tokens or (), run.tokens or ())
+        if i is not None:
+            place = f"first in sentence {i} (counted from 0)"
+            note(f"{path}: other tokens than in {sides[0][0]}, {place}")
     rounds = scoring.rounds or stats.TEST_ROUNDS
     content = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     rows = {

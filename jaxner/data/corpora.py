@@ -177,7 +177,8 @@ def read(
 def _hidden(label: str) -> str:
     """Returns what nobody sees in a label; empty if there is nothing."""
     invisible_chars = [char for char in label if is_invisible(char)]
-    if invisible_chars or label != label.strip(" "):
+    kind = label[2:] if label[1:2] == "-" else label
+    if invisible_chars or kind != kind.strip(" "):
         code = f"U+{ord((invisible_chars or ' ')[0]):04X}"
         return f"Label {label!r} contains an invisible character ({code}); remove it"
     return ""

@@ -131,6 +131,8 @@ def _sentences(
                     comments.append(number)
             elif source.has_labels and cells and not size <= count <= layout.most:
                 reason = f"expected {counted(size, 'column')}, got {count}"
+                if block[0][0] == "#" and layout.comments == "\n":
+                    reason += "; if # begins comments, set comments to it"
                 errors.append(source.error(number, reason, line))
             elif not cells:
                 continue

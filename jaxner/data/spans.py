@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +107,8 @@ def fitted(
         first = bisect.bisect_right(ends, span.start)
         last = bisect.bisect_left(begins, span.end) - 1
         if not 0 <= span.start < span.end <= len(text):
-            return f"exceeds its text of {counted(len(text), 'character')}", 1, 0
+            size = counted(len(text), "character")
+            return f"is empty or exceeds its text of {size}", 1, 0
         if not span.fits(text):
             return f"should be {shown(span.text or '')}", 1, 0
         if first > last or owners[first] != owners[last]:
@@ -120,6 +122,9 @@ def fitted(
         return "", first, last
 
     units, counts = _units(text), options.offsets
+    # The character at each offset where CRLF counts as one, as in browsers.
+    matches = re.finditer(r"(?s)\r\n|.|\Z", text) if "\r\n" in text else ()
+    flat = [match.start() for match in matches]
     for narrow in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
         span = _moved(narrow, units) if units and counts == "utf-16" else narrow
         problem, first, last = flaw(span)
@@ -130,6 +135,8 @@ def fitted(
             )
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
+            if flat and not flaw(_moved(span, flat))[0]:
+                problem += "; it fits if CRLF counts as one character: write LF"
             items.append(_unfit(options, problem, span.line, first <= last))
             if options.unfit != "widen" or first > last:
                 continue
@@ -320,8 +327,8 @@ def _loaded(text: str, kind: type) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        key = next(key for key in keys if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        key = next(key for key, count in counts.items() if count > 1)
         raise InputError(f"the key {key!r} occurs twice")
     return content
 
@@ -342,12 +349,15 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
         words = [word.get("text") for word in words]  # of Prodigy
         words = [x for x in words if not isinstance(x, str) or x.strip(" \t\r\n")]
     words = _strings(words)
-    if not words or not isinstance(text, str | None):
+    if not words:
+        raise InputError("it has no tokens: leave it out")
+    if not isinstance(text, str | None):
         raise InputError("expected tokens and labels, or text and spans")
     if text is None:
         return [Example(words)]
     sentence = _sentence(text, tokens.located(text, words), 0, len(text))
-    if "".join(text.split()) != "".join("".join(words).split()):
+    full, held = (tokens.SEPARATOR.sub("", x) for x in (text, "".join(words)))
+    if full != held:
         raise InputError("the text holds characters that are in no token")
     return [sentence]
 

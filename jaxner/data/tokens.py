@@ -3,8 +3,9 @@
 The tokenizer follows the conventions of the Penn Treebank, as most entity corpora do.
 Its rules need no model, and no word list except a few abbreviations:
 
-1. White space and invisible characters (zero-width spaces, byte order marks) separate
-   tokens. Every other character belongs to exactly one token.
+1. White space and invisible characters (zero-width spaces, byte order marks, control
+   characters, marks of direction) separate tokens. Every other character belongs to
+   exactly one token.
 2. Letters, digits, combining marks and underscores form words. A word may also contain
    a hyphen, period, apostrophe, slash, `&`, `@` or `+` between two of these, a comma or
    colon between two digits, and a hyphen after its period: `mid-1990s`, `O'Neill`,
@@ -81,7 +82,9 @@ Tokenizer = Callable[[str], Iterable[Any]]
 """A function from a text to its tokens, in order: substrings or pairs (start, end); or
 to lists of them, one for each sentence."""
 
-_INVISIBLE = "\u200b\u2060\ufeff"
+_INVISIBLE = r"\0-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+SEPARATOR = re.compile(rf"[\s{_INVISIBLE}]+")
+"""What separates tokens."""
 _RUNS = "-.!*=~+<>^|/\\$`"
 _CLASSES = dict(zip("\u200d'’‘‐‑?,:&@#", "j'''--!,:&@#", strict=True))  # j: joiner
 _CLASSES |= dict(zip(_RUNS, _RUNS, strict=True))
@@ -95,7 +98,7 @@ class _Classes(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         kind = _CLASSES.get(character, "o")
-        if character.isspace() or character in _INVISIBLE:
+        if SEPARATOR.match(character):
             kind = " "
         elif character.isdecimal():
             kind = "0"

@@ -60,9 +60,13 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     lines = _lines(path)
     head = [*itertools.islice(lines, _HEAD)]
     size, header = _sizes_of(head)
+    first = 0 if header is None else 1
+    longer = [_row(row, size + 1)[1] is not None for row in head[first:] if row]
+    if first and 2 * sum(longer) > len(longer):  # the numbers would be in the words
+        message = f"the header announces {size} dimensions, most rows have more"
+        raise InputError(message, path)
     words: dict[str, None] = {}  # keeps the order
     numbers, quotes, num_malformed, duplicates = array.array("f"), [], 0, 0
-    first = 0 if header is None else 1
     for line, row in enumerate(itertools.chain(head[first:], lines), first + 1):
         word, values = _row(row, max(size, 1))
         if not row:

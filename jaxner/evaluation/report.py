@@ -22,6 +22,7 @@ from rich.text import Text
 
 from jaxner.data.formats import Example
 from jaxner.data.schemes import TAGS, Span, to_spans
+from jaxner.errors import InputError
 from jaxner.evaluation import calibration, errors, scoring, stats
 from jaxner.evaluation.calibration import Calibration
 from jaxner.evaluation.calibration import plain as plain
@@ -241,8 +242,17 @@ def compare(
 
     Each run's labels are read, and its ill-formed labels counted, in its own scheme.
     Figures are in percent, their differences in percentage points.
+
+    Raises:
+        InputError: As `stats.compare`; or gold labels differ.
     """
     sides = first, second
+    golds = [_gold_spans(run) for run in (*first, *second)]
+    for spans in golds[1:]:
+        i = first_difference(golds[0], spans)
+        if i is not None and len(spans) == len(golds[0]):
+            message = f"Expected systems on the same sentences, but sentence {i} "
+            raise InputError(f"{message}(counted from 0) has other gold labels")
     types = sorted({kind for run in (*first, *second) for kind in run.scores.types})
     tallies = [[run.tally(types) for run in side] for side in sides]
     differences = stats.compare(*tallies, rounds=rounds, seed=seed)
@@ -258,6 +268,18 @@ def compare(
         "seed": seed,
         "unit": "percent",
     }
+
+
+def _gold_spans(run: Prediction) -> Sequence[Sequence[Any]]:
+    return run.gold if run.scheme == TAGS else [*map(to_spans, run.gold)]
+
+
+def first_difference(
+    first: Sequence[Sequence[Any]], second: Sequence[Sequence[Any]]
+) -> int | None:
+    """Returns the first sentence that differs, counted from 0."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if [*a] != [*b]), None)
 
 
 def comparisons(names: Sequence[str], runs: Sequence[Prediction]) -> list[Value]:

@@ -74,6 +74,20 @@ def test_tools_read_what_is_written(params, finished, corpus, tmp_path, run):
         assert [*zip(words, spans, strict=True)] == expected
 
 
+def test_offsets_are_those_that_a_tool_counts(tmp_path):
+    example = formats.Example(("\U0001f600", "Rome", "fell"), ("O", "B-LOC", "O"))
+    choice = selection.Choice(example, 0.5, [0.9])
+    for tool in ("doccano", "label-studio"):
+        selection.write(tmp_path / tool, [choice], tool)
+    content = json.loads((tmp_path / "doccano").read_text("utf-8"))
+    assert content["label"] == [[3, 7, "LOC"]]
+    (task,) = json.loads((tmp_path / "label-studio").read_text("utf-8"))
+    (result,) = task["predictions"][0]["result"]
+    assert (result["value"]["start"], result["value"]["end"]) == (2, 6)
+    back = corpora.read(tmp_path / "doccano", format="jsonl", offsets="utf-16")
+    assert back.examples[0].labels == example.labels
+
+
 def test_taggers_of_tags_and_empty_texts_are_refused(params):
     with pytest.raises(InputError, match="no sentences"):
         selection.select(params, [], 3)

@@ -139,6 +139,14 @@ def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
         fit(params, corpora.read(tmp_path / "none.conll"))
 
 
+def test_without_errors_the_best_temperature_is_a_limit(params, tmp_path):
+    tokens = [["Rome", "fell"], ["Milan", "beat"]]
+    rows = [[*zip(x, params.tag(x), strict=True)] for x in tokens]
+    formats.write_columns(tmp_path / "own.conll", rows)
+    split = corpora.read(tmp_path / "own.conll", scheme=params.vocabulary.scheme)
+    assert fit(params, split).temperature == temperature.LOWEST
+
+
 def test_the_command_keeps_the_temperature(finished, tmp_path, run):
     folder = shutil.copytree(finished, tmp_path / "run")
     text = ["Ms", "Preston", "left", "Lakeside"]
@@ -162,14 +170,16 @@ def test_the_command_keeps_the_temperature(finished, tmp_path, run):
     assert np.abs(chances[0] - chances[1]).max() > 1e-4
 
 
-def test_a_temperature_that_makes_entities_worse_is_not_kept(
-    finished, tmp_path, run, monkeypatch
+@pytest.mark.parametrize(("fitted", "reason"), [(0.06, "rises"), (0.05, "no maximum")])
+def test_a_temperature_that_is_worse_or_a_limit_is_not_kept(
+    fitted, reason, finished, tmp_path, run, monkeypatch
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
-    monkeypatch.setattr(temperature, "fit", lambda *_: Fit(0.05, 2.0, 1.9, 48, 0))
-    for flags, kept in (([], 1.0), (["--keep-temperature"], 0.05)):
+    monkeypatch.setattr(temperature, "fit", lambda *_: Fit(fitted, 2.0, 1.9, 48, 0))
+    for flags, kept in (([], 1.0), (["--keep-temperature"], fitted)):
         _, shown = run("calibrate", folder, *flags)
         assert ("the temperature stays 1" in shown) == (kept == 1)
+        assert (reason in shown) == (kept == 1)
         stored = Workdir(folder).read_json("calibration.json")
-        assert (stored["temperature"], stored["fitted"]) == (kept, 0.05)
+        assert (stored["temperature"], stored["fitted"]) == (kept, fitted)
         assert float(jaxner.load(folder).temperature) == pytest.approx(kept)

@@ -83,6 +83,15 @@ def test_compare(files, run, monkeypatch):
     copy.write_bytes(paths[1].read_bytes())
     _, text = run("compare", paths[1], copy, "--against", paths[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in text
+    # As many spans are not the same spans; a system may change tokens.
+    for name, content in (("gold", "a B-X O\nb O O\n"), ("token", "A O O\nb B-X O\n")):
+        (files / f"{name}.conll").write_text(content)
+    (files / "same.conll").write_text("a O O\nb B-X B-X\n")
+    line = "compare", files / "same.conll", "--rounds", 5
+    status, text = run(*line, files / "gold.conll")
+    assert (status, "sentence 0 (counted from 0) has other gold" in text) == (1, True)
+    status, text = run(*line, files / "token.conll")
+    assert (status, "other tokens" in text) == (0, True)
 
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)

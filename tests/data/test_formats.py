@@ -257,6 +257,14 @@ def test_brat_with_line_ends_of_windows(file):
         assert [e.labels[0] for e in back.examples] == ["B-PER", "B-LOC"]
         assert [e.line for e in back.examples] == [1, 2]
         assert ["CRLF" in note for note in back.notes] == [True] * (15 - start)
+    text = "Ann Lee fell.\r\nRome\r\nwon"
+    for repeated in ({}, {"text": "won"}):
+        spans = [{"start": 19, "end": 22, "label": "X", **repeated}]
+        with pytest.raises(InputError, match="CRLF counts as one"):
+            read(file(line(text=text, spans=spans), "a.jsonl"))
+        text_of_lf = text.replace("\r\n", "\n")
+        back = read(file(line(text=text_of_lf, spans=spans), "a.jsonl"))
+        assert back.examples[0].labels[-1] == "B-X"
 
 
 def test_entities_of_multiword_tokens(file):
@@ -339,6 +347,9 @@ def test_comments_that_look_like_tokens_are_counted(file):
     back = read(file(text), comments="#")
     assert [e.tokens for e in back.examples] == [("is",), ("big",)]
     assert back.notes == ["line 2: left out 2 comments with as many cells as a token"]
+    for content in ("# id 1\na O\n", "a O\n\n# id 2\na O\n"):
+        with pytest.raises(InputError, match="if # begins comments"):
+            read(file(content))
 
 
 def u(number, form="a", tag="X", misc="_"):
@@ -402,7 +413,9 @@ READ = [
         + " \t\r\n"
         + line(text="Ada Preston left", spans=[[0, 11, "PER"]], document="a")
         + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}])
-        + line(text="don't", tokens=["do", "n't"], spans=[[2, 5, "X"]], document="b"),
+        + line(
+            text="\u200fdon't", tokens=["do", "n't"], spans=[[3, 6, "X"]], document="b"
+        ),
         *({}, "0:1 New·York/B-City-Name wins/O"),
         *("1:3 Ada/B-PER Preston/I-PER left/O", "1:4 In/O Rome/B-LOC"),
         "2:5 do/O n't/B-X",
@@ -738,6 +751,7 @@ def fragments(count):
     return "".join(lines), "abc\n" * count
 
 
+PAIR = '"k{}":1,'.format
 COSTLY = {
     "rows": ("a.conll", lambda n: "a O\n" * n, {}),
     "sentences": ("a.conll", lambda n: "a O\n\n" * n, {}),
@@ -751,6 +765,7 @@ COSTLY = {
     "wrong texts": ("a.jsonl", wrong_texts, {}),
     "wrong ends": ("a.ann", wrong_ends, {}),
     "emoji": ("a.jsonl", lambda n: line(text="😀 " * n, spans=[[0, 1, "X"]]), {}),
+    "keys": ("a.jsonl", lambda n: f'{{{"".join(map(PAIR, range(n)))}"0":1,"0":1}}', {}),
     "objects": ("a.json", lambda n: "[" + "{}," * n + "{}]", {}),
     "brat": ("a.ann", fragments, {}),
 }

@@ -14,13 +14,17 @@ from tests.growth import LINEAR, growth
 
 # Any Unicode there is, and what the rules speak of, often.
 ANY = st.text(st.characters(), max_size=60)
-SIGNS = [*"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d。語👍", "http://", "s"]
+SIGNS = [*"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d\u200f\0。語👍", "http://", "s"]
 RULED = st.lists(st.sampled_from(SIGNS), max_size=40).map("".join)
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 GERMANY, FRANCE = "\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7"
 ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+# Controls, and formats that are neither seen nor part of a character.
+HIDDEN = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0xFEFF)}
+HIDDEN |= {*map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F)))}
+HIDDEN |= {*map(chr, range(0x2060, 0x2070))}
 JOINED = st.text(
     st.sampled_from(
         "a1.-,'! \u0301\u093e\ufe0f\u20e3\u200c\u200d\U0001f469\u2764\u2642\U0001f3fd"
@@ -48,12 +52,12 @@ def test_offsets_hold_and_no_character_is_lost(text):
         assert end <= token.start < token.end <= len(text)
         assert text[token.start : token.end] == token.text
         end = token.end
-    left = "".join(c for c in text if not c.isspace() and c not in "\u200b\u2060\ufeff")
+    left = "".join(c for c in text if not c.isspace() and c not in HIDDEN)
     assert "".join(t.text for t in tokens) == left
     assert not any(c.isspace() for token in tokens for c in token.text)
     for at in (t.start for t in tokens if unicodedata.category(t.text[0])[0] == "M"):
         before = text[at - 1 : at]  # a mark belongs to the character before it
-        assert not before.strip() or before in "\u200b\u2060\ufeff"
+        assert not before.strip() or before in HIDDEN
     assert located(text, [t[1:] for t in tokens]) == located(text, tokens) == tokens
     assert "".join(t.text for t in located(text, [t.text for t in tokens])) == left
 
