@@ -122,6 +122,8 @@ def _replace_parts(model: Any, arg: Any) -> None:
         names = arg.encoder.split("+")
         links = [_in_place_of(model.encoder, "encoder", name) for name in names]
         model.encoder = functools.reduce(_chain, links)
+        if "language_model" in model:  # it reads the directions of the old encoder
+            model.language_model = None
     if arg.encoder or arg.head:
         _replace_head(model, arg.head)
     if arg.chars in ("none", "false"):

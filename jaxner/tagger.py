@@ -33,7 +33,7 @@ NO_CHECKSUMS = (
     "killed before it wrote them)"
 )
 _MANDATORY = ("representation", "encoder", "head")
-_PARTS = (*_MANDATORY, "mc_dropout", "refinement", "dtype", "remat")
+_PARTS = (*_MANDATORY, "language_model", "mc_dropout", "refinement", "dtype", "remat")
 OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
 OF_THE_VOCABULARY += ("unescape", "typed_unknowns")
 """Options of the section `data` that a vocabulary keeps."""
@@ -181,7 +181,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         vocabulary: What `build_vocabulary` returned; gives the sizes.
         **parts: `representation`, `encoder` and `head`, each the name of a choice and
             its options, or a Linen module of your own; and what else `models.build`
-            takes (`mc_dropout`, `refinement`, `dtype`, `remat`).
+            takes (`mc_dropout`, `refinement`, `dtype`, …).
 
     Raises:
         TypeError: An argument, or what your module takes or returns, has another type.

@@ -17,7 +17,7 @@ from jaxner.models.checks import check_labels as check_labels
 from jaxner.models.checks import check_model as check_model
 from jaxner.models.grn import GRN
 from jaxner.models.grn import relation_scores as relation_scores
-from jaxner.models.heads import DirectionHead, Head, ScoresHead
+from jaxner.models.heads import DirectionHead, Head, LanguageModel, ScoresHead
 from jaxner.models.idcnn import IDCNN
 from jaxner.models.lan import LabelAttention
 from jaxner.models.model import Keys as Keys
@@ -68,7 +68,7 @@ TABLES = {"encoder": ENCODERS, "head": HEADS, "chars": CHARACTERS}
 """What a config's `encoder=`, `head=` and `chars=` choose from."""
 
 _PARTS = (BERT, DeBERTa, ModernBERT, WordPieces, Capitalisation, Vectors, Words)
-_PARTS += (Representation, Refinement, TwoStream, Model, MCDropout)
+_PARTS += (Representation, Refinement, TwoStream, LanguageModel, Model, MCDropout)
 _TABLES = [*ENCODERS.values(), *HEADS.values(), *CHARACTERS.values()]
 MODULES = {
     kind.__name__: kind for kind in (Head, *_TABLES, *_PARTS) if isinstance(kind, type)

@@ -62,6 +62,11 @@ class BiLSTM(nn.Module):
 
     receptive_field = None  # all tokens decide every label
 
+    @property
+    def has_directions(self) -> bool:
+        """Whether each half of the features has read only one side of a token."""
+        return self.num_layers == 1 or not self.cross
+
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns features, those of all forward cells first; zero under padding."""

@@ -1,6 +1,6 @@
 """Heads: map the features of tokens to potentials of label sequences.
 
-Shape letters: `T` tokens, `H` features, `L` labels.
+Shape letters: `T` tokens, `H` features, `L` labels; `N` words of `D` dimensions.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from typing import Annotated
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jaxner import inference
 from jaxner.data import schemes
-from jaxner.fields import Derived, FromData, Rate, Real
+from jaxner.data.vocabulary import PADDING, UNKNOWN
+from jaxner.fields import Derived, FromData, Rate, Real, Size, Weight
 from jaxner.models import layers
+from jaxner.models.layers import Features, Mask
 from jaxner.types import Potentials
 
 
@@ -131,3 +133,45 @@ class DirectionHead(nn.Module):
         ]
         logs = jax.nn.log_softmax(jnp.stack(scores), axis=2)
         return Potentials(jax.nn.logsumexp(logs, axis=0) - jnp.log(2.0))
+
+
+class LanguageModel(nn.Module):
+    """A second task for a BiLSTM in training: each direction predicts the next word.
+
+    Scores are products with the words' own vectors (Press and Wolf, "Using the Output
+    Embedding to Improve Language Models", EACL 2017). Only the loss depends on them.
+
+    Attributes:
+        weight: Weight of the task in the loss.
+        num_words: Number of words to tell apart, the most frequent ones; all others
+            count as unknown.
+
+    References:
+        Rei, "Semi-supervised Multitask Learning for Sequence Labeling", ACL 2017.
+    """
+
+    weight: Weight = 0.1
+    num_words: Size = 1000
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Features,
+        words: Int[Array, " T"],
+        mask: Mask,
+        table: Float[Array, "N D"],
+    ) -> Float[Array, " T"]:
+        """Returns -log p of the words beside each token, in nats; 0 under padding."""
+        table = table[: self.num_words]
+        scale = table.shape[1] ** -0.5  # as in attention: standardised vectors are long
+        ids = jnp.where(words < len(table), words, UNKNOWN)
+        ids = jnp.where(mask, ids, PADDING)
+        neighbours = jnp.pad(ids[1:], (0, 1)), jnp.pad(ids[:-1], (1, 0))
+        total = jnp.zeros(len(ids))
+        for name, half, targets in zip(
+            ("forward", "backward"), jnp.split(x, 2, axis=1), neighbours, strict=True
+        ):
+            scores = layers.dense(table.shape[1], "glorot", name)(half) @ table.T
+            logs = jax.nn.log_softmax(scale * scores, axis=1)
+            total -= jnp.take_along_axis(logs, targets[:, None], axis=1)[:, 0]
+        return jnp.where(mask, total, 0.0)

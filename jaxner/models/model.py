@@ -20,6 +20,7 @@ from jaxner import devices, inference
 from jaxner.fields import DERIVED, Field, OneOf, Part, Passes, Seed
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
+from jaxner.models.heads import LanguageModel
 from jaxner.models.layers import Features
 from jaxner.models.representation import Representation
 from jaxner.models.transformer import Refinement
@@ -96,6 +97,7 @@ class Model(nn.Module):
         head: Maps these to potentials; without earlier heads, those of all stages.
         earlier_heads: Heads of the stages before the last one.
         refinement: Labels the sentence again, given the draft, as an additional stage.
+        language_model: Predicts the words beside each token, in training.
         mc_dropout: How the tagger drafts labels.
         separators: Whether the last label marks separators, in a tagger of documents.
             Training learns it; at prediction time separators are known.
@@ -110,6 +112,7 @@ class Model(nn.Module):
     head: Annotated[nn.Module, Part("head", more=_PER_STAGE)]
     earlier_heads: tuple[nn.Module, ...] = ()
     refinement: Annotated[nn.Module | None, Part(Refinement)] = None
+    language_model: Annotated[nn.Module | None, Part(LanguageModel)] = None
     mc_dropout: Annotated[MCDropout, Part(MCDropout)] = MCDropout()
     separators: Annotated[bool, DERIVED] = False
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -179,6 +182,12 @@ class Model(nn.Module):
         for head, stage in zip((*heads, self.head), stages, strict=True):
             scores.append(head(stage.astype(jnp.float32), train="head" in parts))
             check_returned("head", head, scores[-1], x.shape[0])
+        if self.language_model is not None:
+            words: Any = self.representation
+            table = words.words.get_variable("params", "trained")
+            last = stages[-1].astype(jnp.float32)
+            losses = self.language_model(last, sentence.words, sentence.mask, table)
+            out = {**out, "neighbours": losses}
         return tuple(scores), out
 
     def refine(

@@ -153,6 +153,13 @@ def build(
     if model.refinement is not None and Seq2seqHead in map(type, heads):
         flag = section.flag("refinement")
         raise InputError(f"{flag} needs another head than 'seq2seq'")
+    if model.language_model is not None:
+        flag = section.flag("language_model")
+        if getattr(model.representation, "words", None) is None:
+            raise InputError(f"{flag} needs representation.words")
+        if not getattr(model.encoder, "has_directions", False):
+            demand = "encoder 'bilstm' of one layer, or whose layers do not cross"
+            raise InputError(f"{flag} needs {demand}")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
         count = getattr(model.encoder, "num_stages", 1)

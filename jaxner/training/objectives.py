@@ -267,12 +267,14 @@ def sentence_loss(
     def terms(weights: Weights, sentence: Sentence, labels: Labels, keys: Keys):
         """Returns the likelihood and the dropout gap of a sentence."""
         is_noisy, mask = keys.dropout is not None, sentence.mask
-        stages, _ = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
+        stages, out = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
         ids, old_probabilities = labels if isinstance(labels, tuple) else (labels, None)
         hidden = objective.hidden_labels
         loss = over_stages(
             lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
         )
+        if model.language_model is not None:
+            loss += model.language_model.weight * jnp.sum(out["neighbours"])
         if old_probabilities is not None:
             distance = forgetting(
                 stages[-1], old_probabilities, mask, objective.new_labels

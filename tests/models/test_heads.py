@@ -10,7 +10,7 @@ import pytest
 from jaxner import inference
 from jaxner.data import schemes
 from jaxner.errors import InputError
-from jaxner.models import DirectionHead, Head
+from jaxner.models import BiLSTM, DirectionHead, Head, LanguageModel
 from jaxner.models.heads import ScoresHead
 from tests.models import draws
 
@@ -85,6 +85,52 @@ def test_a_head_has_the_grammar_only_where_it_is_constrained():
         model = draws.build(**parts)
         assert model.head.grammar == (grammar if head is tied else ())
         assert model.refinement.head.grammar == (grammar if second is tied else ())
+
+
+def test_a_language_model_predicts_the_words_beside_each_token():
+    """One of the first words, unknown (1), or the end of the sentence (0)."""
+    x, mask = draws.features(4, padding=2)
+    words, table = jnp.array([3, 8, 2, 4, 2, 2]), draws.features(9, seed=1)[0]
+    model = LanguageModel(num_words=4)
+    weights = draws.weights_of(model, x, words, mask, table)
+    losses = model.apply(weights, x, words, mask, table)
+    p, vectors = draws.in_float64(weights), np.asarray(table[:4], np.float64)
+    expected = np.zeros(6)
+    for name, half, targets in (
+        ("forward", x[:4, :3], [1, 2, 1, 0]),
+        ("backward", x[:4, 3:], [0, 3, 1, 2]),
+    ):
+        chances = draws.softmax(draws.dense(p[name], half) @ vectors.T / 6**0.5)
+        expected[:4] -= np.log(chances[range(4), targets])
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("layers", "cross"), [(1, True), (2, False), (2, True)])
+def test_the_directions_of_a_bilstm_have_read_one_side_each(layers, cross):
+    """Else a language model would read what it is to predict."""
+    x, mask = draws.features(4)
+    encoder = BiLSTM(hidden_dim=3, num_layers=layers, cross=cross)
+    weights = draws.weights_of(encoder, x, mask)
+    slopes = jax.jacobian(lambda x: draws.apply(encoder, weights, x, mask)[0])(x)
+    forward, backward = slopes[1, :3, 2:].any(), slopes[1, 3:, :1].any()
+    assert (
+        (not forward and not backward)
+        == encoder.has_directions
+        == (not cross or layers == 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "demand"),
+    [
+        ({"encoder": {"name": "bilstm", "num_layers": 2}}, "encoder 'bilstm' of one"),
+        ({"encoder": {"name": "grn"}}, "encoder 'bilstm' of one"),
+        ({"representation": {"chars": {"name": "cnn"}}}, "representation.words"),
+    ],
+)
+def test_a_language_model_needs_words_and_two_directions(parts, demand):
+    with pytest.raises(InputError, match=f"language_model needs {demand}"):
+        draws.build(**parts, language_model={})
 
 
 def test_direction_head_averages_two_softmaxes():

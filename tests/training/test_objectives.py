@@ -132,6 +132,24 @@ def test_what_an_old_tagger_says_counts_by_its_weight():
     assert loss(2.0) - loss(0.0) == pytest.approx(2 * right, rel=1e-5)
 
 
+def test_a_language_model_adds_its_losses_whatever_the_padding():
+    parts = {"encoder": {"name": "bilstm", "hidden_dim": 3}, "head": {"name": "crf"}}
+    task = {"weight": 0.5, "num_words": 5}
+    model = draws.build(**parts, language_model=task)
+    weights = draws.weights_of(model)
+    batch, labels = batch_of(*texts())
+    with_task, without_task = (
+        objectives.batch_loss(kind, weights, batch, labels, None, Objective("sum"))
+        for kind in (model, model.clone(language_model=None))
+    )
+    losses = [
+        model.apply(weights, jax.tree.map(jnp.asarray, s), train=False)[1]["neighbours"]
+        for s in texts()[0]
+    ]
+    right = 0.5 * sum(float(x.sum()) for x in losses)
+    assert float(with_task - without_task) == pytest.approx(right, rel=1e-4)
+
+
 def test_gradient_of_the_dropout_penalty_flows_through_both_passes(float64):
     (model, weights), (batch, gold) = build(), batch_of(*texts())
     params = jax.tree.map(lambda leaf: leaf.astype(float), weights["params"])
