@@ -102,8 +102,7 @@ def test_batch_mates_padding_and_jit_change_nothing(crf, decoding):
     alone = [jaxner.tag(crf, s, decoding=decoding, key=key) for s in SENTENCES]
     assert together == alone
     tag = functools.partial(jaxner.tag, decoding=decoding, key=key)
-    batch = jaxner.encode(crf, SENTENCES)
-    ids = jax.jit(tag)(crf, batch)
+    ids = jax.jit(tag)(crf, jaxner.encode(crf, SENTENCES))
     assert [len(row) for row in ids] == [9] * 4
     for row, labels in zip(ids, together, strict=True):
         assert crf.vocabulary.decode(row[: len(labels)].tolist()) == labels

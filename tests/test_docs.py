@@ -69,8 +69,7 @@ def with_runs(request, tmp_path, monkeypatch):
 )
 def test_docstring_examples(name, with_runs):
     with_runs(examples_of(name))
-    module = importlib.import_module(name)
-    assert not doctest.testmod(module).failed
+    assert not doctest.testmod(importlib.import_module(name)).failed
 
 
 def test_public_functions_have_an_example():
@@ -253,8 +252,7 @@ def test_the_page_of_commands_has_every_option_and_examples_that_parse(
     text = reference.PAGES["commands"]()
     for name in cli.COMMANDS:
         part = text.partition(f"### jaxner {name}\n")[2].partition("\n### ")[0]
-        parser = cli.parser_of(cli.function_of(name))
-        for action in parser._actions:
+        for action in cli.parser_of(cli.function_of(name))._actions:
             assert action.help.partition(" ")[0] in part
             assert f"`{', '.join(action.option_strings) or action.metavar}" in part
         lines = re.findall(r"^    jaxner (\S.*?)(?:  | [>|] |$)", part, re.MULTILINE)

@@ -101,8 +101,7 @@ def test_encoded_sentences_stand_between_separators(wild):
     text = jaxner.encode(wild, sentences[0])
     assert text.words[0] == text.words[-1] == 0
     assert text.mask.all()
-    batch = jaxner.encode(wild, sentences)
-    ids = jax.jit(jaxner.tag)(wild, batch)
+    ids = jax.jit(jaxner.tag)(wild, jaxner.encode(wild, sentences))
     np.testing.assert_array_equal(jaxner.tag(wild, text), ids[0, : len(text.words)])
     for row, tokens, labels in zip(ids, sentences, expected, strict=True):
         length = len(tokens) + 2
@@ -133,8 +132,7 @@ def test_a_run_on_documents(answer, tmp_path):
     assert params.vocabulary.reads_documents
     data, predicted = marked / "test.conll", tmp_path / "predicted.conll"
     scores = answer("evaluate", folder.path, "--split", data, "--output", predicted)
-    result = folder.read_json("result.json")["test"]
-    assert scores["f1"] == result["f1"]
+    assert scores["f1"] == folder.read_json("result.json")["test"]["f1"]
     gold, examples = (formats.read(path).examples for path in (data, predicted))
     tokens, documents = [e.tokens for e in gold], [e.document for e in gold]
     assert [e.tokens for e in examples] == tokens

@@ -45,8 +45,7 @@ def changed(file, target, name, change):
                 zipped.writestr(*entry)
     else:
         files[name] = change(files[name])
-        kept = {k: v for k, v in files.items() if v is not None}
-        archive.write(target, facts, kept)
+        archive.write(target, facts, {k: v for k, v in files.items() if v is not None})
     return target
 
 
@@ -83,8 +82,7 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
     jaxner.export(tagger, tmp_path / "tagger.zip")
     alone = jaxner.load_exported(tmp_path / "tagger.zip")
     assert isinstance(alone, exported.Exported)
-    vectors = fence.vectors(tagger, texts)
-    answers = fence.answers(tagger, texts, vectors, alone)
+    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts), alone)
     fence.same(answers, {key: ANSWERS[name][key][:1] for key in answers})
     if name == "seq2seq":
         with pytest.raises(InputError, match="no marginals"):
@@ -169,8 +167,7 @@ def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
 def test_weights_are_stored_in_less(kind, share, finished, params, tmp_path, capsys):
     load = pytest.importorskip("safetensors.numpy").load
     path = tmp_path / "small.zip"
-    options = [str(finished), "--output", str(path), "--weights", kind]
-    cli.call(export.export, options)
+    cli.call(export.export, [str(finished), "--output", str(path), "--weights", kind])
     assert "f1 on dev" in capsys.readouterr().err
     packed = archive.read(path)[1][WEIGHTS]
     whole = {k: np.asarray(v) for k, v in named(params.weights).items()}

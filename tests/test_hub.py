@@ -149,8 +149,7 @@ def test_windows_of_a_long_text_have_the_scores_of_transformers(tmp_path):
 
 def test_sentences_of_a_batch_have_as_many_pieces(bert):
     texts = [["rome"] * 9, ["ann"], ["rome" + "s" * 9], *[["rome"] * 9] * 2]
-    rows = [*map(bert.vocabulary.encode, texts)]
-    batches = driver._batches(rows, bert.weights, 1)
+    batches = driver._batches([*map(bert.vocabulary.encode, texts)], bert.weights, 1)
     shapes = {(*sorted(x),): batch.pieces.windows.shape for x, batch in batches}
     assert shapes == {(0, 2, 3, 4): (4, 1, 16), (1,): (1, 1, 8)}
 
@@ -245,8 +244,7 @@ def test_a_run_like_any_other(bert, tmp_path, answer, run):
 @pytest.mark.slow
 def test_exported_programs_label_alike(bert, tmp_path):
     jaxner.export(bert, tmp_path / "bert.zip")
-    exported = jaxner.load_exported(tmp_path / "bert.zip")
-    assert exported.tag(TEXT) == bert.tag(TEXT)
+    assert jaxner.load_exported(tmp_path / "bert.zip").tag(TEXT) == bert.tag(TEXT)
     jaxner.export_onnx(bert, tmp_path / "bert.onnx")
     test_onnx.check(bert, tmp_path / "bert.onnx")
     service = pytest.importorskip("jaxner.serving.programs")

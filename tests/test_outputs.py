@@ -218,8 +218,7 @@ def whole(folder, chunks=2, name="out"):
         assert not any(data[4:8])  # no time: equal content gives equal bytes
         data = gzip.decompress(data)
     assert data.decode() == "".join(f"{i} é\n" for i in range(chunks))
-    texts = "".join(f"bad {i}\n" for i in range(chunks))
-    return (folder / "bad").read_text() == texts
+    return (folder / "bad").read_text() == "".join(f"bad {i}\n" for i in range(chunks))
 
 
 @pytest.mark.parametrize(

@@ -207,8 +207,7 @@ def test_a_run_is_trained_stopped_and_resumed(corpus, tmp_path):
     assert status in (143, -signal.SIGTERM)
     status, last = train(JOBS[0], flags, folder, float("inf"))
     assert status == 0, last
-    line = results.line_of(JOBS[0], {}, folder)
-    assert line["epochs"] == 3
+    assert results.line_of(JOBS[0], {}, folder)["epochs"] == 3
     status, last = train(JOBS[0], ["--config.nope=1"], folder, 100.0)
     assert status in (1, 2)
     assert "nope" in last
@@ -331,8 +330,7 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
 
 
 def test_a_set_is_the_same_draw_for_all(monkeypatch, tmp_path):
-    sets = {f"a {n}": ("sample", None, n) for n in (20, 400)}
-    monkeypatch.setattr(own, "SETS", sets)
+    monkeypatch.setattr(own, "SETS", {f"a {n}": ("sample", None, n) for n in (20, 400)})
     drawn = {}
     for name, folder in (("a 20", "x"), ("a 20", "y"), ("a 400", "z")):
         (tmp_path / folder).mkdir()

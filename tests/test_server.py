@@ -210,13 +210,11 @@ def test_what_is_no_http_is_answered_in_json():
 
 
 def test_health_answers_while_all_is_full(connect):
-    model = Slow(0.5)
-    with serves(model, max_requests=4, max_connections=50) as (_, port):
+    with serves(Slow(0.5), max_requests=4, max_connections=50) as (_, port):
         links = [connect(port, request(GOOD)) for _ in range(30)]
         for _ in range(5):
             assert ask(port)[0] == 200
-        statuses = sorted(answer(link)[0] for link in links)
-        assert statuses == [200] * 4 + [429] * 26
+        assert sorted(answer(link)[0] for link in links) == [200] * 4 + [429] * 26
 
 
 def test_who_leaves_or_is_slow_takes_no_place(connect):
@@ -265,8 +263,7 @@ def test_chunks_without_end_hold_nobody_up(connect):
 def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
     caplog.set_level("INFO")
     many = json.dumps({"tokens": ["a"] * 100}).encode()
-    model = Large(1.0)
-    with serves(model, stop_seconds=4.0, max_requests=9) as (started, port):
+    with serves(Large(1.0), stop_seconds=4.0, max_requests=9) as (started, port):
         connect(port, request(many))
         time.sleep(1.5)
         first = connect(port, request(GOOD))
@@ -485,8 +482,7 @@ def test_the_first_process_of_a_container_stops_at_sigterm():
     if not shutil.which("unshare") or subprocess.run([*prefix, "true"]).returncode:
         pytest.skip("needs to make namespaces, as root")
     with process(prefix=prefix) as started:
-        port = port_of(started)
-        assert ask(port)[0] == 200
+        assert ask(port_of(started))[0] == 200
         parent = Path(f"/proc/{started.pid}/task/{started.pid}/children")
         child = int(parent.read_text())
         assert (

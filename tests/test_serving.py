@@ -541,8 +541,7 @@ def test_the_page_works_by_keyboard_and_by_mouse(browser):
     assert "Uncertainty" in shown
     assert "labellings" in shown
     for place in ("#examples button", ".word"):
-        reply = send("/element", using="css selector", value=place)
-        (element,) = reply.values()
+        (element,) = send("/element", using="css selector", value=place).values()
         send(f"/element/{element}/click")
         seen("#words", "Preston")
     assert seen("#detail", "relates to").startswith("Ms.")

@@ -211,8 +211,7 @@ def test_documents_stay_together(stub, source, tmp_path):
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
     text = document * 4 + text
     with outputs.Output(tmp_path / "a", {}) as output:
-        sink = Sink("conll", "conll")
-        stream.tag_file(stub, source(text), sink, output, chunk=4)
+        stream.tag_file(stub, source(text), Sink("conll", "conll"), output, chunk=4)
     assert stub.asked == [[(0,), (1,)], [(2,), (3,)], [1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5
@@ -276,8 +275,7 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     for _ in range(2):
         with pytest.raises(InputError, match=r"in:31: a line of more"):
             go(stub, path, text=bad)
-        journal = json.loads((tmp_path / "a.journal").read_text())
-        assert journal["done"]["records"] == 30
+        assert json.loads((tmp_path / "a.journal").read_text())["done"]["records"] == 30
     go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
     assert texts(path) == [*EXPECTED[:30], "mended", *EXPECTED[30:]]
     path.unlink()

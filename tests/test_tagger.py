@@ -108,8 +108,7 @@ def test_a_constrained_tagger_gives_well_formed_labels_wherever_it_is_asked(
         for decoding in ("max_marginal", "independent"):
             results.append(jaxner.tag(member, TOKENS, decoding=decoding))
         if not documents:
-            warm = dataclasses.replace(member, temperature=9.0)
-            for x in (member, warm):
+            for x in (member, dataclasses.replace(member, temperature=9.0)):
                 results += [best.labels for best in jaxner.n_best(x, TOKENS[:1], 99)]
         flaw = [schemes.violations(labels, vocabulary.scheme) for labels in results]
         assert any(flaw) is flaws

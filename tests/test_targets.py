@@ -108,8 +108,7 @@ def test_an_unrolled_lstm_has_the_gradient_of_a_loop(length, float64):
     def loss(args, unroll):
         state, gates, kernel = args
         outputs, end = lstm_scan(state, gates, kernel, mask, state_mask, unroll)
-        leaves = jax.tree.leaves((outputs, end))
-        return sum(jnp.sum(jnp.sin(leaf)) for leaf in leaves)
+        return sum(jnp.sum(jnp.sin(leaf)) for leaf in jax.tree.leaves((outputs, end)))
 
     args = Carry(*carry), gates, kernel
     grads = (jax.tree.leaves(jax.grad(loss)(args, n)) for n in (8, 1))

@@ -33,8 +33,7 @@ def test_arrays_under_jit_give_what_strings_give(refined):
     batch = jaxner.encode(refined, SENTENCES[:2])
     compute = jax.jit(jaxner.uncertainty, static_argnames="num_samples")
     arrays = compute(refined, batch, KEY, num_samples=3)
-    samples = jaxner.sample(refined, batch, KEY, 3)
-    assert samples.shape[:3] == (2, 3, 4)
+    assert jaxner.sample(refined, batch, KEY, 3).shape[:3] == (2, 3, 4)
     assert arrays.entropy.shape == (2, 4)
     for i, summary in enumerate(strings):
         length = len(SENTENCES[i])

@@ -141,8 +141,7 @@ def test_a_cut_is_the_cheapest_of_all(batches, shapes):
         row[: len(batch)] = batch
     counts = np.array([*map(len, batches)])
     (step, start, end), cost = batching.cut(lengths, counts, *np.array(shapes).T)
-    expected = [least_cost(batch, shapes) for batch in batches]
-    assert cost == np.mean(expected)
+    assert cost == np.mean([least_cost(batch, shapes) for batch in batches])
     places = [(i, x) for i, n in enumerate(counts) for x in range(n)]
     cut = zip(step, start, end, strict=True)
     assert [(i, x) for i, a, b in cut for x in range(a, b)] == places

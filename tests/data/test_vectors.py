@@ -75,8 +75,7 @@ def test_malformed_rows_are_counted_and_quoted(file):
         assert result.words == tuple(f"w{n}" for n in range(3000))
         assert result.values[:, 0].tolist() == [*range(3000)]
         assert result.malformed == 1
-        note = f"1 of 3,001 rows are malformed: line 2001: {row!r}"
-        assert result.notes == (note,)
+        assert result.notes == (f"1 of 3,001 rows are malformed: line 2001: {row!r}",)
 
 
 def test_files_that_are_no_vectors_are_refused(file, tmp_path):

@@ -141,8 +141,7 @@ def test_tags_and_files_without_tokens_have_pages_too():
     text = pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     assert "oov accuracy" in text
     assert "66.67" in text
-    spans = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
-    run = describe(spans, rounds=5)
+    run = describe(Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO"), rounds=5)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})

@@ -178,14 +178,12 @@ def test_float32_with_forbidden_entries_anywhere(seed, length, scale, forbid):
     )
     mask = jnp.arange(4) < length
     value, slope = value_and_slope(p, mask)
-    uncertain = entropy(p, mask)
-    for leaf in jax.tree.leaves((value, slope, uncertain)):
+    for leaf in jax.tree.leaves((value, slope, entropy(p, mask))):
         assert np.isfinite(leaf).all()
     labellings, scores = enumerate_scores(p, length)
     total = log_sum_exp(scores)
     if total > FORBIDDEN / 2:
-        chances = np.exp(scores - total)
-        counts = expectations(labellings, chances, 4, 3)
+        counts = expectations(labellings, np.exp(scores - total), 4, 3)
         assert float(value) == pytest.approx(total, rel=1e-5, abs=1e-4)
         for leaf, count in zip(slope, counts, strict=True):
             np.testing.assert_allclose(leaf, count, atol=2e-3)
@@ -268,8 +266,7 @@ def test_an_array_without_a_place_has_one_labelling(kind):
     assert answer.pop("n_best")[1].tolist() == [0.0, -np.inf, -np.inf]
     assert not any(leaf.any() for leaf in jax.tree.leaves(answer))
     assert answer["table"].shape == (0, 2, len(types))
-    bounds = inference.entity_bounds(labels, mask, spans)
-    assert [x.shape for x in bounds] == [(0,)] * 3
+    assert [x.shape for x in inference.entity_bounds(labels, mask, spans)] == [(0,)] * 3
 
 
 def test_what_cannot_be_answered_raises():
@@ -314,8 +311,7 @@ def test_jit_vmap_and_shard_map_change_nothing():
     answer, slope = jax.jit(sharded)(batch, masks)
     draws.close(answer, stack(each), 3e-6)
 
-    expected = jax.jit(jax.grad(total))(batch, masks)
-    draws.close(slope, expected, 1e-5)
+    draws.close(slope, jax.jit(jax.grad(total))(batch, masks), 1e-5)
 
 
 def test_independent_labels_need_no_scan():

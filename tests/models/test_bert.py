@@ -109,8 +109,7 @@ def test_windows_have_dropout_of_their_own():
         np.stack([ids, ids]), np.stack([mask, mask]), np.array([[1], [4]], np.int32)
     )
     model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
-    weights = weights_of(model, same)
-    states = apply(model, weights, same, key=jax.random.key(1))
+    states = apply(model, weights_of(model, same), same, key=jax.random.key(1))
     assert not np.allclose(states[0], states[1])
 
 

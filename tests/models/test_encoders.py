@@ -248,8 +248,7 @@ def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypa
     @jax.jit
     def run(weights, inputs, key=KEY):
         def loss(weights, inputs):
-            rngs = {"dropout": key}
-            out = model.apply(weights, *inputs, mask, train=True, rngs=rngs)
+            out = model.apply(weights, *inputs, mask, train=True, rngs={"dropout": key})
             return jnp.sum(jnp.sin(out if keys else out[0])), out
 
         return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, inputs)

@@ -101,8 +101,7 @@ GOLD = jnp.asarray(pad_labels([LEXICON.label_ids(x) for x in LABELS], 2, 2))
 
 def without_chars(change, batch):
     """Changes all of a batch but its characters, which its sentences share."""
-    changed = jax.tree.map(change, batch._replace(chars=None))
-    return changed._replace(chars=batch.chars)
+    return jax.tree.map(change, batch._replace(chars=None))._replace(chars=batch.chars)
 
 
 SIDES = itertools.cycle(HEADS), itertools.cycle(REPRESENTATIONS)
@@ -119,8 +118,7 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head, representati
     keys = None, jax.random.key(2)
     apply = lambda s: [models.apply(model, weights, s, key) for key in keys]  # noqa: E731
     together = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
-    short = jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1]))
-    alone = jax.jit(apply)(short)
+    alone = jax.jit(apply)(jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1])))
     pairs = zip(*map(jax.tree.leaves, alone), strict=True)
     assert max(np.abs(a - b).max() for a, b in pairs) > 1e-4
     for row, potentials in zip(together, alone, strict=True):

@@ -44,8 +44,7 @@ def numpy_fixed(m, p, word):
     assert {*p} == {"table", "conv1", "conv2", "conv3"}
     parts = []
     for width in (1, 2, 3):
-        places = range(20 - width + 1)
-        read = np.stack([rows[i : i + width].ravel() for i in places])
+        read = np.stack([rows[i : i + width].ravel() for i in range(20 - width + 1)])
         parts.append((read @ p[f"conv{width}"]["kernel"]).max(axis=0))
     return np.concatenate(parts)
 

@@ -108,8 +108,7 @@ def finish(process):
 @pytest.mark.slow
 def test_restarts_are_split_over_devices(alone, corpus, vectors, tmp_path):
     options = {"num_seeds": 2, "restarts": "together"}
-    place = cluster.placement(2, num_seeds=2)
-    assert place.mesh.shape == {"seed": 2, "data": 1}
+    assert cluster.placement(2, num_seeds=2).mesh.shape == {"seed": 2, "data": 1}
     run_on(2, corpus, vectors, tmp_path / "run", **options)
     assert_same(tmp_path / "run" / "seed-0", alone)
 

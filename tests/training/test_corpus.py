@@ -170,8 +170,7 @@ def test_devices_take_the_steps_of_one(blocks):
     place = cluster.placement(2)
     trainer = Trainer(model_with(CNN), blocks, Objective(), place, momentum=0.9)
     assert {shape.rows for shape in trainer.batches.shapes} == {4 if blocks else 2}
-    devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
-    assert devices == {2}
+    assert {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)} == {2}
     assert_close(trainer.train(), by_definition(trainer))
 
 

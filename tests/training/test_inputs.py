@@ -58,8 +58,7 @@ def test_a_trained_bert_needs_its_folder_no_more(vectors, short, tmp_path, monke
     text = sentences(short, "test")
     windows = [params.vocabulary.encode(tokens).pieces.windows for tokens in text]
     assert max(map(len, windows)) > 1
-    labels = jaxner.tag(params, text)
-    assert list(map(len, labels)) == list(map(len, text))
+    assert list(map(len, jaxner.tag(params, text))) == list(map(len, text))
     record = Workdir(tmp_path).read_json("environment.json")["data"]
     assert "pretrained model.safetensors" in record
     # Nor does a run that learns on, and resumes.

@@ -69,8 +69,7 @@ def test_a_summary_of_all_seeds_is_written(together, alone):
 def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys):
     config = config_of(corpus)
     assert not seeds.is_together(config)  # on a CPU
-    result = train.main_run(config, tmp_path / "run")
-    assert list(result["seeds"]) == ["3", "4"]
+    assert list(train.main_run(config, tmp_path / "run")["seeds"]) == ["3", "4"]
     assert_same(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
     assert "mean ± std" in capsys.readouterr().out
 

@@ -455,8 +455,7 @@ def test_quiet_runs_print_warnings_alone_and_learn_on_in_lower_case(
     folders, more = [tmp_path / "old", tmp_path / "new"], {}
     for folder in folders:
         options = {"num_epochs": 1, "data.lowercase": True, **more}
-        command = runs.plain_command(copied, folder, **options)
-        status, told = run(*command, "--quiet")
+        status, told = run(*runs.plain_command(copied, folder, **options), "--quiet")
         (line,) = told.splitlines()
         assert (status, line.startswith(f"Warning: {copied}")) == (0, True)
         more["init_from"] = folder

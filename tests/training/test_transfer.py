@@ -185,8 +185,7 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
         config.model.head.constrained = True
         return config
 
-    first = config_of("first", {"PER", "LOC"})
-    train.main_run(first, tmp_path / "old")
+    train.main_run(config_of("first", {"PER", "LOC"}), tmp_path / "old")
     files = {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")}
     second = config_of("second", {"ORG"})
     second.init_from = str(tmp_path / "old")
