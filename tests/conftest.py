@@ -173,14 +173,10 @@ def _stored(name):
 
     @pytest.fixture(scope="session")
     def folder(corpus, tmp_path_factory):
-        from jaxner.runs import Workdir
-        from tests import fence
+        from tests import fence, tiny
 
-        run = Workdir(fence.unpack(name, tmp_path_factory.mktemp("runs") / name))
-        config = run.read_json("config.json")
-        config["data"]["dir"] = str(corpus)
-        run.write_json("config.json", config)
-        return run.path
+        run = fence.unpack(name, tmp_path_factory.mktemp("runs") / name)
+        return tiny.with_data(run, dir=str(corpus))
 
     return folder
 

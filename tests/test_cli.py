@@ -72,7 +72,7 @@ def test_positional_arguments_and_what_follows_two_hyphens():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_every_command_is_explained(name, monkeypatch):
+def test_every_option_of_every_command_is_explained_with_its_form(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     parser = cli.parser_of(COMMANDS[name])
     text = parser.format_help()
@@ -82,15 +82,10 @@ def test_every_option_of_every_command_is_explained(name, monkeypatch):
     for action in parser._actions:
         assert action.help, action.option_strings
         assert action.type not in (int, float), action.option_strings
+        assert action.metavar != "TEXT", action.option_strings  # but a form
         is_off = action.default in (False, None) and action.nargs == 0
         is_negated = any(x.startswith("--no-") for x in action.option_strings)
         assert not (is_off and is_negated) or action.dest == "constrained"
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_the_form_of_each_value(name):
-    for flag, action in cli.parser_of(COMMANDS[name]).actions.items():
-        assert action.metavar != "TEXT", flag
 
 
 @pytest.mark.parametrize(
@@ -240,11 +235,9 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
 )
 def test_an_output_that_takes_nothing(redirection, status, told):
     """The tests of each command have others; here, nothing comes after its end."""
-    command = (
-        f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
-    )
-    command = f"trap '' PIPE; {command}" if redirection == "| :" else command
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True)
+    line = f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
+    line = f"trap '' PIPE; {line}" if redirection == "| :" else line
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr.decode()) == (status, b"", told)
 
 

@@ -40,9 +40,6 @@ def some_sentences(count, seed=0):
     return [list(rng.choice(WORDS, rng.integers(1, 4))) for _ in range(count)]
 
 
-# --- Labels --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("head", [SOFTMAX, CRF, CHAIN])
 def test_labels_are_the_best_of_all(head, constrained):
@@ -118,9 +115,6 @@ def test_the_wrong_number_of_documents_is_an_error(wild):
         jaxner.tag(wild, jaxner.encode(wild, [["x"], ["y"]]), documents=[0, 0])
 
 
-# --- Training ------------------------------------------------------------------------
-
-
 def test_a_run_on_documents(answer, tmp_path):
     marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
     config = tiny.config(marked, 8, "sample,encoder=idcnn")
@@ -146,9 +140,8 @@ def test_batches_of_ones_own_are_documents():
     vocabulary, _ = jaxner.build_vocabulary([WORDS], ["A"], documents=True)
     text, labels = [["cue", "x"], ["cue"], ["x"]], [["S-A", "O"], ["O"], ["S-A"]]
     for documents, lengths in (([7, 7, "b"], [3, 6]), (None, [3, 3, 4])):
-        batches = jaxner.Batches.of(
-            vocabulary, text, labels, batch_size=9, documents=documents
-        )
+        options = {"batch_size": 9, "documents": documents}
+        batches = jaxner.Batches.of(vocabulary, text, labels, **options)
         ((batch, ids),) = batches.epoch(seed=0, epoch=0)
         assert sorted(n for n in batch.mask.sum(axis=1) if n) == lengths
         separator = len(vocabulary.label_names) - 1

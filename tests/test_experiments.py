@@ -21,8 +21,6 @@ from tests import fence
 from tests.marks import slow
 from tests.models import draws
 
-# --- Refinements ----------------------------------------------------------------------
-
 
 @pytest.fixture(scope="session")
 def dev():
@@ -102,9 +100,6 @@ def test_auroc_is_that_of_sklearn():
     assert drafts.detection.mean_wrong == pytest.approx(values[wrong].mean())
 
 
-# --- Parts of attention ---------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_chunk_recalls_are_by_prefix_and_by_part(attending):
     def labels(*arguments):
@@ -126,8 +121,6 @@ def test_chunk_recalls_are_by_prefix_and_by_part(attending):
         _, row = next(iter(figures.measured("chunk-recall", str(attending), "dev", 4)))
     assert row == {"O": 1 / 3, "S": 1 / 2, "B": 1, "I": 0, "E": 1 / 2}
 
-
-# --- The probe ------------------------------------------------------------------------
 
 BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
 DEEP = BASELINE | {"num_layers": 2}

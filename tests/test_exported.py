@@ -120,9 +120,6 @@ tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
     assert told.splitlines() == [str(params.tag(TOKENS)), str(count)]
 
 
-# --- Old and small files --------------------------------------------------------------
-
-
 def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
     facts = {"jax": "0.1", "expires": "2020-01-31"}
     place, old = MANIFEST, tmp_path / "old.zip"
@@ -188,9 +185,6 @@ def test_what_cannot_be_exported_is_refused(params, tmp_path):
     with pytest.raises(InputError, match="weights"):
         jaxner.export(params, tmp_path / "x.zip", weights="int4")
     assert not [*tmp_path.iterdir()]
-
-
-# --- Bad files ------------------------------------------------------------------------
 
 
 def lying(**facts):

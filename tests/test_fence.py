@@ -21,12 +21,11 @@ from jaxner import spellings, tagging
 from jaxner.checkpoints import Checkpoints
 from tests import fence
 from tests.marks import slow
+from tests.training import runs
 
 GOLDEN = json.loads(fence.SYSTEMS.read_text("utf-8"))
 ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
 DOORS = json.loads(fence.DOORS.read_text("utf-8"))
-
-# --- Systems --------------------------------------------------------------------------
 
 FAST = ("grn.py:conll2003",)
 
@@ -85,10 +84,7 @@ def test_a_system_has_its_weights_and_first_losses(system, inputs, tmp_path):
         return
     train.main_run(config, tmp_path)
     assert fence.shapes(jaxner.load(tmp_path).weights) == tree
-    np.testing.assert_allclose(fence.losses(tmp_path), golden["losses"], rtol=2e-4)
-
-
-# --- Stored runs ----------------------------------------------------------------------
+    np.testing.assert_allclose(runs.losses(tmp_path), golden["losses"], rtol=2e-4)
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +99,6 @@ def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, texts, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))
     answers = fence.answers(tagger, texts, fence.vectors(tagger, texts))
     fence.same(answers, ANSWERS[name])
-
-
-# --- Doors ----------------------------------------------------------------------------
 
 
 def test_no_public_name_is_lost():

@@ -152,7 +152,6 @@ def test_bad_records_have_their_line_and_the_others_come(records, text, format, 
 
 # --- Runs ----------------------------------------------------------------------------
 
-SPLIT = formats.Options(split_sentences=True)
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
 TEXT = "\n".join(LINES)
 
@@ -177,7 +176,8 @@ def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
     keywords = {"rejects": rejects, "overwrite": overwrite}
     inputs = Path(path).with_name("in")
     inputs.write_text(text)
-    source = Source(inputs, SPLIT, has_labels=False, max_line=200)
+    split = formats.Options(split_sentences=True)
+    source = Source(inputs, split, has_labels=False, max_line=200)
     with outputs.Output(path, {"a": fact}, **keywords) as output:
         options, sink = {"chunk": 16, **options}, Sink("text", "conll")
         return stream.tag_file(stub, source, sink, output, **options)

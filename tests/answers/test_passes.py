@@ -40,10 +40,9 @@ def test_arrays_under_jit_give_what_strings_give(refined):
         ids = arrays.labels[i][:length].tolist()
         assert summary.labels == refined.vocabulary.decode(ids)
         for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
-            np.testing.assert_allclose(
-                getattr(arrays, name)[i][:length], getattr(summary, name), atol=1e-5
-            )
-            assert not np.asarray(getattr(arrays, name)[i][length:]).any()
+            row = np.asarray(getattr(arrays, name)[i])
+            np.testing.assert_allclose(row[:length], getattr(summary, name), atol=1e-5)
+            assert not row[length:].any()
 
 
 def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined):

@@ -59,12 +59,8 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
 
 def likelihood(tagger, split):
     """Mean negative logarithm of the marginals of the gold labels."""
-    sentences = [list(e.tokens) for e in split.examples]
-    is_whole = tagger.vocabulary.reads_documents
-    numbers = [e.document for e in split.examples] if is_whole else None
-    gold = [list(e.labels) for e in split.to_scheme(tagger.vocabulary.scheme)]
-    chances = jaxner.marginals(tagger, sentences, documents=numbers)
-    ids = map(tagger.vocabulary.label_ids, gold)
+    chances = jaxner.marginals(tagger, [list(e.tokens) for e in split.examples])
+    ids = (tagger.vocabulary.label_ids(list(e.labels)) for e in split.examples)
     logs = [np.log(p[range(len(x)), x]) for p, x in zip(chances, ids, strict=True)]
     return -np.concatenate(logs).mean()
 
@@ -85,15 +81,6 @@ def test_the_likelihood_is_exact(options, tmp_path):
     assert result.after == pytest.approx(loss(result.temperature), rel=1e-3)
     for factor in (0.97, 1.03):
         assert loss(result.temperature * factor) >= result.after - 1e-6
-
-
-def test_documents_are_fitted_as_one(tmp_path):
-    tagger = tiny("crf", documents=True)
-    rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
-    formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
-    split = corpora.read(tmp_path / "a.conll")
-    expected = pytest.approx(likelihood(tagger, split), rel=1e-5)
-    assert fit(tagger, split).before == expected
 
 
 def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):

@@ -10,7 +10,6 @@ import sys
 import pytest
 
 from jaxner import cli
-from jaxner.runs import Workdir
 from tests import tiny
 
 # What a shell, rich, a comma list or UTF-8 takes for something else.
@@ -62,11 +61,8 @@ def places(finished, refining, corpus, tmp_path_factory):
     shutil.copytree(corpus, folder)
     places = {"folder": folder}
     for name, source in {"run": finished, "refined": refining}.items():
-        copy = Workdir(shutil.copytree(source, folder / name))
-        config = copy.read_json("config.json")
-        config["data"]["dir"] = str(folder)
-        copy.write_json("config.json", config)
-        places[name] = copy.path
+        copy = shutil.copytree(source, folder / name)
+        places[name] = tiny.with_data(copy, dir=str(folder))
     contents = {
         "a.conll": "Ms B-PER\nPreston I-PER\nleft O\nÉvian B-LOC\n",
         "b.conll": "Ms B-PER O\nleft O O\n",

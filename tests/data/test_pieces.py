@@ -44,8 +44,6 @@ def test_the_longest_piece_comes_first():
     assert [VOCAB[i] for i in encoded.windows[0]] == ["[CLS]", "ab", ".", "[SEP]"]
 
 
-# --- Other tokenizers ----------------------------------------------------------------
-
 TEXT = ["Rome fell", "the Romans' home", "no naïve café 北京", "10,000 foes fell home"]
 
 
@@ -88,9 +86,6 @@ def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
     assert (row[0], row[-1], len(row)) == (0, 2, 2 + 20 * sum(map(len, split)))
     short = dataclasses.replace(ours, max_length=40)
     assert short.encode(odd * 20).windows.shape[1] <= 40
-
-
-# --- Windows -------------------------------------------------------------------------
 
 
 @given(st.integers(1, 9), st.lists(st.integers(1, 9), max_size=25))
@@ -146,9 +141,6 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
         rooms = [room(token, start, end) for start, end in chosen]
         homes = set(row[row >= 0] // mask.shape[1])
         assert [rooms[home] for home in homes] == [max(rooms)]
-
-
-# --- Folders -------------------------------------------------------------------------
 
 
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):

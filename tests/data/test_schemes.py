@@ -187,9 +187,6 @@ def test_labels_are_a_list_of_strings(unchecked):
         schemes.convert("O", "BIO")
 
 
-# --- The labels of a tagger -----------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("names", "scheme", "read"),
     [

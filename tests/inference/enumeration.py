@@ -71,9 +71,8 @@ def log_sum_exp(scores):
 
 def expectations(labellings, chances, length, size):
     """The expected count of each potential, padded to `length`."""
-    counts = Potentials(
-        *(np.zeros(s) for s in ((length, size), (size,) * 2, size, size))
-    )
+    shapes = (length, size), (size, size), size, size
+    counts = Potentials(*map(np.zeros, shapes))
     for labels, chance in zip(labellings, chances, strict=True):
         for t, label in enumerate(labels):
             counts.emissions[t, label] += chance

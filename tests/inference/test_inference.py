@@ -101,13 +101,11 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
         close(of_spans(p, jnp.array(cells), mask, spans), wanted)
-        everything = table_of(p, mask, spans, len(types), SIZE)
-        close(
-            [everything[start, end - start - 1, k] for start, end, k in cells], wanted
-        )
+        whole = table_of(p, mask, spans, len(types), SIZE)
+        close([whole[start, end - start - 1, k] for start, end, k in cells], wanted)
         for width in (2, 9):
             part = table_of(p, mask, spans, len(types), width)
-            close(part[:, :SIZE], everything[:, :width])
+            close(part[:, :SIZE], whole[:, :width])
             assert not part[:, SIZE:].any()
         at_first = np.zeros(rows[few].shape)
         for row, number in zip(at_first, few, strict=True):
@@ -122,9 +120,8 @@ def test_draws_have_their_probabilities(kind, length):
     p = build(kind, "BIO", 4, seed=6, dtype=np.float32)
     labellings, scores = enumerate_scores(p, length)
     chances = np.exp(scores - log_sum_exp(scores))
-    rows, times = np.unique(
-        draw_many(p, jnp.arange(4) < length), axis=0, return_counts=True
-    )
+    labels = draw_many(p, jnp.arange(4) < length)
+    rows, times = np.unique(labels, axis=0, return_counts=True)
     shares = {tuple(row[:length]): n for row, n in zip(rows, times, strict=True)}
     assert not rows[:, length:].any()
     for labels, chance in zip(labellings, chances, strict=True):
@@ -168,14 +165,12 @@ def test_gradients_equal_finite_differences(float64):
     st.integers(0, 10_000),
     st.sampled_from([1, 2, 4]),
     st.sampled_from([0.1, 5.0, 60.0, 1000.0]),
-    st.sampled_from([0.0, 0.3, 0.7]),
+    st.sampled_from([0.0, 0.15, 0.35]),
 )
-def test_float32_with_forbidden_entries_anywhere(seed, length, scale, forbid):
+def test_float32_with_forbidden_entries_anywhere(seed, length, scale, share):
     """Nothing is NaN, even where everything is forbidden."""
     p, rng = draw(4, 3, seed, scale, np.float32), np.random.default_rng(1)
-    p = jax.tree.map(
-        lambda x: jnp.where(rng.random(x.shape) < forbid / 2, FORBIDDEN, x), p
-    )
+    p = jax.tree.map(lambda x: jnp.where(rng.random(x.shape) < share, FORBIDDEN, x), p)
     mask = jnp.arange(4) < length
     value, slope = value_and_slope(p, mask)
     for leaf in jax.tree.leaves((value, slope, entropy(p, mask))):
@@ -288,10 +283,8 @@ def test_jit_vmap_and_shard_map_change_nothing():
         return jax.vmap(answers, (axes, 0))(batch, masks)
 
     compute = jax.jit(answers)
-    each = [
-        compute(shared._replace(emissions=row), mask)
-        for row, mask in zip(rows, masks, strict=True)
-    ]
+    pairs = zip(rows, masks, strict=True)
+    singles = [compute(shared._replace(emissions=row), mask) for row, mask in pairs]
 
     def total(batch, masks):
         answer = together(batch, masks)
@@ -305,11 +298,10 @@ def test_jit_vmap_and_shard_map_change_nothing():
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
     split, whole = PartitionSpec("d"), PartitionSpec()
     specs = jax.tree.map(lambda _: whole, batch)._replace(emissions=split)
-    sharded = jax.shard_map(
-        everywhere, mesh=mesh, in_specs=(specs, split), out_specs=(split, specs)
-    )
+    places = {"in_specs": (specs, split), "out_specs": (split, specs)}
+    sharded = jax.shard_map(everywhere, mesh=mesh, **places)
     answer, slope = jax.jit(sharded)(batch, masks)
-    draws.close(answer, stack(each), 3e-6)
+    draws.close(answer, stack(singles), 3e-6)
 
     draws.close(slope, jax.jit(jax.grad(total))(batch, masks), 1e-5)
 

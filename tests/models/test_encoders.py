@@ -55,10 +55,8 @@ def numpy_idcnn(m, p, x):
     for i in range(1, m.num_blocks + 1):
         block = p["block" if m.share else f"block{i}"]
         for j, dilation in enumerate(m.dilations, 1):
-            cell = block[f"conv{j}"]
-            rows = np.maximum(
-                draws.convolve(rows, **cell, width=3, dilation=dilation), 0
-            )
+            cell = {**block[f"conv{j}"], "width": 3, "dilation": dilation}
+            rows = np.maximum(draws.convolve(rows, **cell), 0)
         stages.append(rows)
     return stages, {}
 

@@ -27,9 +27,8 @@ def test_linear_heads(transitions, boundaries):
         drawn |= {"start", "end"}
     assert set(weights["params"]) == {"emissions"} | drawn
     potentials = draws.apply(head, weights, x)
-    draws.close(
-        potentials.emissions, draws.dense(draws.in_float64(weights)["emissions"], x)
-    )
+    p = draws.in_float64(weights)["emissions"]
+    draws.close(potentials.emissions, draws.dense(p, x))
     for name in ("transitions", "start", "end"):
         value = getattr(potentials, name)
         if name in drawn:
@@ -56,19 +55,13 @@ def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitio
         logs = jax.vmap(lambda y, p=potentials: inference.log_probability(p, y, mask))
         chances.append(np.exp(logs(labellings)))
     is_tag = scheme == schemes.TAGS
-    fits = np.array(
-        [
-            is_tag or not schemes.violations([names[i] for i in y], scheme)
-            for y in labellings
-        ]
-    )
+    rows = ([names[i] for i in y] for y in labellings)
+    fits = np.array([is_tag or not schemes.violations(x, scheme) for x in rows])
     assert is_tag or 0 < fits.mean() < 1
     expected = np.where(fits, chances[0], 0) / chances[0][fits].sum()
     np.testing.assert_allclose(chances[1], expected, rtol=1e-4, atol=1e-7)
-    grads = jax.grad(lambda w: inference.log_partition(draws.apply(head, w, x), mask))(
-        weights
-    )
-    assert all(np.isfinite(g).all() for g in jax.tree.leaves(grads))
+    slope = jax.grad(lambda w: inference.log_partition(draws.apply(head, w, x), mask))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope(weights)))
 
 
 def test_a_constrained_head_needs_its_grammar():

@@ -93,9 +93,8 @@ def build(encoder, head, representation, **options):
     )
 
 
-BATCH = jax.tree.map(
-    jnp.asarray, pad([LEXICON.encode(s) for s in SENTENCES], Shape(2, 5, 3))
-)
+ROWS = [LEXICON.encode(sentence) for sentence in SENTENCES]
+BATCH = jax.tree.map(jnp.asarray, pad(ROWS, Shape(2, 5, 3)))
 GOLD = jnp.asarray(pad_labels([LEXICON.label_ids(x) for x in LABELS], 2, 2))
 
 
@@ -150,13 +149,10 @@ def test_no_token_and_no_sentence(encoder):
         batch = without_chars(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), BATCH)
         assert not any(leaf.any() for leaf in jax.tree.leaves(gradient(weights, batch)))
     nobody = without_chars(lambda leaf: leaf[:0], BATCH)
-    each = jax.vmap(
-        lambda s: models.apply(model, weights, s).emissions, (batch_axes(nobody),)
-    )
-    assert each(nobody).shape[:2] == (0, 2)
+    axes = (batch_axes(nobody),)
+    scores = jax.vmap(lambda s: models.apply(model, weights, s).emissions, axes)
+    assert scores(nobody).shape[:2] == (0, 2)
 
-
-# --- Meshes ---------------------------------------------------------------------------
 
 KINDS = {"explicit": AxisType.Explicit, "auto": AxisType.Auto, "manual": None}
 SPLIT, WHOLE = PartitionSpec("data"), PartitionSpec()
@@ -182,12 +178,8 @@ def on_axes(kind, tagger):
 def manually(function, batch, num_more, out):
     """Lets each device call a function of a tree, its sentences and more of them."""
     specs = jax.tree.map(lambda leaf: jax.typeof(leaf).sharding.spec, batch)
-    return jax.shard_map(
-        function,
-        mesh=mesh_of("manual"),
-        in_specs=(WHOLE, specs, *[SPLIT] * num_more),
-        out_specs=out,
-    )
+    inputs, mesh = (WHOLE, specs, *[SPLIT] * num_more), mesh_of("manual")
+    return jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=out)
 
 
 def answers(tagger, kind=None, key=None):

@@ -149,9 +149,6 @@ def test_gradient_of_the_dropout_penalty_flows_through_both_passes(float64):
     check_grads(added, (params,), 1, ["rev"], rtol=1e-3, eps=1e-3)
 
 
-# --- Orthogonality --------------------------------------------------------------------
-
-
 def numpy_orthogonality(layers, form):
     """‖ΦΦᵀ - I‖² of each layer and direction by loops, or only its pairs."""
     total = 0.0

@@ -101,9 +101,8 @@ def test_every_option_of_every_part_is_a_flag(config):
 
 
 def test_optimizers_have_the_arguments_of_their_makers():
-    made = itertools.chain(
-        *(inspect.signature(make).parameters for make in optimizers.OPTIMIZERS.values())
-    )
+    makers = optimizers.OPTIMIZERS.values()
+    made = itertools.chain(*(inspect.signature(make).parameters for make in makers))
     ours = {"name", "decay", "warmup", *optimizers.SHARED[:2]}
     ours |= {"layer_decay", "frozen_layers"}
     not_for_flags = {"mu_dtype", "accumulator_dtype", "mask"}

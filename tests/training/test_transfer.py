@@ -118,11 +118,10 @@ def test_what_does_not_fit_is_told_or_refused():
         ({"pieces": pieces_of("a")}, "another pretrained encoder"),
     ):
         pieces = dataclasses.replace(new.vocabulary, pieces=pieces_of("b"))
-        other = dataclasses.replace(
-            old.vocabulary, **{"pieces": pieces.pieces, **changes}
-        )
+        changes = {"pieces": pieces.pieces, **changes}
+        rival = dataclasses.replace(old.vocabulary, **changes)
         with pytest.raises(InputError, match=message):
-            transfer.extend(pieces, None, other, print)
+            transfer.extend(pieces, None, rival, print)
 
 
 def test_a_tagger_of_sentences_begins_one_of_documents():
@@ -133,9 +132,6 @@ def test_a_tagger_of_sentences_begins_one_of_documents():
     trees = merged, old.weights, new.weights
     bias, before, drawn = (named(t)["params/head/emissions/bias"] for t in trees)
     assert np.array_equal(bias, [*before, drawn[-1]])
-
-
-# --- Terms of the loss ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["chain", "independent"])
@@ -150,9 +146,6 @@ def test_o_may_be_any_hidden_label(kind):
     loss = objectives.negative_log_likelihood(potentials, labels, mask, hidden)
     assert potentials.emissions.shape[1] > 3
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
-
-
-# --- Runs -----------------------------------------------------------------------------
 
 
 def only(folder, source, kinds):
@@ -211,9 +204,8 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
 def test_old_and_new_labels_are_those_of_both_vocabularies():
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC", "PER"], scheme="BIO")
     old, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], scheme="BIO")
-    objective = transfer.with_types(
-        Objective(retain=1.0, partial=True), vocabulary, old, np.array([0, 3])
-    )
+    terms = Objective(retain=1.0, partial=True)
+    objective = transfer.with_types(terms, vocabulary, old, np.array([0, 3]))
     names = vocabulary.label_names
     assert {names[i] for i in objective.hidden_labels} == {"B-LOC", "I-LOC"}
     assert {names[i] for i in objective.new_labels} == {"B-PER", "I-PER"}
