@@ -89,18 +89,13 @@ def _bounded_memory():
         jax.clear_caches()
         _LOWERING.context = None  # which holds the constants of its programs
         gc.collect()
-        _return_freed_memory()
-
-
-def _return_freed_memory() -> None:
-    """Returns free memory to the system, which glibc's allocator would keep."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        # Returns free memory to the system, which glibc's allocator would keep.
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 @pytest.fixture
 def float64():
-    """Computes in double precision within one test."""
     with jax.enable_x64(True):
         yield
 

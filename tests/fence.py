@@ -7,6 +7,7 @@ internal changes how it is reached here, never what is compared.
 import contextlib
 import importlib
 import io
+import json
 import re
 import shutil
 from pathlib import Path
@@ -19,14 +20,17 @@ import jaxner
 from jaxner import cli
 from jaxner.models.model import named
 from tests.golden import make_encoders
+from tests.marks import slow
 
 GOLDEN = Path(__file__).with_name("golden")
 RUNS = GOLDEN / "saved"
-SYSTEMS = GOLDEN / "systems.json"
-ANSWERS = GOLDEN / "answers.json"
-DOORS = GOLDEN / "doors.json"
+SYSTEMS, ANSWERS, DOORS = (
+    json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    for name in ("systems", "answers", "doors")
+)
 CORPUS = {"train": 6, "dev": 2}
 STORED = sorted(path.stem for path in RUNS.glob("*.zip"))
+CASES = ["grn", *slow(*(name for name in STORED if name != "grn"))]
 BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
 
 
@@ -208,6 +212,12 @@ def vectors(tagger, texts):
 
 def _rounded(value):
     return float(f"{float(value):.7g}")
+
+
+def check(name, folder):
+    """Asserts that a stored run answers as on the day it was saved."""
+    tagger, tokens = jaxner.load(unpack(name, folder / name)), texts()
+    same(answers(tagger, tokens, vectors(tagger, tokens)), ANSWERS[name])
 
 
 def same(value, golden):

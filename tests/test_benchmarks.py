@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from benchmarks import (
-    deviceless,
-    host,
-    hub,
-    measure,
-    orders,
-    tagging,
-    training,
-)
+from benchmarks import deviceless, host, hub, measure, orders, tagging, training
 from benchmarks.measure import Timing
 
 FILE = measure.ROOT / "results" / "deviceless.jsonl"

@@ -64,18 +64,11 @@ def with_runs(request, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * is_slow(n)) for n in MODULES],
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * is_slow(n)) for n in MODULES]
 )
 def test_docstring_examples(name, with_runs):
     with_runs(examples_of(name))
     assert not doctest.testmod(importlib.import_module(name)).failed
-
-
-def test_public_functions_have_an_example():
-    for name in jaxner._HOMES:
-        thing = getattr(jaxner, name)
-        assert isinstance(thing, type) or ">>>" in thing.__doc__, name
 
 
 class Block(NamedTuple):
@@ -312,14 +305,16 @@ def test_the_page_of_the_api_has_every_public_name_and_no_other():
         assert pydoc.locate(name) is not None, name
 
 
-def test_every_public_name_has_its_home():
+def test_every_public_name_has_its_home_and_every_function_an_example():
     """Type checkers and imports see the same names."""
     code = Path(jaxner.__file__).read_text("utf-8")
     lines = re.findall(r"    from jaxner\.(\S+) import (.+)", code)
     pairs = [(home, x.split()) for home, names in lines for x in names.split(", ")]
     assert {names[-1]: home for home, names in pairs} == jaxner._HOMES
     for _, names in pairs:
-        assert getattr(jaxner, names[-1]).__name__ == names[0]
+        thing = getattr(jaxner, names[-1])
+        assert thing.__name__ == names[0]
+        assert isinstance(thing, type) or ">>>" in thing.__doc__, names
     assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(dir(jaxner))
     assert all(getattr(jaxner, name) is not None for name in dir(jaxner))
     with pytest.raises(AttributeError, match="has no attribute 'tagg'"):

@@ -30,11 +30,6 @@ def dev():
     return dataclasses.replace(split, examples=tuple(short[:20]))
 
 
-def score_of(params, dev):
-    gold, predicted = tagging.label_split(params, dev)
-    return 100 * scoring.score(gold, predicted, scheme="BIOES").f1
-
-
 @pytest.mark.slow  # compiles UANet for several settings
 def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     """Loads the run again with a changed option."""
@@ -44,7 +39,8 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     for name, option in (("Γ=0.3", "refinement.threshold"), ("M=3", "mc_dropout.num_")):
         option += "samples" * name.startswith("M")
         loaded = jaxner.load(refining, {option: float(name[2:]) if "Γ" in name else 3})
-        assert points[name]["final"] == pytest.approx(score_of(loaded, dev))
+        scores = scoring.score(*tagging.label_split(loaded, dev), scheme="BIOES")
+        assert points[name]["final"] == pytest.approx(100 * scores.f1)
     assert points["Γ=0.0"]["final"] == points["Γ=0.0"]["refined"]  # all are uncertain
     assert points["Γ=5.0"]["final"] == points["Γ=5.0"]["draft"]
     key = jax.random.key(params.model.mc_dropout.seed)

@@ -19,7 +19,6 @@ from tests import fence
 from tests.test_decoding import tiny
 from tests.tiny import output_of
 
-ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 # What no program needs; `scipy` and `ml_dtypes` come with JAX.
 ABSENT = (
@@ -83,7 +82,7 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
     alone = jaxner.load_exported(tmp_path / "tagger.zip")
     assert isinstance(alone, exported.Exported)
     answers = fence.answers(tagger, texts, fence.vectors(tagger, texts), alone)
-    fence.same(answers, {key: ANSWERS[name][key][:1] for key in answers})
+    fence.same(answers, {key: fence.ANSWERS[name][key][:1] for key in answers})
     if name == "seq2seq":
         with pytest.raises(InputError, match="no marginals"):
             alone.marginals(texts)

@@ -22,7 +22,7 @@ from jaxner.tagger import ensemble
 from jaxner.types import Potentials
 from tests import fence
 from tests.golden import make_encoders
-from tests.marks import CHROMIUM, slow
+from tests.marks import CHROMIUM
 from tests.models.test_bert import CASE_OF, opened
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "browser"
@@ -79,9 +79,7 @@ def check(tagger, path):
             np.testing.assert_allclose(scores[name], expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name", ["grn", *slow(*(n for n in fence.STORED if n != "grn"))]
-)
+@pytest.mark.parametrize("name", fence.CASES)
 def test_an_onnx_model_answers_as_the_stored_run(name, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))
     path = tmp_path / "tagger.onnx"

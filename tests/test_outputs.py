@@ -26,13 +26,8 @@ def test_streams_are_told_from_files(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for name, place in {"out": "/dev/stdout", "chain": "out", "loop": "loop"}.items():
         (tmp_path / name).symlink_to(place)
-    numbers = {
-        "-": 1,
-        "/dev/stdout": 1,
-        "/proc/self/fd/12": 12,
-        "/dev/../dev/stderr": 2,
-    }
-    numbers |= {tmp_path / "chain": 1, tmp_path / "loop": None, "/dev/fd": None}
+    numbers = {"-": 1, "/dev/stdout": 1, "/proc/self/fd/12": 12, tmp_path / "chain": 1}
+    numbers |= {"/dev/../dev/stderr": 2, tmp_path / "loop": None, "/dev/fd": None}
     numbers |= {"./-": None, "": None, tmp_path / "fifo": None, "/dev/null": None}
     for path, number in numbers.items():
         is_special = str(path).endswith(("fifo", "null"))

@@ -221,10 +221,9 @@ def test_who_leaves_or_is_slow_takes_no_place(connect):
 
 
 def test_who_asks_and_does_not_read_holds_nobody_up(connect):
-    pages = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 300
     with serves(max_connections=20, stop_seconds=2.0) as (started, port):
         for _ in range(30):
-            connect(port, pages)
+            connect(port, b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 300)
         time.sleep(1.5 * server._YOUNG)
         for _ in range(3):
             assert ask(port)[0] == 200

@@ -114,8 +114,7 @@ def test_objects_keep_their_other_fields(written):
         return json.loads(written(json.dumps(record), "jsonl", "jsonl"))
 
     words = {"id": 7, "tokens": ["a", "b"], "label": "spam"}
-    expected = {**words, "labels": ["O", "B-X"]}
-    assert converted(**words, labels=["O", "O"]) == expected
+    assert converted(**words, labels=["O", "O"]) == {**words, "labels": ["O", "B-X"]}
     text = {"text": "  A B", "id": "é"}
     spans = [{"start": 4, "end": 5, "label": "X", "text": "B"}]
     for name in ("spans", "label", "labels", "entities", "annotations"):
@@ -127,9 +126,9 @@ def test_objects_keep_their_other_fields(written):
 def test_documents_of_objects_as_columns(written):
     rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
     fields = [{"tokens": [t]} | ({"document": d} if d else {}) for d, t in rows]
+    text = written("\n".join(map(json.dumps, fields)), "jsonl", "conll")
     mark = "-DOCSTART-\n\n"
-    expected = f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
-    assert written("\n".join(map(json.dumps, fields)), "jsonl", "conll") == expected
+    assert text == f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +180,11 @@ def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
     with outputs.Output(path, {"a": fact}, **keywords) as output:
         options, sink = {"chunk": 16, **options}, Sink("text", "conll")
         return stream.tag_file(stub, source, sink, output, **options)
+
+
+def stop(done):
+    if done.records > 20:
+        raise KeyboardInterrupt
 
 
 def texts(path):
@@ -235,8 +239,7 @@ def test_each_shard_has_the_header(stub, source, tmp_path):
     texts = source("word tag\na X\n\nb\tX\nc X\n")
     with outputs.Output(tmp_path / "a", {}) as output:
         stream.tag_file(stub, texts, Sink("conll", "conll"), output, shard=(1, 2))
-    expected = "word tag labels\n\na X O\n\n"
-    assert (tmp_path / "a").read_text() == expected
+    assert (tmp_path / "a").read_text() == "word tag labels\n\na X O\n\n"
     texts = source("a X\n\nb\tX\nc X\n")
     with outputs.Output(tmp_path / "b", {}) as output:
         stream.tag_file(stub, texts, Sink("conll", "conll"), output)
@@ -251,10 +254,6 @@ def test_only_records_to_tag_are_parsed(stub, source, tmp_path, format):
     def split(text):
         calls.append(text)
         return text.split()
-
-    def stop(done):
-        if done.records > 20:
-            raise KeyboardInterrupt
 
     lines = [json.dumps({"text": x}) for x in LINES] if format == "jsonl" else LINES
     options = {"sink": Sink(format, "conll"), "chunk": 16, "shard": (1, 3)}
@@ -292,11 +291,6 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
 
 def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
     path = tmp_path / "a"
-
-    def stop(done):
-        if done.records > 20:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         go(stub, path, log=stop)
     with pytest.raises(FileExistsError, match="begun with another a"):

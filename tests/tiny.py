@@ -24,6 +24,14 @@ SMALL = {
 }
 
 
+# What builds a small model of words alone.
+PARTS = {
+    "representation": {"words": {"dim": 8}, "chars": None},
+    "encoder": {"name": "grn", "hidden_dim": 8},
+    "head": {"name": "softmax"},
+}
+
+
 @functools.cache
 def pretrained_folder() -> str:
     """The folder of a small encoder, without weights and vocabulary."""

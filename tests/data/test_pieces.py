@@ -144,10 +144,9 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
 
 
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
-    file = tmp_path / "vocab.txt"
     for vocab, count in ((VOCAB, 1), ([p for p in VOCAB if p == p.lower()], 0)):
         listed = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
-        file.write_text("\n".join(listed) + "\n", "utf-8")
+        (tmp_path / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
         (ids,) = pieces.read(tmp_path).split(["A"])
         assert [listed[i] for i in ids] == ["A" if count else "a"]
 

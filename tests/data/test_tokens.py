@@ -155,14 +155,11 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
     assert words == located(text, resolve("whitespace")(text))
 
 
-def test_wrong_tokens_are_refused():
+def test_wrong_tokens_and_tokenizers_are_refused():
     wrong = (["Rome", "fall"], ["Rome", ""], [(0, 4), (3, 5)], [(0, 40)], [(2, 2)])
     for made in (*wrong, [3], [(1,)]):
         with pytest.raises(InputError, match="The token"):
             read("Rome fell", lambda text, made=made: made)
-
-
-def test_wrong_tokenizers_are_refused():
     with pytest.raises(InputError, match="known: words"):
         resolve("spacy")
     for wrong in (3, len):

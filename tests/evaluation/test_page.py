@@ -91,10 +91,8 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
 def test_drawings_have_names_as_they_are_and_no_backend(name, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     monkeypatch.setitem(matplotlib.rcParams, "backend", "svg")
-    lines = {name: [(0, 1)], "b": [(1, 1)]}
-    drawn = drawings.curves(lines, "x", "y")
-    groups = {name: {name: {"f1": 1.0}}, "b": {name: {"f1": 2.0}}}
-    drawn += drawings.bars(groups)
+    drawn = drawings.curves({name: [(0, 1)], "b": [(1, 1)]}, "x", "y")
+    drawn += drawings.bars({name: {name: {"f1": 1.0}}, "b": {name: {"f1": 2.0}}})
     drawn += drawings.heat_maps({name: [[1.0]]}, [name], [name], "s")
     elements = ElementTree.fromstring(f"<p>{drawn}</p>").iter()
     texts = [(element.text or "").strip() for element in elements]

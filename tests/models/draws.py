@@ -42,18 +42,13 @@ def apply(model, weights, *inputs, key=None, method="__call__", **keys):
 
 def build(**parts):
     """A small model, by default of words alone, a BiLSTM and a softmax."""
-    sizes = {"num_labels": 3, "num_trained": 9, "num_frozen": 0}
-    words = {"words": {"dim": 6}, "chars": None, "dropout": 0.0}
-    return models.build(
-        **{
-            **sizes,
-            "num_chars": 4,
-            "representation": words,
-            "encoder": {"name": "bilstm", "hidden_dim": 3},
-            "head": {"name": "softmax", "dropout": 0.0},
-            **parts,
-        }
-    )
+    small = {
+        **{"num_labels": 3, "num_trained": 9, "num_frozen": 0, "num_chars": 4},
+        "representation": {"words": {"dim": 6}, "chars": None, "dropout": 0.0},
+        "encoder": {"name": "bilstm", "hidden_dim": 3},
+        "head": {"name": "softmax", "dropout": 0.0},
+    }
+    return models.build(**{**small, **parts})
 
 
 def in_float64(weights):

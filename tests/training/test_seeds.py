@@ -98,8 +98,7 @@ def test_restarts_with_their_own_frozen_weights_resume(corpus, tmp_path, monkeyp
 
 @pytest.mark.filterwarnings("ignore:.* distinct training words are known")
 @pytest.mark.parametrize(
-    ("standardise", "train_words"),
-    [(True, True), *slow((False, True), (True, False))],
+    ("standardise", "train_words"), [(True, True), *slow((False, True), (True, False))]
 )
 def test_restarts_hold_frozen_tables_once(
     standardise, train_words, corpus, tmp_path, monkeypatch
