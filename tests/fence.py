@@ -222,18 +222,12 @@ def check(name, folder):
 
 def same(value, golden):
     """Asserts that JSON values are equal, and numbers nearly."""
-    if isinstance(golden, dict):
-        assert value.keys() == golden.keys()
-        for name in golden:
-            same(value[name], golden[name])
-    elif isinstance(golden, list):
-        assert len(value) == len(golden)
-        for left, right in zip(value, golden, strict=True):
-            same(left, right)
-    elif isinstance(golden, float):
-        assert value == pytest.approx(golden, rel=1e-4, abs=1e-5)
-    else:
-        assert value == golden
+    (leaves, tree), (right, golden_tree) = map(jax.tree.flatten, (value, golden))
+    assert tree == golden_tree
+    for leaf, expected in zip(leaves, right, strict=True):
+        if isinstance(expected, float):
+            expected = pytest.approx(expected, rel=1e-4, abs=1e-5)
+        assert leaf == expected
 
 
 # --- Doors ----------------------------------------------------------------------------

@@ -43,8 +43,7 @@ def service_of(model, limits=SMALL, *options, **more):
     service = Service(model, limits, *options, **more)
     told = []
     model.compile(lambda *counts: told.append(counts))
-    count = len(told) - 1
-    assert told == [(done, count) for done in range(count + 1)]
+    assert told == [(done, len(told) - 1) for done in range(len(told))]
     service.is_ready = True
     return service
 
