@@ -34,9 +34,6 @@ CASES = ["grn", *slow(*(name for name in STORED if name != "grn"))]
 BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
 
 
-# --- The corpus -----------------------------------------------------------------------
-
-
 def sentences(split, directory=None):
     """Returns tokens and labels of a split of the embedded corpus, or of a folder."""
     from jaxner.data import corpora
@@ -108,9 +105,6 @@ def shapes_of_bert(config):
     return shapes
 
 
-# --- Training -------------------------------------------------------------------------
-
-
 def config_of(system):
     """Returns the config of, say, `grn.py:conll2003,context=none`."""
     name, _, arg = system.partition(":")
@@ -153,9 +147,6 @@ def shapes(weights):
     return {name: list(leaf.shape) for name, leaf in named(weights).items()}
 
 
-# --- Stored runs ----------------------------------------------------------------------
-
-
 def texts():
     """Returns the sentences that stored runs are asked about: short, of few shapes."""
     return [tokens for tokens, _ in sentences("test")[:8]]
@@ -184,10 +175,8 @@ def answers(tagger, texts, vectors=None, exported=None):
         [[e.start, e.end, e.type, _rounded(e.probability)] for e in entities]
         for entities in says.entities(texts, **options)
     ]
-    record["marginals"] = [
-        [_rounded(p) for p in np.max(np.asarray(rows), axis=1)]
-        for rows in says.marginals(texts, **options)
-    ]
+    marginals = map(np.asarray, says.marginals(texts, **options))
+    record["marginals"] = [[*map(_rounded, rows.max(axis=1))] for rows in marginals]
     if tagger.model.mc_dropout.num_samples:
         passes = says.uncertainty(texts, jax.random.key(1), 4, **options)
         entropies = (np.asarray(summary.entropy) for summary in passes)
@@ -228,9 +217,6 @@ def same(value, golden):
         if isinstance(expected, float):
             expected = pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert leaf == expected
-
-
-# --- Doors ----------------------------------------------------------------------------
 
 
 def options_of(command):

@@ -24,9 +24,6 @@ COMMANDS = {name: cli.function_of(name) for name in cli.COMMANDS}
 python = functools.partial(output_of, sys.executable)
 
 
-# --- From a signature to options ------------------------------------------------------
-
-
 def parsed(line):
     name, *arguments = line.split()
     parser = cli.parser_of(COMMANDS[name])
@@ -96,9 +93,6 @@ def test_usage_has_no_brackets_around_what_a_command_needs(usage):
     with pytest.raises(SystemExit) as ended:
         cli.run([name])
     assert ended.value.code == cli.WRONG_USE
-
-
-# --- The whole line -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -209,7 +203,7 @@ def test_what_cannot_be_is_a_line_and_leaves_no_run(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch):
+def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
     with pytest.raises(ZeroDivisionError), cli._errors("train"):
         raise ZeroDivisionError
     with pytest.raises(ValueError, match="int"), cli._errors("train"):
@@ -262,9 +256,6 @@ def test_choices_that_commands_repeat_are_those_of_the_library():
     hint = typing.get_type_hints(evaluate.evaluate)["decoding"]
     assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
     assert SPLITS == corpora.SPLITS
-
-
-# --- Compiled programs ----------------------------------------------------------------
 
 
 @pytest.fixture

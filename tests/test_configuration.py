@@ -108,11 +108,8 @@ def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     rates = {"name": "sgd", "learning_rate": 1.0, "momentum": 0.9, "decay": 0.02}
     (part,) = config.optimizer.parts.items()
     assert {k: v for k, v in part[1].items() if v is not None} == rates
-    for name, message in (
-        ("hed.decay", "'hed'.* encoder, head"),
-        ("head.b1", "of sgd"),
-        ("head.clip_norm", "of sgd"),
-    ):
+    messages = dict.fromkeys(("head.b1", "head.clip_norm"), "of sgd")
+    for name, message in {"hed.decay": "'hed'.* encoder, head", **messages}.items():
         config = load("grn")
         configuration.override(config, f"optimizer.parts.{name}", "0.5")
         with pytest.raises(ValueError, match=message):

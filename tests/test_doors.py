@@ -32,10 +32,8 @@ def nlp(finished):
 
 
 def spans(doc):
-    return [
-        (e.text, e.label_, e.start_char, pytest.approx(e._.probability))
-        for e in doc.ents
-    ]
+    rows = ((e.text, e.label_, e.start_char, e._.probability) for e in doc.ents)
+    return [(*row, pytest.approx(chance)) for *row, chance in rows]
 
 
 def tokens_of(text):

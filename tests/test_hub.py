@@ -161,11 +161,9 @@ def test_heads_and_temperatures_go_out_and_in(bert, tmp_path, transitions, const
     model = bert.model.clone(head=head)
     drawn = np.random.default_rng(0)
     leaves = models.shapes(model)["params"]["head"]
-    chain = {
-        name: jax.numpy.asarray(drawn.normal(size=leaves[name].shape), "float32")
-        for name in ("transitions", "start", "end")
-        if transitions
-    }
+    names = ("transitions", "start", "end") if transitions else ()
+    chain = {name: drawn.normal(size=leaves[name].shape) for name in names}
+    chain = {name: jax.numpy.asarray(x, "float32") for name, x in chain.items()}
     params = bert.weights["params"]
     params = {**params, "head": {**params["head"], **chain}}
     tagger = jaxner.Tagger({**bert.weights, "params": params}, model, bert.vocabulary)

@@ -443,11 +443,8 @@ def test_a_process_whose_log_is_not_read_ends():
 def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
     with process(failure="raise MemoryError('no room')") as started:
         status, text = ends(started)
-        line = text.splitlines()[-1]
-        assert (status, line) == (
-            1,
-            "jaxner serve: Cannot compile the programs: no room",
-        )
+        message = "jaxner serve: Cannot compile the programs: no room"
+        assert (status, text.splitlines()[-1]) == (1, message)
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         process(port=other.getsockname()[1]) as started,

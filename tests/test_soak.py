@@ -12,14 +12,10 @@ from benchmarks.serving import request
 from benchmarks.soak import Case
 
 WORDS = ("Rome", "Milan")
-CASES = [
-    Case(
-        [request(json.dumps({"tokens": [word]}).encode())],
-        [200],
-        [{"text": word, "probability": 0.5}],
-    )
-    for word in WORDS
-]
+BODIES = [json.dumps({"tokens": [word]}).encode() for word in WORDS]
+ANSWERS = [{"text": word, "probability": 0.5} for word in WORDS]
+PAIRS = zip(map(request, BODIES), ANSWERS, strict=True)
+CASES = [Case([question], [200], [answer]) for question, answer in PAIRS]
 
 
 def right(number, word):

@@ -171,13 +171,13 @@ def stub(monkeypatch):
     return tagger
 
 
-def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
+def go(stub, path, text=TEXT, rejects=None, overwrite=False, **options):
     keywords = {"rejects": rejects, "overwrite": overwrite}
     inputs = Path(path).with_name("in")
     inputs.write_text(text)
     split = formats.Options(split_sentences=True)
     source = Source(inputs, split, has_labels=False, max_line=200)
-    with outputs.Output(path, {"a": fact}, **keywords) as output:
+    with outputs.Output(path, {}, **keywords) as output:
         options, sink = {"chunk": 16, **options}, Sink("text", "conll")
         return stream.tag_file(stub, source, sink, output, **options)
 
@@ -293,8 +293,6 @@ def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
     path = tmp_path / "a"
     with pytest.raises(KeyboardInterrupt):
         go(stub, path, log=stop)
-    with pytest.raises(FileExistsError, match="begun with another a"):
-        go(stub, path, fact=2)
     with pytest.raises(InputError, match=r"first \d\d records .* changed"):
         go(stub, path, text=TEXT.replace("line 3", "line three"))
     with pytest.raises(InputError, match="records of the input have changed"):

@@ -110,11 +110,10 @@ def batches(monkeypatch):
 
 def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences, batches):
     """Those among the characters draw a mask for each token, in each pass."""
-    chars = params.model.representation.chars.clone(dropout=0.5)
-    model = params.model.clone(
-        representation=params.model.representation.clone(chars=chars, dropout=0.0),
-        mc_dropout=models.MCDropout(num_samples=2, parts=("representation",)),
-    )
+    words = params.model.representation
+    words = words.clone(chars=words.chars.clone(dropout=0.5), dropout=0.0)
+    noise = models.MCDropout(num_samples=2, parts=("representation",))
+    model = params.model.clone(representation=words, mc_dropout=noise)
     params = dataclasses.replace(params, model=model)
     text = [["Rome", "Rome", "Constantinople", "Rome"], *sentences[:2]]
     together = jaxner.sample(params, text * 20, jax.random.key(0), 2)

@@ -31,10 +31,8 @@ def drawn_split(params, temperature, folder, count=400):
 
     keys = jax.random.split(jax.random.key(0), count)
     ids = jax.jit(jax.vmap(draw))(jaxner.encode(params, sentences), keys)
-    rows = [
-        zip(tokens, params.vocabulary.decode(row[: len(tokens)].tolist()), strict=True)
-        for tokens, row in zip(sentences, np.asarray(ids), strict=True)
-    ]
+    pairs, decode = zip(sentences, ids.tolist(), strict=True), params.vocabulary.decode
+    rows = [zip(words, decode(row[: len(words)]), strict=True) for words, row in pairs]
     formats.write_columns(folder / "drawn.conll", rows)
     return corpora.read(folder / "drawn.conll", scheme=params.vocabulary.scheme)
 
@@ -90,11 +88,8 @@ def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
     sentences = [[token for token, _ in row] for row in rows]
     chances = jaxner.marginals(tagger, sentences, documents=[1, 1, 2])
     names = tagger.vocabulary.label_names
-    gold = [
-        row[names.index(label)]
-        for i in (0, 2)
-        for row, (_, label) in zip(chances[i], rows[i], strict=True)
-    ]
+    pairs = (pair for i in (0, 2) for pair in zip(chances[i], rows[i], strict=True))
+    gold = [row[names.index(label)] for row, (_, label) in pairs]
     result = fit(tagger, corpora.read(tmp_path / "a.conll"))
     assert result.before == pytest.approx(-np.log(gold).mean(), rel=1e-5)
     assert (result.sentences, result.left_out) == (2, 1)

@@ -111,7 +111,6 @@ def test_evaluate_prints_the_report_of_seqeval(finished, run):
         # The page's JSON once replaced that of --json.
         ("score", ["{a}", "--json=x.json", "-ox.html"], "share x.json"),
         ("compare", ["{run}", "{run}"], "jaxner evaluate "),
-        ("score", ["none.conll"], "none.conll"),
         ("score", ["{a}", "-ox.pdf"], ".html"),
     ],
 )

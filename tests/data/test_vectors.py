@@ -20,9 +20,6 @@ parts = st.lists(st.text(letters, min_size=1, max_size=3), min_size=1, max_size=
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-# --- Of words ------------------------------------------------------------------------
-
-
 @settings(max_examples=80)
 @given(
     words=st.lists(parts.map(" ".join), min_size=1, max_size=8),
@@ -92,8 +89,6 @@ def test_files_that_are_no_vectors_are_refused(file, tmp_path):
     with pytest.raises(FileNotFoundError):
         vectors.read(tmp_path / "glove.txt")
 
-
-# --- Of tokens -----------------------------------------------------------------------
 
 TEXT = [["EU", "rejects", "call"], ["Old"], ["EU", "rejects", "call"]]
 

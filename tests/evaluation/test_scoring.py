@@ -77,9 +77,6 @@ def test_seqeval_counts_the_same(scheme, well_formed):
         assert getattr(strict, average) == same_as(expected)
 
 
-# --- The rules, by hand ---------------------------------------------------------------
-
-
 def counts(gold, predicted, rule, scheme="BIOES"):
     sides = [gold.split()], [predicted.split()]
     return scoring.total(scoring.count(*sides, rule, scheme))
@@ -158,9 +155,6 @@ def test_the_rules_agree_on_well_formed_labels(scheme, spans):
         np.testing.assert_array_equal(counts[0], count)
 
 
-# --- Scores ---------------------------------------------------------------------------
-
-
 def test_a_small_table():
     gold = ["B-PER I-PER O B-LOC", "O B-ORG I-ORG I-ORG", "B-LOC B-LOC O"]
     # PER right, ORG of the wrong type; ORG too short; LOC wrong, PER ill-formed, wrong.
@@ -229,9 +223,6 @@ def test_wrong_input_is_refused():
     ):
         with pytest.raises(InputError):
             score(gold, predicted, **options)
-
-
-# --- Tags -----------------------------------------------------------------------------
 
 
 def test_tags_are_counted_as_numpy_does():

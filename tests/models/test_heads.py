@@ -106,16 +106,15 @@ def test_scores_are_the_potentials():
 
 @pytest.mark.parametrize(("name", "per_stage"), [("softmax", True), ("crf", False)])
 def test_stages_have_one_head_or_one_each(name, per_stage):
-    model = draws.build(
-        encoder={"name": "idcnn", "hidden_dim": 5, "num_blocks": 3},
-        head={"name": name, "dropout": 0.0, "per_stage": per_stage},
-    )
+    encoder = {"name": "idcnn", "hidden_dim": 5, "num_blocks": 3}
+    head = {"name": name, "dropout": 0.0, "per_stage": per_stage}
+    model = draws.build(encoder=encoder, head=head)
     weights = draws.weights_of(model)
     scores, _ = draws.apply(model, weights, draws.SENTENCE)
     p = weights["params"]
     x = p["representation"]["words"]["trained"][draws.SENTENCE.words]
-    encoder = {"params": p["encoder"]}
-    stages, _ = draws.apply(model.encoder, encoder, x, draws.SENTENCE.mask)
+    reader = {"params": p["encoder"]}
+    stages, _ = draws.apply(model.encoder, reader, x, draws.SENTENCE.mask)
     heads = ["earlier_heads_0", "earlier_heads_1"] if per_stage else ["head", "head"]
     assert set(p) == {"representation", "encoder", "head", *heads}
     for potentials, read, head in zip(scores, stages, [*heads, "head"], strict=True):

@@ -63,10 +63,8 @@ def test_run_folder(finished, corpus, params):
     lines = folder.metrics()
     assert [line["epoch"] for line in lines] == [1, 2, 3]
     assert lines[0]["loss"] > lines[-1]["loss"]
-    assert set(lines[0]) == {
-        *("epoch", "step", "loss", "seconds"),
-        *("dev_precision", "dev_recall", "dev_f1", "dev_ill_formed"),
-    }
+    names = "epoch step loss seconds dev_precision dev_recall dev_f1 dev_ill_formed"
+    assert {*lines[0]} == {*names.split()}
     result, f1 = folder.read_json("result.json"), [m["dev_f1"] for m in lines]
     assert result["best_epoch"] == 1 + int(np.argmax(f1))
     assert result["dev"]["f1"] == pytest.approx(max(f1))

@@ -69,10 +69,8 @@ def test_rows_follow_words_characters_and_labels(system):
     moved = Tagger(new, model, vocabulary)
     if system == "crf":
         columns = np.array([vocabulary.label_names.index(name) for name in names])
-        scores = [
-            models.apply(t.model, t.weights, t.vocabulary.encode(tokens))
-            for t in (old, moved)
-        ]
+        taggers = ((t, t.vocabulary.encode(tokens)) for t in (old, moved))
+        scores = [models.apply(t.model, t.weights, x) for t, x in taggers]
         cut = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
         for before, after, index in zip(*scores, cut, strict=True):
             draws.close(after[index], before)
