@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import jaxner
 from jaxner import inference, models, tagging
@@ -47,7 +48,7 @@ def enumerated(params, tokens):
     potentials = models.apply(params.model, params.weights, sentence)
     labellings, scores = enumeration.enumerate_scores(potentials, len(tokens))
     scores /= params.temperature
-    chances = np.exp(scores - enumeration.log_sum_exp(scores))
+    chances = np.exp(scores - logsumexp(scores))
     return labellings, chances, np.asarray(potentials.emissions)
 
 

@@ -10,6 +10,8 @@ a few; whoever changes models, training or inference runs all: `pytest -m "slow 
 slow"`.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -30,12 +32,10 @@ def inputs(tmp_path_factory):
     """A corpus of a few sentences, and what configs read beside it, by dimension."""
     folder = tmp_path_factory.mktemp("fence")
     corpus = fence.write_corpus(folder / "corpus", fence.CORPUS)
-    made = {}
 
+    @functools.cache
     def of(dim):
-        if dim not in made:
-            made[dim] = fence.write_inputs(corpus, folder / str(dim), dim)
-        return corpus, made[dim]
+        return corpus, fence.write_inputs(corpus, folder / str(dim), dim)
 
     return of
 

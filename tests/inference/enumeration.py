@@ -65,10 +65,6 @@ def enumerate_scores(potentials, length):
     return labellings, np.array(scores, np.float64)
 
 
-def log_sum_exp(scores):
-    return scores.max() + np.log(np.exp(scores - scores.max()).sum())
-
-
 def expectations(labellings, chances, length, size):
     """The expected count of each potential, padded to `length`."""
     shapes = (length, size), (size, size), size, size
