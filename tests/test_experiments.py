@@ -22,18 +22,13 @@ from tests.marks import slow
 from tests.models import draws
 
 
-@pytest.fixture(scope="session")
-def dev():
-    """Sentences of two padded shapes, each with its own program."""
-    split = corpora.load("sample", "dev")
-    short = [e for e in split.examples if len(e.tokens) <= 12]
-    return dataclasses.replace(split, examples=tuple(short[:20]))
-
-
 @pytest.mark.slow  # compiles UANet for several settings
-def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
+def test_each_point_is_what_the_tagger_scores_with_that_setting(refining):
     """Loads the run again with a changed option."""
-    params = jaxner.load(refining)
+    params, dev = jaxner.load(refining), corpora.load("sample", "dev")
+    # Of two padded shapes, each with its own program.
+    short = [e for e in dev.examples if len(e.tokens) <= 12]
+    dev = dataclasses.replace(dev, examples=tuple(short[:20]))
     points = dict(refinement.sweep(params, dev, (0.0, 0.3, 5.0), (1, 3, 8)))
     assert [*points] == ["Γ=0.0", "Γ=0.3", "Γ=5.0", "M=1", "M=3", "M=8"]
     for name, option in (("Γ=0.3", "refinement.threshold"), ("M=3", "mc_dropout.num_")):

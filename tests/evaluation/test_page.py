@@ -57,20 +57,15 @@ def run_of(labelled, name):
     }
 
 
-@pytest.fixture(scope="module")
-def content(labelled):
+def test_nothing_is_fetched_or_run_and_all_is_escaped(labelled):
     words = [[HOSTILE, *row[1:]] for row in labelled.tokens]
     hostile = dataclasses.replace(labelled, tokens=words)
     comparison = report.compare([labelled], [hostile], rounds=20)
-    return {
-        "title": f"test {HOSTILE}",
-        "runs": [run_of(hostile, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")],
-        "comparisons": [{"first": "a", "second": "b", **comparison}],
-    }
-
-
-def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
-    text = pages.html(content)
+    runs = [run_of(hostile, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")]
+    sides = {"first": "a", "second": "b", **comparison}
+    text = pages.html(
+        {"title": f"test {HOSTILE}", "runs": runs, "comparisons": [sides]}
+    )
     assert "&lt;script&gt;" in text
     assert not re.search(r"<(script|link|img|iframe|object)\b|<[^>]* on\w+=", text)
     assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
