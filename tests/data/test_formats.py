@@ -721,10 +721,6 @@ def wrong_texts(count):
     return line(text="a " * count, spans=[span] * count)
 
 
-def wrong_ends(count):
-    return f"T1\tX 0 {4 * count}\tabc\n" * count, "abc\n" * count
-
-
 def fragments(count):
     lines = (f"T{i}\tX {4 * i} {4 * i + 3}\tabc\n" for i in range(count))
     return "".join(lines), "abc\n" * count
@@ -741,7 +737,7 @@ COSTLY = {
     "nested": ("a.jsonl", nested, {"unfit": "drop"}),
     "overlaps": ("a.jsonl", nested, {}),
     "wrong texts": ("a.jsonl", wrong_texts, {}),
-    "wrong ends": ("a.ann", wrong_ends, {}),
+    "wrong ends": ("a.ann", lambda n: (f"T1\tX 0 {4 * n}\tab\n" * n, "abc\n" * n), {}),
     "emoji": ("a.jsonl", lambda n: line(text="😀 " * n, spans=[[0, 1, "X"]]), {}),
     "objects": ("a.json", lambda n: "[" + "{}," * n + "{}]", {}),
     "brat": ("a.ann", fragments, {}),

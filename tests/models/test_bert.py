@@ -76,16 +76,13 @@ def test_padding_alone_has_no_gradient():
         assert leaf.any(axis=tuple(range(1, leaf.ndim))).all(), name  # every layer
 
 
-def two_windows():
+@pytest.mark.parametrize("pool", ["first", "mean"])
+def test_tokens_have_the_states_of_their_pieces(pool):
     ids, mask = zip(window([1, 7, 2, 3, 4], 6), window([1, 2, 9, 4], 6), strict=True)
     # The first token has two pieces, the second one, the third two in both windows.
     positions = np.array([[1, 2], [3, -1], [3, 8], [-1, -1]], np.int32)
-    return Pieces(np.stack(ids), np.stack(mask), positions)
-
-
-@pytest.mark.parametrize("pool", ["first", "mean"])
-def test_tokens_have_the_states_of_their_pieces(pool):
-    model, pieces = WordPieces(BERT(**SMALL), pool), two_windows()
+    pieces = Pieces(np.stack(ids), np.stack(mask), positions)
+    model = WordPieces(BERT(**SMALL), pool)
     weights = weights_of(model, pieces)
     encoder = {"params": weights["params"]["encoder"]}
     windows = zip(pieces.windows, pieces.mask, strict=True)
