@@ -97,5 +97,4 @@ def test_no_public_name_is_lost():
 def test_no_option_of_a_command_is_lost(command):
     """Options with another spelling now are taken, too; `test_spellings` has lines."""
     old = {flag[2:] for flag in (*spellings._ARGUMENTS, *spellings._NAMES)}
-    names = set(fence.DOORS["commands"][command])
-    assert names <= fence.options_of(command) | old
+    assert set(fence.DOORS["commands"][command]) <= fence.options_of(command) | old

@@ -412,9 +412,9 @@ def test_before_all_is_compiled_requests_are_refused():
 
 def test_a_key_is_asked_for():
     with client_of(Slow(), SMALL, "s3sam") as client:
-        wrong = "", "Bearer nein", "Bearer", "Basic s3sam"
-        for sent in (*wrong, "Bearer s3sam", "bEARER s3sam"):
-            status = 401 if sent in wrong else 200
+        refusals = "", "Bearer nein", "Bearer", "Basic s3sam"
+        for sent in (*refusals, "Bearer s3sam", "bEARER s3sam"):
+            status = 401 if sent in refusals else 200
             headers = [("authorization", sent.encode())]
             answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)
             assert answer.status_code == status

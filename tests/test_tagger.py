@@ -93,8 +93,8 @@ def test_a_constrained_tagger_gives_well_formed_labels_everywhere(tmp_path, docu
     tagger = jaxner.load(tmp_path / "saved")
     assert tagger.model == model
     noise = models.MCDropout(num_samples=2, average="probabilities")
-    loose = jaxner.Tagger(weights, free, vocabulary)
-    for member, flaws in ((tagger, False), (loose, True)):
+    rival = jaxner.Tagger(weights, free, vocabulary)
+    for member, flaws in ((tagger, False), (rival, True)):
         noisy = dataclasses.replace(member, model=member.model.clone(mc_dropout=noise))
         taggers = member, ensemble([member, member]), noisy
         results = [jaxner.tag(x, TOKENS) for x in taggers]

@@ -149,8 +149,8 @@ def test_an_accelerator_compiles_few_shapes():
 def test_a_text_takes_sizes_worth_their_programs(params, sentences, labels, batches):
     sizes = [(length, 5) for length in (3, 3, 20, 30, 60)]
     assert driver.few_sizes(sizes, cost=200) == [(64, 24)] * 5
-    few = driver.few_sizes(sizes * 100, cost=100)
-    assert {*few} == {(size, 24) for size in (8, 24, 32, 64)}
+    shapes = driver.few_sizes(sizes * 100, cost=100)
+    assert {*shapes} == {(size, 24) for size in (8, 24, 32, 64)}
     wide = driver.few_sizes([(3, 5), (3, 25), (60, 5)], cost=200)
     assert wide == [(64, 24), (32, 128), (64, 24)]
     count = len(sentences)

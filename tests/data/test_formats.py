@@ -211,10 +211,10 @@ def test_annotation_tools(file, is_array):
     assert [e.line for e in read_back.examples] == [*range(1, len(TOOLS) + 1)]
     unit = "record" if is_array else "line"
     assert {e.unit for e in read_back.examples} == {unit}
-    undone, foreign = read_back.notes
+    task, relation = read_back.notes
     fate = "left out, since"
-    assert undone.startswith(f"{unit} 8: {fate} no annotator accepted them: 5 records")
-    assert foreign.startswith(f"{unit} 6: {fate} they are no entities: 1 annotation")
+    assert task.startswith(f"{unit} 8: {fate} no annotator accepted them: 5 records")
+    assert relation.startswith(f"{unit} 6: {fate} they are no entities: 1 annotation")
 
 
 def test_offsets_in_utf16(file):

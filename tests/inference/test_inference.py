@@ -92,11 +92,11 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
         close(of_spans(p, jnp.array(cells), mask, spans), wanted)
-        whole = table_of(p, mask, spans, len(types), SIZE)
-        close([whole[start, end - start - 1, k] for start, end, k in cells], wanted)
+        chart = table_of(p, mask, spans, len(types), SIZE)
+        close([chart[start, end - start - 1, k] for start, end, k in cells], wanted)
         for width in (2, 9):
             part = table_of(p, mask, spans, len(types), width)
-            close(part[:, :SIZE], whole[:, :width])
+            close(part[:, :SIZE], chart[:, :width])
             assert not part[:, SIZE:].any()
         at_first = np.zeros(rows[few].shape)
         for row, number in zip(at_first, few, strict=True):

@@ -122,6 +122,6 @@ def test_optimizers_have_the_arguments_of_their_makers():
     ],
 )
 def test_what_is_wrong_with_a_section_is_told_by_its_flag(path, value, message):
-    ((option, wrong),) = value.items()
+    ((option, content),) = value.items()
     with pytest.raises(ValueError, match=message):
-        schema.check(with_value("cross_bilstm", path, option, wrong))
+        schema.check(with_value("cross_bilstm", path, option, content))
