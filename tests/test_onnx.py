@@ -60,8 +60,8 @@ def check(tagger, path):
         lambda batch: (jax.vmap(predict)(batch), jaxner.tag(tagger, batch))
     )(batch)
     for i, tokens in enumerate(sentences):
-        alone = {} if vectors is None else {"vectors": vectors[i]}
-        scores = run(path, feed_of(jaxner.encode(tagger, tokens, **alone)))
+        options = {} if vectors is None else {"vectors": vectors[i]}
+        scores = run(path, feed_of(jaxner.encode(tagger, tokens, **options)))
         best = scores.get("labels")
         if best is None:  # the browser's page finds it by its own function
             arrays = Potentials(**jax.tree.map(jax.numpy.asarray, scores))

@@ -446,8 +446,8 @@ def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
         message = "jaxner serve: Cannot compile the programs: no room"
         assert (status, text.splitlines()[-1]) == (1, message)
     with (
-        socket.create_server(("127.0.0.1", 0)) as other,
-        process(port=other.getsockname()[1]) as started,
+        socket.create_server(("127.0.0.1", 0)) as rival,
+        process(port=rival.getsockname()[1]) as started,
     ):
         status, text = ends(started)
         assert (status, "Address already in use" in text) == (1, True)

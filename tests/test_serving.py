@@ -41,9 +41,9 @@ SMALL = Limits(5000, 24, 16, 4, max_seconds=5.0, batch_tokens=32)
 
 def service_of(model, limits=SMALL, *options, **more):
     service = Service(model, limits, *options, **more)
-    told = []
-    model.compile(lambda *counts: told.append(counts))
-    assert told == [(done, len(told) - 1) for done in range(len(told))]
+    steps = []
+    model.compile(lambda *counts: steps.append(counts))
+    assert steps == [(number, len(steps) - 1) for number in range(len(steps))]
     service.is_ready = True
     return service
 

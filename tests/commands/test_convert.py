@@ -51,9 +51,9 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
     for form in ("brat", "jsonl-spans"):
         _, shown = run("convert", source, "-o", tmp_path / form, f"--to={form}")
         assert ("--tokenizer whitespace" in shown) == (form == "brat")
-        how = [f"--format={form.removesuffix('-spans')}"]
-        how += ["--tokenizer=whitespace"] * (form == "brat")
-        run("convert", tmp_path / form, "-o", tmp_path / "b.tsv", *how)
+        options = [f"--format={form.removesuffix('-spans')}"]
+        options += ["--tokenizer=whitespace"] * (form == "brat")
+        run("convert", tmp_path / form, "-o", tmp_path / "b.tsv", *options)
         back = (tmp_path / "b.tsv").read_text()
         assert all(f"{row}\n" in back for row in text.splitlines())
         assert len(back.strip().splitlines()) == 4  # with the header
