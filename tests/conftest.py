@@ -89,18 +89,13 @@ def _bounded_memory():
         jax.clear_caches()
         _LOWERING.context = None  # which holds the constants of its programs
         gc.collect()
-        _return_freed_memory()
-
-
-def _return_freed_memory() -> None:
-    """Returns free memory to the system, which glibc's allocator would keep."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        # Returns free memory to the system, which glibc's allocator would keep.
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 @pytest.fixture
 def float64():
-    """Computes in double precision within one test."""
     with jax.enable_x64(True):
         yield
 
@@ -173,14 +168,10 @@ def _stored(name):
 
     @pytest.fixture(scope="session")
     def folder(corpus, tmp_path_factory):
-        from jaxner.runs import Workdir
-        from tests import fence
+        from tests import fence, tiny
 
-        run = Workdir(fence.unpack(name, tmp_path_factory.mktemp("runs") / name))
-        config = run.read_json("config.json")
-        config["data"]["dir"] = str(corpus)
-        run.write_json("config.json", config)
-        return run.path
+        run = fence.unpack(name, tmp_path_factory.mktemp("runs") / name)
+        return tiny.with_data(run, dir=str(corpus))
 
     return folder
 

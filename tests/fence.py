@@ -20,18 +20,18 @@ import jaxner
 from jaxner import cli
 from jaxner.models.model import named
 from tests.golden import make_encoders
+from tests.marks import slow
 
 GOLDEN = Path(__file__).with_name("golden")
 RUNS = GOLDEN / "saved"
-SYSTEMS = GOLDEN / "systems.json"
-ANSWERS = GOLDEN / "answers.json"
-DOORS = GOLDEN / "doors.json"
+SYSTEMS, ANSWERS, DOORS = (
+    json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    for name in ("systems", "answers", "doors")
+)
 CORPUS = {"train": 6, "dev": 2}
 STORED = sorted(path.stem for path in RUNS.glob("*.zip"))
+CASES = ["grn", *slow(*(name for name in STORED if name != "grn"))]
 BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
-
-
-# --- The corpus -----------------------------------------------------------------------
 
 
 def sentences(split, directory=None):
@@ -45,15 +45,13 @@ def sentences(split, directory=None):
 
 def write_corpus(folder, sizes, document=3):
     """Writes the first sentences of each split; a document has `document` of them."""
+    from jaxner.data import formats
+
     folder.mkdir(parents=True)
     for split, size in sizes.items():
-        lines = []
-        for i, (tokens, labels) in enumerate(sentences(split)[:size]):
-            if i % document == 0:
-                lines += ["-DOCSTART- O", ""]
-            lines += [f"{t} {y}" for t, y in zip(tokens, labels, strict=True)]
-            lines.append("")
-        (folder / f"{split}.conll").write_text("\n".join(lines), "utf-8")
+        rows = [zip(*pair, strict=True) for pair in sentences(split)[:size]]
+        numbers = [1 + i // document for i in range(size)]
+        formats.write_columns(folder / f"{split}.conll", rows, documents=numbers)
     return folder
 
 
@@ -87,34 +85,24 @@ def write_inputs(corpus, folder, dim):
 
 
 def shapes_of_bert(config):
-    """The name and shape of each tensor, as in a Hugging Face file."""
+    """The name and shape of each tensor of one layer, as in a Hugging Face file."""
     size, wide = config["hidden_size"], config["intermediate_size"]
     tables = {
         "word": config["vocab_size"],
         "position": config["max_position_embeddings"],
         "token_type": config["type_vocab_size"],
     }
-    layer = {
-        **{
-            f"attention.self.{name}": (size, size) for name in ("query", "key", "value")
-        },
-        **{
-            "attention.output.dense": (size, size),
-            "attention.output.LayerNorm": (size,),
-        },
-        **{"intermediate.dense": (wide, size), "output.dense": (size, wide)},
-        "output.LayerNorm": (size,),
-    }
+    names = "self.query", "self.key", "self.value", "output.dense"
+    layer = {f"attention.{name}": (size, size) for name in names}
+    layer |= {"attention.output.LayerNorm": (size,)}
+    layer |= {"intermediate.dense": (wide, size), "output.dense": (size, wide)}
+    layer |= {"output.LayerNorm": (size,)}
     parts = {"embeddings.LayerNorm": (size,)}
-    for i in range(config["num_hidden_layers"]):
-        parts |= {f"encoder.layer.{i}.{name}": x for name, x in layer.items()}
+    parts |= {f"encoder.layer.0.{name}": shape for name, shape in layer.items()}
     shapes = {f"embeddings.{x}_embeddings.weight": (n, size) for x, n in tables.items()}
     for name, shape in parts.items():
         shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     return shapes
-
-
-# --- Training -------------------------------------------------------------------------
 
 
 def config_of(system):
@@ -142,21 +130,14 @@ def small(system, corpus, inputs):
     return config
 
 
-def losses(folder):
-    """Returns the loss of each epoch of a run."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line)["loss"] for line in lines]
-
-
 def untrained(config):
     """Returns the shapes that a run's weights begin with; nothing is compiled."""
     from jaxner.training import corpus
 
     corpus.fit_width(config)
     words = config.model.representation.words
-    vocabulary = corpus.load_data(
-        config.data.to_dict(), word_dim=words and words.dim, log=lambda _: None
-    ).vocabulary
+    options, dim = config.data.to_dict(), words and words.dim
+    vocabulary = corpus.load_data(options, word_dim=dim, log=print).vocabulary
     model = jaxner.build(vocabulary, **config.model.to_dict())
     return jax.eval_shape(lambda key: jaxner.init(model, key), jax.random.key(0))
 
@@ -164,9 +145,6 @@ def untrained(config):
 def shapes(weights):
     """Returns the shape of each array of weights, by name."""
     return {name: list(leaf.shape) for name, leaf in named(weights).items()}
-
-
-# --- Stored runs ----------------------------------------------------------------------
 
 
 def texts():
@@ -197,15 +175,12 @@ def answers(tagger, texts, vectors=None, exported=None):
         [[e.start, e.end, e.type, _rounded(e.probability)] for e in entities]
         for entities in says.entities(texts, **options)
     ]
-    record["marginals"] = [
-        [_rounded(p) for p in np.max(np.asarray(rows), axis=1)]
-        for rows in says.marginals(texts, **options)
-    ]
+    marginals = map(np.asarray, says.marginals(texts, **options))
+    record["marginals"] = [[*map(_rounded, rows.max(axis=1))] for rows in marginals]
     if tagger.model.mc_dropout.num_samples:
         passes = says.uncertainty(texts, jax.random.key(1), 4, **options)
-        record["uncertainty"] = [
-            [_rounded(h) for h in np.asarray(each.entropy)] for each in passes
-        ]
+        entropies = (np.asarray(summary.entropy) for summary in passes)
+        record["uncertainty"] = [[*map(_rounded, row)] for row in entropies]
     elif getattr(tagger.model.head, "transitions", False) and not exported:
         record["n_best"] = [
             [[" ".join(each.labels), _rounded(each.probability)] for each in best]
@@ -228,23 +203,20 @@ def _rounded(value):
     return float(f"{float(value):.7g}")
 
 
+def check(name, folder):
+    """Asserts that a stored run answers as on the day it was saved."""
+    tagger, tokens = jaxner.load(unpack(name, folder / name)), texts()
+    same(answers(tagger, tokens, vectors(tagger, tokens)), ANSWERS[name])
+
+
 def same(value, golden):
     """Asserts that JSON values are equal, and numbers nearly."""
-    if isinstance(golden, dict):
-        assert value.keys() == golden.keys()
-        for name in golden:
-            same(value[name], golden[name])
-    elif isinstance(golden, list):
-        assert len(value) == len(golden)
-        for left, right in zip(value, golden, strict=True):
-            same(left, right)
-    elif isinstance(golden, float):
-        assert value == pytest.approx(golden, rel=1e-4, abs=1e-5)
-    else:
-        assert value == golden
-
-
-# --- Doors ----------------------------------------------------------------------------
+    (leaves, tree), (right, golden_tree) = map(jax.tree.flatten, (value, golden))
+    assert tree == golden_tree
+    for leaf, expected in zip(leaves, right, strict=True):
+        if isinstance(expected, float):
+            expected = pytest.approx(expected, rel=1e-4, abs=1e-5)
+        assert leaf == expected
 
 
 def options_of(command):

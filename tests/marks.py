@@ -11,9 +11,5 @@ CHROMIUM = (
 
 def slow(*values):
     """Returns parameters marked as slow; a tuple holds those of one test."""
-    return [
-        pytest.param(
-            *(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow
-        )
-        for value in values
-    ]
+    rows = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [pytest.param(*row, marks=pytest.mark.slow) for row in rows]

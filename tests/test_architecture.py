@@ -20,7 +20,6 @@ ORDER = (
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "outputs"}
 HOST |= {"terminal", "arguments", "wording", "archive"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
-SLOW_LIBRARIES = {"seqeval", "sklearn"}
 
 
 def imports(path):
@@ -58,10 +57,8 @@ def test_imports_point_down(path):
 
 
 def test_slow_libraries_are_imported_by_the_one_command_that_needs_them():
-    pairs = {
-        (x.partition(".")[0], path.stem) for path in MODULES for x in imports(path)
-    }
-    slow = {(library, room) for library, room in pairs if library in SLOW_LIBRARIES}
+    pairs = {(x.split(".")[0], path.stem) for path in MODULES for x in imports(path)}
+    slow = {pair for pair in pairs if pair[0] in ("seqeval", "sklearn")}
     assert slow == {("seqeval", "evaluate"), ("sklearn", "selection")}
 
 

@@ -12,15 +12,11 @@ import pytest
 import jaxner
 from jaxner.models import checks
 from jaxner.tagger import ensemble
+from tests.tiny import PARTS
 
 WORDS = ["Rome", "fell"]
 NAN = float("nan")
 KEY = jax.random.key(0)
-PARTS = {
-    "representation": {"words": {"dim": 4}, "chars": None},
-    "encoder": {"name": "grn", "hidden_dim": 4},
-    "head": {"name": "crf"},
-}
 VOCABULARY = jaxner.build_vocabulary([WORDS], ["LOC"])[0]
 ASKED = "tag encode entities marginals n_best sample uncertainty relations attention"
 pytestmark = pytest.mark.usefixtures("unchecked")  # what a user's process does

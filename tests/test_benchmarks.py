@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from benchmarks import (
-    deviceless,
-    host,
-    hub,
-    measure,
-    orders,
-    tagging,
-    training,
-)
+from benchmarks import deviceless, host, hub, measure, orders, tagging, training
 from benchmarks.measure import Timing
 
 FILE = measure.ROOT / "results" / "deviceless.jsonl"
@@ -56,15 +48,10 @@ def test_what_the_host_starts():
     assert counts["starts"] == 1 + 4 * 2 + 1
 
 
-@pytest.fixture
-def trained():
-    config = ("ncrfpp:conll2003,crf", 4, 8, ["LOC"], {"model.encoder.hidden_dim": 8})
-    return deviceless.programs(*config)["train"]
-
-
-def test_which_arguments_keep_their_addresses(trained):
+def test_which_arguments_keep_their_addresses():
     """Counted in the program; and each array lies where it lay a step before."""
-    program, (sums, state, *rest) = trained
+    config = ("ncrfpp:conll2003,crf", 4, 8, ["LOC"], {"model.encoder.hidden_dim": 8})
+    program, (sums, state, *rest) = deviceless.programs(*config)["train"]
     compiled = program.lower(sums, state, *rest).compile()
     counts = deviceless.addresses(compiled.as_text())
     assert counts["new"] == 0

@@ -24,9 +24,6 @@ COMMANDS = {name: cli.function_of(name) for name in cli.COMMANDS}
 python = functools.partial(output_of, sys.executable)
 
 
-# --- From a signature to options ------------------------------------------------------
-
-
 def parsed(line):
     name, *arguments = line.split()
     parser = cli.parser_of(COMMANDS[name])
@@ -72,7 +69,7 @@ def test_positional_arguments_and_what_follows_two_hyphens():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_every_command_is_explained(name, monkeypatch):
+def test_every_option_of_every_command_is_explained_with_its_form(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     parser = cli.parser_of(COMMANDS[name])
     text = parser.format_help()
@@ -82,29 +79,20 @@ def test_every_option_of_every_command_is_explained(name, monkeypatch):
     for action in parser._actions:
         assert action.help, action.option_strings
         assert action.type not in (int, float), action.option_strings
+        assert action.metavar != "TEXT", action.option_strings  # but a form
         is_off = action.default in (False, None) and action.nargs == 0
         is_negated = any(x.startswith("--no-") for x in action.option_strings)
         assert not (is_off and is_negated) or action.dest == "constrained"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_the_form_of_each_value(name):
-    for flag, action in cli.parser_of(COMMANDS[name]).actions.items():
-        assert action.metavar != "TEXT", flag
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"), [("train", "[CONFIG]"), ("options", "CONFIG")]
-)
-def test_usage_has_no_brackets_around_what_a_command_needs(name, shown):
+@pytest.mark.parametrize("usage", ["train [CONFIG]", "options CONFIG"])
+def test_usage_has_no_brackets_around_what_a_command_needs(usage):
     """A config is needed to train without --data, which brings its own."""
-    assert cli.parser_of(COMMANDS[name]).usage.startswith(f"jaxner {name} {shown}")
+    name = usage.partition(" ")[0]
+    assert cli.parser_of(COMMANDS[name]).usage.startswith(f"jaxner {usage}")
     with pytest.raises(SystemExit) as ended:
         cli.run([name])
     assert ended.value.code == cli.WRONG_USE
-
-
-# --- The whole line -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -215,7 +203,7 @@ def test_what_cannot_be_is_a_line_and_leaves_no_run(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch):
+def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
     with pytest.raises(ZeroDivisionError), cli._errors("train"):
         raise ZeroDivisionError
     with pytest.raises(ValueError, match="int"), cli._errors("train"):
@@ -240,11 +228,9 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
 )
 def test_an_output_that_takes_nothing(redirection, status, told):
     """The tests of each command have others; here, nothing comes after its end."""
-    command = (
-        f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
-    )
-    command = f"trap '' PIPE; {command}" if redirection == "| :" else command
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True)
+    line = f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
+    line = f"trap '' PIPE; {line}" if redirection == "| :" else line
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr.decode()) == (status, b"", told)
 
 
@@ -270,9 +256,6 @@ def test_choices_that_commands_repeat_are_those_of_the_library():
     hint = typing.get_type_hints(evaluate.evaluate)["decoding"]
     assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
     assert SPLITS == corpora.SPLITS
-
-
-# --- Compiled programs ----------------------------------------------------------------
 
 
 @pytest.fixture

@@ -123,8 +123,6 @@ def test_no_variant_loses_settings(name):
             assert is_default or sample[rest] != options, (variant, argument)
 
 
-# --- What the papers and their code say -----------------------------------------------
-
 # The authors' files of settings: learning rate, β2, ε; what is KEPT of inputs, features
 # and words; batch size, clip norm, weight of the dropout penalty; blocks.
 STRUBELL = {

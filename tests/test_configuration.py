@@ -90,15 +90,11 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
     assert (head.dropout, head.initializer) == (0.15, "glorot")
 
 
-# --- Overrides ------------------------------------------------------------------------
-
-
 def test_another_optimizer_drops_what_only_the_former_one_knows():
     config = configuration.load("grn")
     assert config.optimizer.momentum == 0.9
-    configuration.override_all(
-        config, {"optimizer.b1": "0.8", "optimizer.name": "adam"}
-    )
+    options = {"optimizer.b1": "0.8", "optimizer.name": "adam"}
+    configuration.override_all(config, options)
     schema.check(config.to_dict())
     assert config.optimizer.momentum is None
     assert (config.optimizer.b1, config.optimizer.learning_rate) == (0.8, 0.02)
@@ -112,11 +108,8 @@ def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     rates = {"name": "sgd", "learning_rate": 1.0, "momentum": 0.9, "decay": 0.02}
     (part,) = config.optimizer.parts.items()
     assert {k: v for k, v in part[1].items() if v is not None} == rates
-    for name, message in (
-        ("hed.decay", "'hed'.* encoder, head"),
-        ("head.b1", "of sgd"),
-        ("head.clip_norm", "of sgd"),
-    ):
+    messages = dict.fromkeys(("head.b1", "head.clip_norm"), "of sgd")
+    for name, message in {"hed.decay": "'hed'.* encoder, head", **messages}.items():
         config = load("grn")
         configuration.override(config, f"optimizer.parts.{name}", "0.5")
         with pytest.raises(ValueError, match=message):
@@ -132,9 +125,6 @@ def test_every_option_is_listed_with_default_meaning_and_range():
     for section in schema.sections(load("grn:conll2003")):
         for option in section.fields:
             assert f"{section.flag(option)}=" in text
-
-
-# --- A config of one's own ------------------------------------------------------------
 
 
 def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import jaxner
 from jaxner import inference, models, tagging
@@ -16,20 +17,18 @@ from tests.inference import enumeration
 from tests.marks import slow
 
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
-PROJECTION = {"name": "projection", "hidden_dim": 8}
 
 
 def tiny(head, types=("LOC",), documents=False, scheme="BIOES", **parts):
     """A tagger of random weights, large enough that labels differ."""
     sentences = [["Rome", "beat", "Milan", "Ms", "Preston"]]
-    vocabulary, _ = jaxner.build_vocabulary(
-        sentences, types, documents=documents, scheme=scheme
-    )
+    options = {"documents": documents, "scheme": scheme}
+    vocabulary, _ = jaxner.build_vocabulary(sentences, types, **options)
     model = jaxner.build(
         vocabulary,
         representation={"words": {"dim": 6}, "chars": None, "dropout": 0.5},
         head={"name": head},
-        **{"encoder": PROJECTION, **parts},
+        **{"encoder": {"name": "projection", "hidden_dim": 8}, **parts},
     )
     # Of other draws, two labellings are so close that rounding decides between them.
     weights = jaxner.init(model, jax.random.key(0))
@@ -49,7 +48,7 @@ def enumerated(params, tokens):
     potentials = models.apply(params.model, params.weights, sentence)
     labellings, scores = enumeration.enumerate_scores(potentials, len(tokens))
     scores /= params.temperature
-    chances = np.exp(scores - enumeration.log_sum_exp(scores))
+    chances = np.exp(scores - logsumexp(scores))
     return labellings, chances, np.asarray(potentials.emissions)
 
 
@@ -58,23 +57,19 @@ def test_decodings_equal_enumeration(crf):
     tokens = SENTENCES[0]
     labellings, chances, emissions = enumerated(params, tokens)
     decode = params.vocabulary.decode
-    names = params.vocabulary.label_names
 
     def tag(decoding):
         return jaxner.tag(params, tokens, decoding=decoding)
 
     best = labellings[int(chances.argmax())]
     assert tag("viterbi") == jaxner.tag(params, tokens) == decode(best)
-    legal = [
-        i
-        for i, y in enumerate(labellings)
-        if not schemes.violations([names[k] for k in y], "BIOES")
-    ]
+    rows = enumerate(map(decode, labellings))
+    legal = [i for i, labels in rows if not schemes.violations(labels, "BIOES")]
     best_legal = labellings[max(legal, key=lambda i: chances[i])]
     assert tag("constrained") == decode(best_legal)
     assert jaxner.tag(params, tokens, constrained=True) == decode(best_legal)
     assert tag("independent") == decode(emissions.argmax(axis=1))
-    expected = np.zeros((3, len(names)))
+    expected = np.zeros_like(emissions)
     for y, chance in zip(labellings, chances, strict=True):
         expected[range(3), y] += chance
     assert tag("max_marginal") == decode(expected.argmax(axis=1))
@@ -86,10 +81,8 @@ def test_decodings_equal_enumeration(crf):
     alone = jaxner.tag(params, tokens, decoding="independent", constrained=True)
     assert schemes.violations(alone, "BIOES") == []
     # Of the well-formed labellings, the one with the most expected right labels.
-    legal_marginals = jaxner.marginals(params, tokens, constrained=True)
-    hits = [
-        sum(legal_marginals[t][y] for t, y in enumerate(labellings[i])) for i in legal
-    ]
+    table = jaxner.marginals(params, tokens, constrained=True)
+    hits = [sum(table[t][y] for t, y in enumerate(labellings[i])) for i in legal]
     most = labellings[legal[int(np.argmax(hits))]]
     labels = jaxner.tag(params, tokens, decoding="max_marginal", constrained=True)
     assert labels == decode(most)
@@ -102,8 +95,7 @@ def test_batch_mates_padding_and_jit_change_nothing(crf, decoding):
     alone = [jaxner.tag(crf, s, decoding=decoding, key=key) for s in SENTENCES]
     assert together == alone
     tag = functools.partial(jaxner.tag, decoding=decoding, key=key)
-    batch = jaxner.encode(crf, SENTENCES)
-    ids = jax.jit(tag)(crf, batch)
+    ids = jax.jit(tag)(crf, jaxner.encode(crf, SENTENCES))
     assert [len(row) for row in ids] == [9] * 4
     for row, labels in zip(ids, together, strict=True):
         assert crf.vocabulary.decode(row[: len(labels)].tolist()) == labels

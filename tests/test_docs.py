@@ -64,19 +64,11 @@ def with_runs(request, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * is_slow(n)) for n in MODULES],
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * is_slow(n)) for n in MODULES]
 )
 def test_docstring_examples(name, with_runs):
     with_runs(examples_of(name))
-    module = importlib.import_module(name)
-    assert not doctest.testmod(module).failed
-
-
-def test_public_functions_have_an_example():
-    for name in jaxner._HOMES:
-        thing = getattr(jaxner, name)
-        assert isinstance(thing, type) or ">>>" in thing.__doc__, name
+    assert not doctest.testmod(importlib.import_module(name)).failed
 
 
 class Block(NamedTuple):
@@ -244,17 +236,14 @@ def test_every_page_is_in_the_navigation():
     assert sorted(pages) == sorted([*(page.stem for page in DOCS), *reference.PAGES])
 
 
-def test_the_page_of_commands_has_every_option_and_examples_that_parse(
-    tmp_path, monkeypatch
-):
+def test_the_page_of_commands_has_all_options_and_examples_parse(tmp_path, monkeypatch):
     (tmp_path / "my").mkdir()
     (tmp_path / "my" / "test.conll").touch()  # an example has this file
     monkeypatch.chdir(tmp_path)
     text = reference.PAGES["commands"]()
     for name in cli.COMMANDS:
         part = text.partition(f"### jaxner {name}\n")[2].partition("\n### ")[0]
-        parser = cli.parser_of(cli.function_of(name))
-        for action in parser._actions:
+        for action in cli.parser_of(cli.function_of(name))._actions:
             assert action.help.partition(" ")[0] in part
             assert f"`{', '.join(action.option_strings) or action.metavar}" in part
         lines = re.findall(r"^    jaxner (\S.*?)(?:  | [>|] |$)", part, re.MULTILINE)
@@ -316,14 +305,16 @@ def test_the_page_of_the_api_has_every_public_name_and_no_other():
         assert pydoc.locate(name) is not None, name
 
 
-def test_every_public_name_has_its_home():
+def test_every_public_name_has_its_home_and_every_function_an_example():
     """Type checkers and imports see the same names."""
     code = Path(jaxner.__file__).read_text("utf-8")
     lines = re.findall(r"    from jaxner\.(\S+) import (.+)", code)
     pairs = [(home, x.split()) for home, names in lines for x in names.split(", ")]
     assert {names[-1]: home for home, names in pairs} == jaxner._HOMES
     for _, names in pairs:
-        assert getattr(jaxner, names[-1]).__name__ == names[0]
+        thing = getattr(jaxner, names[-1])
+        assert thing.__name__ == names[0]
+        assert isinstance(thing, type) or ">>>" in thing.__doc__, names
     assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(dir(jaxner))
     assert all(getattr(jaxner, name) is not None for name in dir(jaxner))
     with pytest.raises(AttributeError, match="has no attribute 'tagg'"):

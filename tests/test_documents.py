@@ -40,9 +40,6 @@ def some_sentences(count, seed=0):
     return [list(rng.choice(WORDS, rng.integers(1, 4))) for _ in range(count)]
 
 
-# --- Labels --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("head", [SOFTMAX, CRF, CHAIN])
 def test_labels_are_the_best_of_all(head, constrained):
@@ -101,8 +98,7 @@ def test_encoded_sentences_stand_between_separators(wild):
     text = jaxner.encode(wild, sentences[0])
     assert text.words[0] == text.words[-1] == 0
     assert text.mask.all()
-    batch = jaxner.encode(wild, sentences)
-    ids = jax.jit(jaxner.tag)(wild, batch)
+    ids = jax.jit(jaxner.tag)(wild, jaxner.encode(wild, sentences))
     np.testing.assert_array_equal(jaxner.tag(wild, text), ids[0, : len(text.words)])
     for row, tokens, labels in zip(ids, sentences, expected, strict=True):
         length = len(tokens) + 2
@@ -119,9 +115,6 @@ def test_the_wrong_number_of_documents_is_an_error(wild):
         jaxner.tag(wild, jaxner.encode(wild, [["x"], ["y"]]), documents=[0, 0])
 
 
-# --- Training ------------------------------------------------------------------------
-
-
 def test_a_run_on_documents(answer, tmp_path):
     marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
     config = tiny.config(marked, 8, "sample,encoder=idcnn")
@@ -133,8 +126,7 @@ def test_a_run_on_documents(answer, tmp_path):
     assert params.vocabulary.reads_documents
     data, predicted = marked / "test.conll", tmp_path / "predicted.conll"
     scores = answer("evaluate", folder.path, "--split", data, "--output", predicted)
-    result = folder.read_json("result.json")["test"]
-    assert scores["f1"] == result["f1"]
+    assert scores["f1"] == folder.read_json("result.json")["test"]["f1"]
     gold, examples = (formats.read(path).examples for path in (data, predicted))
     tokens, documents = [e.tokens for e in gold], [e.document for e in gold]
     assert [e.tokens for e in examples] == tokens
@@ -148,9 +140,8 @@ def test_batches_of_ones_own_are_documents():
     vocabulary, _ = jaxner.build_vocabulary([WORDS], ["A"], documents=True)
     text, labels = [["cue", "x"], ["cue"], ["x"]], [["S-A", "O"], ["O"], ["S-A"]]
     for documents, lengths in (([7, 7, "b"], [3, 6]), (None, [3, 3, 4])):
-        batches = jaxner.Batches.of(
-            vocabulary, text, labels, batch_size=9, documents=documents
-        )
+        options = {"batch_size": 9, "documents": documents}
+        batches = jaxner.Batches.of(vocabulary, text, labels, **options)
         ((batch, ids),) = batches.epoch(seed=0, epoch=0)
         assert sorted(n for n in batch.mask.sum(axis=1) if n) == lengths
         separator = len(vocabulary.label_names) - 1

@@ -21,32 +21,21 @@ from tests import fence
 from tests.marks import slow
 from tests.models import draws
 
-# --- Refinements ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="session")
-def dev():
-    """Sentences of two padded shapes, each with its own program."""
-    split = corpora.load("sample", "dev")
-    short = [e for e in split.examples if len(e.tokens) <= 12]
-    return dataclasses.replace(split, examples=tuple(short[:20]))
-
-
-def score_of(params, dev):
-    gold, predicted = tagging.label_split(params, dev)
-    return 100 * scoring.score(gold, predicted, scheme="BIOES").f1
-
 
 @pytest.mark.slow  # compiles UANet for several settings
-def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
+def test_each_point_is_what_the_tagger_scores_with_that_setting(refining):
     """Loads the run again with a changed option."""
-    params = jaxner.load(refining)
+    params, dev = jaxner.load(refining), corpora.load("sample", "dev")
+    # Of two padded shapes, each with its own program.
+    short = [e for e in dev.examples if len(e.tokens) <= 12]
+    dev = dataclasses.replace(dev, examples=tuple(short[:20]))
     points = dict(refinement.sweep(params, dev, (0.0, 0.3, 5.0), (1, 3, 8)))
     assert [*points] == ["Γ=0.0", "Γ=0.3", "Γ=5.0", "M=1", "M=3", "M=8"]
     for name, option in (("Γ=0.3", "refinement.threshold"), ("M=3", "mc_dropout.num_")):
         option += "samples" * name.startswith("M")
         loaded = jaxner.load(refining, {option: float(name[2:]) if "Γ" in name else 3})
-        assert points[name]["final"] == pytest.approx(score_of(loaded, dev))
+        scores = scoring.score(*tagging.label_split(loaded, dev), scheme="BIOES")
+        assert points[name]["final"] == pytest.approx(100 * scores.f1)
     assert points["Γ=0.0"]["final"] == points["Γ=0.0"]["refined"]  # all are uncertain
     assert points["Γ=5.0"]["final"] == points["Γ=5.0"]["draft"]
     key = jax.random.key(params.model.mc_dropout.seed)
@@ -102,20 +91,13 @@ def test_auroc_is_that_of_sklearn():
     assert drafts.detection.mean_wrong == pytest.approx(values[wrong].mean())
 
 
-# --- Parts of attention ---------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_chunk_recalls_are_by_prefix_and_by_part(attending):
     def labels(*arguments):
         gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
         # Types do not matter, prefixes do.
-        predicted = [
-            ["B-L", "O", "E-P", "O", "B-L"],
-            ["S-P", "B-O", "O"],
-            ["S-M", "S-M"],
-        ]
-        return gold, predicted
+        predicted = "B-L O E-P O B-L", "S-P B-O O", "S-M S-M"
+        return gold, [row.split() for row in predicted]
 
     names = ["all", "hidden", "context", *(f"context{i}" for i in range(1, 6))]
     rows = dict(figures.measured("chunk-recall", str(attending), "dev", 4))
@@ -126,8 +108,6 @@ def test_chunk_recalls_are_by_prefix_and_by_part(attending):
         _, row = next(iter(figures.measured("chunk-recall", str(attending), "dev", 4)))
     assert row == {"O": 1 / 3, "S": 1 / 2, "B": 1, "I": 0, "E": 1 / 2}
 
-
-# --- The probe ------------------------------------------------------------------------
 
 BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
 DEEP = BASELINE | {"num_layers": 2}

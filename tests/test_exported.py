@@ -19,7 +19,6 @@ from tests import fence
 from tests.test_decoding import tiny
 from tests.tiny import output_of
 
-ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 # What no program needs; `scipy` and `ml_dtypes` come with JAX.
 ABSENT = (
@@ -45,8 +44,7 @@ def changed(file, target, name, change):
                 zipped.writestr(*entry)
     else:
         files[name] = change(files[name])
-        kept = {k: v for k, v in files.items() if v is not None}
-        archive.write(target, facts, kept)
+        archive.write(target, facts, {k: v for k, v in files.items() if v is not None})
     return target
 
 
@@ -81,11 +79,9 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
     tagger = jaxner.load(fence.unpack(name, tmp_path / "run"))
     texts = fence.texts()[:1]  # one shape
     jaxner.export(tagger, tmp_path / "tagger.zip")
-    alone = jaxner.load_exported(tmp_path / "tagger.zip")
-    assert isinstance(alone, exported.Exported)
-    vectors = fence.vectors(tagger, texts)
-    answers = fence.answers(tagger, texts, vectors, alone)
-    fence.same(answers, {key: ANSWERS[name][key][:1] for key in answers})
+    alone = jaxner.load_exported(tmp_path / "tagger.zip")  # or warns
+    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts), alone)
+    fence.same(answers, {key: fence.ANSWERS[name][key][:1] for key in answers})
     if name == "seq2seq":
         with pytest.raises(InputError, match="no marginals"):
             alone.marginals(texts)
@@ -120,9 +116,6 @@ tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
     told = output_of(sys.executable, "-W", "error", "-c", program)
     count = len(params.entities("Rome beat Milan."))
     assert told.splitlines() == [str(params.tag(TOKENS)), str(count)]
-
-
-# --- Old and small files --------------------------------------------------------------
 
 
 def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
@@ -169,8 +162,7 @@ def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
 def test_weights_are_stored_in_less(kind, share, finished, params, tmp_path, capsys):
     load = pytest.importorskip("safetensors.numpy").load
     path = tmp_path / "small.zip"
-    options = [str(finished), "--output", str(path), "--weights", kind]
-    cli.call(export.export, options)
+    cli.call(export.export, [str(finished), "--output", str(path), "--weights", kind])
     assert "f1 on dev" in capsys.readouterr().err
     packed = archive.read(path)[1][WEIGHTS]
     whole = {k: np.asarray(v) for k, v in named(params.weights).items()}
@@ -191,9 +183,6 @@ def test_what_cannot_be_exported_is_refused(params, tmp_path):
     with pytest.raises(InputError, match="weights"):
         jaxner.export(params, tmp_path / "x.zip", weights="int4")
     assert not [*tmp_path.iterdir()]
-
-
-# --- Bad files ------------------------------------------------------------------------
 
 
 def lying(**facts):

@@ -10,7 +10,7 @@ a few; whoever changes models, training or inference runs all: `pytest -m "slow 
 slow"`.
 """
 
-import json
+import functools
 
 import numpy as np
 import pytest
@@ -21,14 +21,10 @@ from jaxner import spellings, tagging
 from jaxner.checkpoints import Checkpoints
 from tests import fence
 from tests.marks import slow
+from tests.training import runs
 
-GOLDEN = json.loads(fence.SYSTEMS.read_text("utf-8"))
-ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
-DOORS = json.loads(fence.DOORS.read_text("utf-8"))
-
-# --- Systems --------------------------------------------------------------------------
-
-FAST = ("grn.py:conll2003",)
+FAST = "grn.py:conll2003"
+SLOW = [system for system in fence.SYSTEMS if system != FAST]
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +32,10 @@ def inputs(tmp_path_factory):
     """A corpus of a few sentences, and what configs read beside it, by dimension."""
     folder = tmp_path_factory.mktemp("fence")
     corpus = fence.write_corpus(folder / "corpus", fence.CORPUS)
-    made = {}
 
+    @functools.cache
     def of(dim):
-        if dim not in made:
-            made[dim] = fence.write_inputs(corpus, folder / str(dim), dim)
-        return corpus, made[dim]
+        return corpus, fence.write_inputs(corpus, folder / str(dim), dim)
 
     return of
 
@@ -70,54 +64,37 @@ def trained_alone(monkeypatch):
 
 
 @pytest.mark.usefixtures("trained_alone")
-@pytest.mark.parametrize(
-    "system", [*FAST, *slow(*(name for name in GOLDEN if name not in FAST))]
-)
+@pytest.mark.parametrize("system", [FAST, *slow(*SLOW)])
 def test_a_system_has_its_weights_and_first_losses(system, inputs, tmp_path):
     words = fence.config_of(system).model.representation.words
     config = fence.small(system, *inputs(100 if words is None else words.dim))
-    golden = GOLDEN[system]
+    golden = fence.SYSTEMS[system]
     tree = golden["weights"]
     if isinstance(tree, str):  # the name of a system with the same
-        tree = GOLDEN[tree]["weights"]
+        tree = fence.SYSTEMS[tree]["weights"]
     if "losses" not in golden:
         assert fence.shapes(fence.untrained(config)) == tree
         return
     train.main_run(config, tmp_path)
     assert fence.shapes(jaxner.load(tmp_path).weights) == tree
-    np.testing.assert_allclose(fence.losses(tmp_path), golden["losses"], rtol=2e-4)
+    np.testing.assert_allclose(runs.losses(tmp_path), golden["losses"], rtol=2e-4)
 
 
-# --- Stored runs ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def texts():
-    return fence.texts()
-
-
-@pytest.mark.parametrize(
-    "name", ["grn", *slow(*(name for name in fence.STORED if name != "grn"))]
-)
-def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, texts, tmp_path):
-    tagger = jaxner.load(fence.unpack(name, tmp_path / name))
-    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts))
-    fence.same(answers, ANSWERS[name])
-
-
-# --- Doors ----------------------------------------------------------------------------
+@pytest.mark.parametrize("name", fence.CASES)
+def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, tmp_path):
+    fence.check(name, tmp_path)
 
 
 def test_no_public_name_is_lost():
-    names = set(DOORS["jaxner"])
+    names = set(fence.DOORS["jaxner"])
     assert names <= set(jaxner.__all__)
     assert names <= set(dir(jaxner))
     for name in names:
         assert getattr(jaxner, name).__doc__
 
 
-@pytest.mark.parametrize("command", DOORS["commands"])
+@pytest.mark.parametrize("command", fence.DOORS["commands"])
 def test_no_option_of_a_command_is_lost(command):
     """Options with another spelling now are taken, too; `test_spellings` has lines."""
     old = {flag[2:] for flag in (*spellings._ARGUMENTS, *spellings._NAMES)}
-    assert set(DOORS["commands"][command]) <= fence.options_of(command) | old
+    assert set(fence.DOORS["commands"][command]) <= fence.options_of(command) | old

@@ -12,6 +12,7 @@ import pytest
 from tests import tiny
 from tests.tiny import output_of as run
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 SOURCES = ("LICENSE", "README.md", "configs", "jaxner", "pyproject.toml", "setup.py")
 
@@ -29,7 +30,6 @@ def built(tmp_path_factory):
     return copy / "dist"
 
 
-@pytest.mark.slow
 def test_the_wheel_is_small_and_has_every_module_and_config(built):
     (wheel,) = built.glob("*.whl")
     assert wheel.stat().st_size < 1e6
@@ -43,13 +43,11 @@ def test_the_wheel_is_small_and_has_every_module_and_config(built):
     assert list(built.glob("*.tar.gz"))
 
 
-@pytest.mark.slow
 def test_its_description_is_valid(built):
     pytest.importorskip("twine")
     run(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir())
 
 
-@pytest.mark.slow
 def test_the_commands_run_away_from_the_clone(built, corpus, tmp_path):
     folder, python = tmp_path / "packages", sys.executable
     pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]

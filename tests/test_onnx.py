@@ -22,17 +22,10 @@ from jaxner.tagger import ensemble
 from jaxner.types import Potentials
 from tests import fence
 from tests.golden import make_encoders
-from tests.marks import CHROMIUM, slow
+from tests.marks import CHROMIUM
 from tests.models.test_bert import CASE_OF, opened
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "browser"
-
-
-def texts():
-    """Tokens of the test split, in sentences of several lengths."""
-    tokens = [token for tokens, _ in fence.sentences("test") for token in tokens]
-    places = zip((0, 40, 5, 99), (1, 2, 7, 60), strict=True)
-    return [tokens[place : place + n] for place, n in places]
 
 
 def run(model, feed):
@@ -56,7 +49,9 @@ def feed_of(sentence):
 
 def check(tagger, path):
     """Compares scores and labels of an ONNX model with its tagger's."""
-    sentences = texts()
+    words = [word for tokens, _ in fence.sentences("test") for word in tokens]
+    bounds = ((0, 1), (40, 42), (5, 12), (99, 159))
+    sentences = [words[start:end] for start, end in bounds]
     vectors = fence.vectors(tagger, sentences)
     options = {} if vectors is None else {"vectors": vectors}
     batch = jaxner.encode(tagger, sentences, **options)
@@ -65,8 +60,8 @@ def check(tagger, path):
         lambda batch: (jax.vmap(predict)(batch), jaxner.tag(tagger, batch))
     )(batch)
     for i, tokens in enumerate(sentences):
-        alone = {} if vectors is None else {"vectors": vectors[i]}
-        scores = run(path, feed_of(jaxner.encode(tagger, tokens, **alone)))
+        options = {} if vectors is None else {"vectors": vectors[i]}
+        scores = run(path, feed_of(jaxner.encode(tagger, tokens, **options)))
         best = scores.get("labels")
         if best is None:  # the browser's page finds it by its own function
             arrays = Potentials(**jax.tree.map(jax.numpy.asarray, scores))
@@ -79,9 +74,7 @@ def check(tagger, path):
             np.testing.assert_allclose(scores[name], expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name", ["grn", *slow(*(n for n in fence.STORED if n != "grn"))]
-)
+@pytest.mark.parametrize("name", fence.CASES)
 def test_an_onnx_model_answers_as_the_stored_run(name, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))
     path = tmp_path / "tagger.onnx"

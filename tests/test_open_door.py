@@ -79,8 +79,7 @@ def test_a_loop_of_your_own_learns(corpus, tmp_path, capsys, monkeypatch):
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
     assert losses[-1] < losses[0] / 2
     assert len(labels) == 4
-    tagger = jaxner.load(tmp_path / "grn")
-    scores = describe.label(tagger, train, rule="strict").scores
+    scores = describe.label(jaxner.load(tmp_path / "grn"), train, rule="strict").scores
     assert scores.f1 > 0.3
 
 

@@ -26,13 +26,8 @@ def test_streams_are_told_from_files(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for name, place in {"out": "/dev/stdout", "chain": "out", "loop": "loop"}.items():
         (tmp_path / name).symlink_to(place)
-    numbers = {
-        "-": 1,
-        "/dev/stdout": 1,
-        "/proc/self/fd/12": 12,
-        "/dev/../dev/stderr": 2,
-    }
-    numbers |= {tmp_path / "chain": 1, tmp_path / "loop": None, "/dev/fd": None}
+    numbers = {"-": 1, "/dev/stdout": 1, "/proc/self/fd/12": 12, tmp_path / "chain": 1}
+    numbers |= {"/dev/../dev/stderr": 2, tmp_path / "loop": None, "/dev/fd": None}
     numbers |= {"./-": None, "": None, tmp_path / "fifo": None, "/dev/null": None}
     for path, number in numbers.items():
         is_special = str(path).endswith(("fifo", "null"))
@@ -218,8 +213,7 @@ def whole(folder, chunks=2, name="out"):
         assert not any(data[4:8])  # no time: equal content gives equal bytes
         data = gzip.decompress(data)
     assert data.decode() == "".join(f"{i} é\n" for i in range(chunks))
-    texts = "".join(f"bad {i}\n" for i in range(chunks))
-    return (folder / "bad").read_text() == texts
+    return (folder / "bad").read_text() == "".join(f"bad {i}\n" for i in range(chunks))
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,7 @@ def test_files_of_another_run_are_refused(run, params):
     edit(vocabulary, swap)
     refused(run, vocabulary)
     vocabulary.write_text(before)
-    text = config.read_text()
-    config.write_text(text.replace('"num_epochs": 3', '"num_epochs": 9'))
+    config.write_text(config.read_text().replace('"num_epochs": 3', '"num_epochs": 9'))
     assert runs.CHECKSUM in refused(run, config).message  # which `edit` removes
     edit(config, lambda c: c["model"]["encoder"].update(hidden_dim=10**9))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -150,8 +149,7 @@ def test_files_of_another_run_are_refused(run, params):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200 << 10
     parts = json.loads(config.read_text())["model"]
     parts["encoder"] = {"name": "grn", "hidden_dim": 16}
-    model = jaxner.build(params.vocabulary, **parts)
-    refused(run, arrays, model=model)
+    refused(run, arrays, model=jaxner.build(params.vocabulary, **parts))
 
 
 @pytest.mark.parametrize(
@@ -169,8 +167,7 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
     broken = jaxner.Tagger(weights, params.model, params.vocabulary)
     jaxner.save(tmp_path / "nan", broken)
     arrays = tmp_path / "nan" / "checkpoints" / "best" / "0" / "arrays"
-    error = refused(tmp_path / "nan", arrays)
-    assert "head/start" in error.message
+    assert "head/start" in refused(tmp_path / "nan", arrays).message
 
 
 def test_a_run_killed_before_its_checksums_loads_and_warns_once(run, corpus, params):
@@ -214,8 +211,7 @@ def test_resuming_finds_damage_and_changes_nothing(run, corpus):
 def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus):
     shutil.rmtree(run / "checkpoints" / "best")
     refused(run, run / "checkpoints" / "best")
-    result = train.main_run(tiny.config(corpus), run)
-    assert result["best_epoch"] == 3
+    assert train.main_run(tiny.config(corpus), run)["best_epoch"] == 3
     jaxner.load(run)
 
 

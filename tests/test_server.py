@@ -24,11 +24,11 @@ from jaxner.commands import serving
 pytest.importorskip("uvicorn")
 from jaxner.serving import Limits, server
 from jaxner.serving.service import Service
-from tests.test_serving import Slow
+from tests.test_serving import COSTS, Slow
 
-COSTS = Path("docs/deploy.md").read_text().split("request may cost")[1]
-COSTS = COSTS.split("###")[0]
 GOOD = b'{"tokens": ["good"]}'
+MANY = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
+HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 class Large(Slow):
@@ -73,9 +73,6 @@ def request(body, path="/v1/tag", length=None, more=""):
     return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
 
 
-HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
-
-
 def answer(link):
     """Returns status, headers and content of the next answer."""
     head = b""
@@ -98,13 +95,11 @@ def ask(port, content=HEALTH):
 
 def is_closed(link, seconds=10):
     """Returns whether the server closes a connection, and reads nothing."""
-    return bool(select.select([link], [], [], seconds)[0]) and not _read(link)
-
-
-def _read(link):
+    if not select.select([link], [], [], seconds)[0]:
+        return False
     with contextlib.suppress(ConnectionResetError):
-        return link.recv(1)
-    return b""
+        return not link.recv(1)
+    return True
 
 
 def test_idle_connections_make_room_for_others(connect):
@@ -164,8 +159,7 @@ def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
     with serves(Large(), max_seconds=1.0) as (started, port):
         silent, head = connect(port), connect(port, b"POST /v1/tag HTTP/1.1\r\nho")
         body = connect(port, request(GOOD, length=99))
-        many = json.dumps({"tokens": ["a"] * 100}).encode()  # an answer of 26 MB
-        connect(port, request(many) + request(many))
+        connect(port, request(MANY) + request(MANY))
         assert answer(body)[0] == 408
         assert is_closed(silent)
         assert is_closed(head)
@@ -176,7 +170,6 @@ def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
 
 
 def test_answers_that_nobody_reads_take_limited_memory(connect):
-    many = json.dumps({"tokens": ["a"] * 100}).encode()  # an answer of 26 MB
     with serves(Large(0.0)) as (started, port):
 
         def backlog():
@@ -184,7 +177,7 @@ def test_answers_that_nobody_reads_take_limited_memory(connect):
 
         most = 0
         for _ in range(6):
-            link = connect(port, request(many))
+            link = connect(port, request(MANY))
             while not select.select([link], [], [], 0.1)[0]:  # until it is answered
                 pass
             most = max(most, backlog())
@@ -198,11 +191,8 @@ def test_answers_that_nobody_reads_take_limited_memory(connect):
 
 def test_what_is_no_http_is_answered_in_json():
     with serves() as (_, port):
-        for content in (
-            b"\x16\x03\x01\r\n\r\n",
-            b"GET / HTTP/9\r\n\r\n",
-            b"a" * 70_000,
-        ):
+        tls, http_9 = b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/9\r\n\r\n"
+        for content in (tls, http_9, b"a" * 70_000):
             status, head, body = ask(port, content)
             assert (status, [*json.loads(body)]) == (400, ["error"])
             assert "application/json" in head
@@ -210,13 +200,11 @@ def test_what_is_no_http_is_answered_in_json():
 
 
 def test_health_answers_while_all_is_full(connect):
-    model = Slow(0.5)
-    with serves(model, max_requests=4, max_connections=50) as (_, port):
+    with serves(Slow(0.5), max_requests=4, max_connections=50) as (_, port):
         links = [connect(port, request(GOOD)) for _ in range(30)]
         for _ in range(5):
             assert ask(port)[0] == 200
-        statuses = sorted(answer(link)[0] for link in links)
-        assert statuses == [200] * 4 + [429] * 26
+        assert sorted(answer(link)[0] for link in links) == [200] * 4 + [429] * 26
 
 
 def test_who_leaves_or_is_slow_takes_no_place(connect):
@@ -233,10 +221,9 @@ def test_who_leaves_or_is_slow_takes_no_place(connect):
 
 
 def test_who_asks_and_does_not_read_holds_nobody_up(connect):
-    pages = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 300
     with serves(max_connections=20, stop_seconds=2.0) as (started, port):
         for _ in range(30):
-            connect(port, pages)
+            connect(port, b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 300)
         time.sleep(1.5 * server._YOUNG)
         for _ in range(3):
             assert ask(port)[0] == 200
@@ -264,10 +251,8 @@ def test_chunks_without_end_hold_nobody_up(connect):
 
 def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
     caplog.set_level("INFO")
-    many = json.dumps({"tokens": ["a"] * 100}).encode()
-    model = Large(1.0)
-    with serves(model, stop_seconds=4.0, max_requests=9) as (started, port):
-        connect(port, request(many))
+    with serves(Large(1.0), stop_seconds=4.0, max_requests=9) as (started, port):
+        connect(port, request(MANY))
         time.sleep(1.5)
         first = connect(port, request(GOOD))
         time.sleep(0.3)
@@ -458,13 +443,11 @@ def test_a_process_whose_log_is_not_read_ends():
 def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
     with process(failure="raise MemoryError('no room')") as started:
         status, text = ends(started)
-        assert (status, text.splitlines()[-1]) == (
-            1,
-            "jaxner serve: Cannot compile the programs: no room",
-        )
+        message = "jaxner serve: Cannot compile the programs: no room"
+        assert (status, text.splitlines()[-1]) == (1, message)
     with (
-        socket.create_server(("127.0.0.1", 0)) as other,
-        process(port=other.getsockname()[1]) as started,
+        socket.create_server(("127.0.0.1", 0)) as rival,
+        process(port=rival.getsockname()[1]) as started,
     ):
         status, text = ends(started)
         assert (status, "Address already in use" in text) == (1, True)
@@ -485,14 +468,11 @@ def test_the_first_process_of_a_container_stops_at_sigterm():
     if not shutil.which("unshare") or subprocess.run([*prefix, "true"]).returncode:
         pytest.skip("needs to make namespaces, as root")
     with process(prefix=prefix) as started:
-        port = port_of(started)
-        assert ask(port)[0] == 200
+        assert ask(port_of(started))[0] == 200
         parent = Path(f"/proc/{started.pid}/task/{started.pid}/children")
         child = int(parent.read_text())
-        assert (
-            Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].split()[1]
-            == "1"
-        )
+        facts = Path(f"/proc/{child}/status").read_text()
+        assert facts.split("NSpid:")[1].split()[1] == "1"
         os.kill(child, signal.SIGTERM)
         assert ends(started)[0] == 0
 

@@ -114,8 +114,7 @@ def test_objects_keep_their_other_fields(written):
         return json.loads(written(json.dumps(record), "jsonl", "jsonl"))
 
     words = {"id": 7, "tokens": ["a", "b"], "label": "spam"}
-    expected = {**words, "labels": ["O", "B-X"]}
-    assert converted(**words, labels=["O", "O"]) == expected
+    assert converted(**words, labels=["O", "O"]) == {**words, "labels": ["O", "B-X"]}
     text = {"text": "  A B", "id": "é"}
     spans = [{"start": 4, "end": 5, "label": "X", "text": "B"}]
     for name in ("spans", "label", "labels", "entities", "annotations"):
@@ -127,9 +126,9 @@ def test_objects_keep_their_other_fields(written):
 def test_documents_of_objects_as_columns(written):
     rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
     fields = [{"tokens": [t]} | ({"document": d} if d else {}) for d, t in rows]
+    text = written("\n".join(map(json.dumps, fields)), "jsonl", "conll")
     mark = "-DOCSTART-\n\n"
-    expected = f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
-    assert written("\n".join(map(json.dumps, fields)), "jsonl", "conll") == expected
+    assert text == f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,6 @@ def test_bad_records_have_their_line_and_the_others_come(records, text, format, 
 
 # --- Runs ----------------------------------------------------------------------------
 
-SPLIT = formats.Options(split_sentences=True)
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
 TEXT = "\n".join(LINES)
 
@@ -173,14 +171,20 @@ def stub(monkeypatch):
     return tagger
 
 
-def go(stub, path, text=TEXT, fact=1, rejects=None, overwrite=False, **options):
+def go(stub, path, text=TEXT, rejects=None, overwrite=False, **options):
     keywords = {"rejects": rejects, "overwrite": overwrite}
     inputs = Path(path).with_name("in")
     inputs.write_text(text)
-    source = Source(inputs, SPLIT, has_labels=False, max_line=200)
-    with outputs.Output(path, {"a": fact}, **keywords) as output:
+    split = formats.Options(split_sentences=True)
+    source = Source(inputs, split, has_labels=False, max_line=200)
+    with outputs.Output(path, {}, **keywords) as output:
         options, sink = {"chunk": 16, **options}, Sink("text", "conll")
         return stream.tag_file(stub, source, sink, output, **options)
+
+
+def stop(done):
+    if done.records > 20:
+        raise KeyboardInterrupt
 
 
 def texts(path):
@@ -211,8 +215,7 @@ def test_documents_stay_together(stub, source, tmp_path):
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
     text = document * 4 + text
     with outputs.Output(tmp_path / "a", {}) as output:
-        sink = Sink("conll", "conll")
-        stream.tag_file(stub, source(text), sink, output, chunk=4)
+        stream.tag_file(stub, source(text), Sink("conll", "conll"), output, chunk=4)
     assert stub.asked == [[(0,), (1,)], [(2,), (3,)], [1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5
@@ -236,8 +239,7 @@ def test_each_shard_has_the_header(stub, source, tmp_path):
     texts = source("word tag\na X\n\nb\tX\nc X\n")
     with outputs.Output(tmp_path / "a", {}) as output:
         stream.tag_file(stub, texts, Sink("conll", "conll"), output, shard=(1, 2))
-    expected = "word tag labels\n\na X O\n\n"
-    assert (tmp_path / "a").read_text() == expected
+    assert (tmp_path / "a").read_text() == "word tag labels\n\na X O\n\n"
     texts = source("a X\n\nb\tX\nc X\n")
     with outputs.Output(tmp_path / "b", {}) as output:
         stream.tag_file(stub, texts, Sink("conll", "conll"), output)
@@ -252,10 +254,6 @@ def test_only_records_to_tag_are_parsed(stub, source, tmp_path, format):
     def split(text):
         calls.append(text)
         return text.split()
-
-    def stop(done):
-        if done.records > 20:
-            raise KeyboardInterrupt
 
     lines = [json.dumps({"text": x}) for x in LINES] if format == "jsonl" else LINES
     options = {"sink": Sink(format, "conll"), "chunk": 16, "shard": (1, 3)}
@@ -276,8 +274,7 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     for _ in range(2):
         with pytest.raises(InputError, match=r"in:31: a line of more"):
             go(stub, path, text=bad)
-        journal = json.loads((tmp_path / "a.journal").read_text())
-        assert journal["done"]["records"] == 30
+        assert json.loads((tmp_path / "a.journal").read_text())["done"]["records"] == 30
     go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
     assert texts(path) == [*EXPECTED[:30], "mended", *EXPECTED[30:]]
     path.unlink()
@@ -294,15 +291,8 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
 
 def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
     path = tmp_path / "a"
-
-    def stop(done):
-        if done.records > 20:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         go(stub, path, log=stop)
-    with pytest.raises(FileExistsError, match="begun with another a"):
-        go(stub, path, fact=2)
     with pytest.raises(InputError, match=r"first \d\d records .* changed"):
         go(stub, path, text=TEXT.replace("line 3", "line three"))
     with pytest.raises(InputError, match="records of the input have changed"):

@@ -80,36 +80,28 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("documents", [False, True])
-def test_a_constrained_tagger_gives_well_formed_labels_wherever_it_is_asked(
-    tmp_path, documents
-):
+def test_a_constrained_tagger_gives_well_formed_labels_everywhere(tmp_path, documents):
     """Its head is, so no call has to ask; of the same weights without, some are not."""
     text = [TOKENS]
     vocabulary, _ = jaxner.build_vocabulary(text, ["LOC", "PER"], documents=documents)
     parts = {"representation": {"words": {"dim": 8}}, "encoder": {"name": "identity"}}
-    free, model = (
-        jaxner.build(vocabulary, head={"name": "crf", "constrained": x}, **parts)
-        for x in (False, True)
-    )
+    heads = ({"name": "crf", "constrained": x} for x in (False, True))
+    free, model = (jaxner.build(vocabulary, head=head, **parts) for head in heads)
     weights = jaxner.init(free, jax.random.key(1))
     weights = jax.tree.map(lambda leaf: 9 * leaf, weights)
     jaxner.save(tmp_path / "saved", jaxner.Tagger(weights, model, vocabulary))
     tagger = jaxner.load(tmp_path / "saved")
     assert tagger.model == model
     noise = models.MCDropout(num_samples=2, average="probabilities")
-    for member, flaws in (
-        (tagger, False),
-        (jaxner.Tagger(weights, free, vocabulary), True),
-    ):
+    rival = jaxner.Tagger(weights, free, vocabulary)
+    for member, flaws in ((tagger, False), (rival, True)):
         noisy = dataclasses.replace(member, model=member.model.clone(mc_dropout=noise))
-        results = [
-            jaxner.tag(x, TOKENS) for x in (member, ensemble([member, member]), noisy)
-        ]
+        taggers = member, ensemble([member, member]), noisy
+        results = [jaxner.tag(x, TOKENS) for x in taggers]
         for decoding in ("max_marginal", "independent"):
             results.append(jaxner.tag(member, TOKENS, decoding=decoding))
         if not documents:
-            warm = dataclasses.replace(member, temperature=9.0)
-            for x in (member, warm):
+            for x in (member, dataclasses.replace(member, temperature=9.0)):
                 results += [best.labels for best in jaxner.n_best(x, TOKENS[:1], 99)]
         flaw = [schemes.violations(labels, vocabulary.scheme) for labels in results]
         assert any(flaw) is flaws

@@ -96,12 +96,8 @@ def test_texts_are_not_taken_for_tokens(params):
     assert len(jaxner.tag(params, ["Rome ", "\n", "10\u202f000", ""])) == 4
 
 
-# --- Batches -------------------------------------------------------------------------
-
-
 @pytest.fixture
 def batches(monkeypatch):
-    """Collects the batches."""
     padded, pad = [], tagging.batching.pad
 
     def spy(*arguments):
@@ -114,11 +110,10 @@ def batches(monkeypatch):
 
 def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences, batches):
     """Those among the characters draw a mask for each token, in each pass."""
-    chars = params.model.representation.chars.clone(dropout=0.5)
-    model = params.model.clone(
-        representation=params.model.representation.clone(chars=chars, dropout=0.0),
-        mc_dropout=models.MCDropout(num_samples=2, parts=("representation",)),
-    )
+    words = params.model.representation
+    words = words.clone(chars=words.chars.clone(dropout=0.5), dropout=0.0)
+    noise = models.MCDropout(num_samples=2, parts=("representation",))
+    model = params.model.clone(representation=words, mc_dropout=noise)
     params = dataclasses.replace(params, model=model)
     text = [["Rome", "Rome", "Constantinople", "Rome"], *sentences[:2]]
     together = jaxner.sample(params, text * 20, jax.random.key(0), 2)
@@ -151,14 +146,11 @@ def test_an_accelerator_compiles_few_shapes():
     assert len(shapes) <= 8
 
 
-def test_a_text_takes_sizes_that_save_what_their_programs_cost(
-    params, sentences, labels, batches
-):
+def test_a_text_takes_sizes_worth_their_programs(params, sentences, labels, batches):
     sizes = [(length, 5) for length in (3, 3, 20, 30, 60)]
     assert driver.few_sizes(sizes, cost=200) == [(64, 24)] * 5
-    assert {*driver.few_sizes(sizes * 100, cost=100)} == {
-        (size, 24) for size in (8, 24, 32, 64)
-    }
+    shapes = driver.few_sizes(sizes * 100, cost=100)
+    assert {*shapes} == {(size, 24) for size in (8, 24, 32, 64)}
     wide = driver.few_sizes([(3, 5), (3, 25), (60, 5)], cost=200)
     assert wide == [(64, 24), (32, 128), (64, 24)]
     count = len(sentences)

@@ -27,8 +27,7 @@ def test_lines_are_wrapped_between_words_on_a_terminal_alone():
 def test_the_cursor_is_never_hidden():
     # A signal ends a command at once: nothing would show the cursor again.
     file = io.StringIO()
-    console = LineConsole(file=file, width=30, force_terminal=True)
-    with console.status("Waiting"):
+    with LineConsole(file=file, width=30, force_terminal=True).status("Waiting"):
         pass
     assert "Waiting" in file.getvalue()
     assert "\x1b[?25l" not in file.getvalue()

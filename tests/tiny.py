@@ -8,6 +8,7 @@ from pathlib import Path
 
 from configs import grn
 from jaxner.data import corpora, formats
+from jaxner.runs import Workdir
 from tests.golden import make_encoders
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
@@ -20,6 +21,14 @@ SMALL = {
     "model.representation.dropout": 0.1,
     "model.head.dropout": 0.1,
     "optimizer.learning_rate": 0.1,
+}
+
+
+# What builds a small model of words alone.
+PARTS = {
+    "representation": {"words": {"dim": 8}, "chars": None},
+    "encoder": {"name": "grn", "hidden_dim": 8},
+    "head": {"name": "softmax"},
 }
 
 
@@ -37,6 +46,15 @@ def output_of(*command, **options):
     done = subprocess.run([*map(str, command)], **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def with_data(folder, **options):
+    """Changes options of the data of a run; returns its folder."""
+    run = Workdir(folder)
+    config = run.read_json("config.json")
+    config["data"] |= options
+    run.write_json("config.json", config)
+    return run.path
 
 
 def write_corpus(

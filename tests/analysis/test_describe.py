@@ -39,8 +39,7 @@ def test_report_of_a_run(finished, answer, tmp_path, decoding):
     options += ["--rule=conlleval", "--split=test"]
     scores = answer("evaluate", finished, *options)
     answer("report", finished, *options, "--output", page)
-    report = json.loads(page.with_suffix(".json").read_text("utf-8"))
-    (run,) = report["runs"]
+    (run,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
     for key in ("f1", "predicted", "ill_formed"):
         assert run["scores"][key] == scores[key]
     assert run["decoding"]["name"] == decoding

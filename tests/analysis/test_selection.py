@@ -12,15 +12,11 @@ from jaxner.errors import InputError
 from tests.test_decoding import tiny
 
 
-@pytest.fixture(scope="module")
-def choices(params, corpus):
-    """All sentences of the tiny dev split, the first one twice."""
+def test_uncertainty_is_the_mean_surprise_of_labels(params, corpus):
+    """Of all sentences of the tiny dev split, the first one twice."""
     examples = corpora.load(None, "dev", directory=corpus).examples
     pieces = [formats.Example(e.tokens) for e in [*examples, examples[0]]]
-    return selection.select(params, pieces, len(pieces))
-
-
-def test_uncertainty_is_the_mean_surprise_of_labels(params, choices):
+    choices = selection.select(params, pieces, len(pieces))
     uncertainties = [choice.uncertainty for choice in choices]
     assert uncertainties == sorted(uncertainties, reverse=True)
     texts = [choice.example.tokens for choice in choices]

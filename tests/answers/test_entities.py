@@ -88,8 +88,7 @@ def test_probabilities_are_those_of_enumeration(members, pair, count):
 def test_the_best_labellings_are_those_of_the_mixture(members, pair):
     right = mixture(members, SENTENCES[2])
     whole = jaxner.n_best(pair, SENTENCES[2], len(right) + 3)
-    assert {tuple(answer.labels) for answer in whole} == set(right)
-    assert len(whole) == len(right)
+    assert sorted(tuple(answer.labels) for answer in whole) == sorted(right)
     for answer in whole:
         chance = right[tuple(answer.labels)]
         assert answer.probability == pytest.approx(chance, rel=1e-3, abs=1e-6)

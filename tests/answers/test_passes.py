@@ -33,18 +33,16 @@ def test_arrays_under_jit_give_what_strings_give(refined):
     batch = jaxner.encode(refined, SENTENCES[:2])
     compute = jax.jit(jaxner.uncertainty, static_argnames="num_samples")
     arrays = compute(refined, batch, KEY, num_samples=3)
-    samples = jaxner.sample(refined, batch, KEY, 3)
-    assert samples.shape[:3] == (2, 3, 4)
+    assert jaxner.sample(refined, batch, KEY, 3).shape[:3] == (2, 3, 4)
     assert arrays.entropy.shape == (2, 4)
     for i, summary in enumerate(strings):
         length = len(SENTENCES[i])
         ids = arrays.labels[i][:length].tolist()
         assert summary.labels == refined.vocabulary.decode(ids)
         for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
-            np.testing.assert_allclose(
-                getattr(arrays, name)[i][:length], getattr(summary, name), atol=1e-5
-            )
-            assert not np.asarray(getattr(arrays, name)[i][length:]).any()
+            row = np.asarray(getattr(arrays, name)[i])
+            np.testing.assert_allclose(row[:length], getattr(summary, name), atol=1e-5)
+            assert not row[length:].any()
 
 
 def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined):

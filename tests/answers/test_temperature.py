@@ -31,10 +31,8 @@ def drawn_split(params, temperature, folder, count=400):
 
     keys = jax.random.split(jax.random.key(0), count)
     ids = jax.jit(jax.vmap(draw))(jaxner.encode(params, sentences), keys)
-    rows = [
-        zip(tokens, params.vocabulary.decode(row[: len(tokens)].tolist()), strict=True)
-        for tokens, row in zip(sentences, np.asarray(ids), strict=True)
-    ]
+    pairs, decode = zip(sentences, ids.tolist(), strict=True), params.vocabulary.decode
+    rows = [zip(words, decode(row[: len(words)]), strict=True) for words, row in pairs]
     formats.write_columns(folder / "drawn.conll", rows)
     return corpora.read(folder / "drawn.conll", scheme=params.vocabulary.scheme)
 
@@ -59,12 +57,8 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
 
 def likelihood(tagger, split):
     """Mean negative logarithm of the marginals of the gold labels."""
-    sentences = [list(e.tokens) for e in split.examples]
-    is_whole = tagger.vocabulary.reads_documents
-    numbers = [e.document for e in split.examples] if is_whole else None
-    gold = [list(e.labels) for e in split.to_scheme(tagger.vocabulary.scheme)]
-    chances = jaxner.marginals(tagger, sentences, documents=numbers)
-    ids = map(tagger.vocabulary.label_ids, gold)
+    chances = jaxner.marginals(tagger, [list(e.tokens) for e in split.examples])
+    ids = (tagger.vocabulary.label_ids(list(e.labels)) for e in split.examples)
     logs = [np.log(p[range(len(x)), x]) for p, x in zip(chances, ids, strict=True)]
     return -np.concatenate(logs).mean()
 
@@ -87,15 +81,6 @@ def test_the_likelihood_is_exact(options, tmp_path):
         assert loss(result.temperature * factor) >= result.after - 1e-6
 
 
-def test_documents_are_fitted_as_one(tmp_path):
-    tagger = tiny("crf", documents=True)
-    rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
-    formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
-    split = corpora.read(tmp_path / "a.conll")
-    expected = pytest.approx(likelihood(tagger, split), rel=1e-5)
-    assert fit(tagger, split).before == expected
-
-
 def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
     tagger = tiny("crf", documents=True, encoder=ATTENTION)
     rows = [[("Rome", "S-LOC"), ("x", "O")], [("Milan", "S-X")], [("Rome", "S-LOC")]]
@@ -103,11 +88,8 @@ def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
     sentences = [[token for token, _ in row] for row in rows]
     chances = jaxner.marginals(tagger, sentences, documents=[1, 1, 2])
     names = tagger.vocabulary.label_names
-    gold = [
-        row[names.index(label)]
-        for i in (0, 2)
-        for row, (_, label) in zip(chances[i], rows[i], strict=True)
-    ]
+    pairs = (pair for i in (0, 2) for pair in zip(chances[i], rows[i], strict=True))
+    gold = [row[names.index(label)] for row, (_, label) in pairs]
     result = fit(tagger, corpora.read(tmp_path / "a.conll"))
     assert result.before == pytest.approx(-np.log(gold).mean(), rel=1e-5)
     assert (result.sentences, result.left_out) == (2, 1)

@@ -8,7 +8,7 @@ import pytest
 
 import jaxner
 from jaxner.data import corpora, formats
-from jaxner.runs import Workdir
+from tests import tiny
 
 GOOD = "Rome B-LOC\nwins O\n"
 
@@ -28,9 +28,8 @@ def test_files(file, run):
     assert "(29 more like it: line 6, 8, 10, 12, 14, …)\n" in shown
     assert "61 errors, " in shown
     content = json.loads(run("check", bad, "--json", "-q")[1])
-    assert [x["line"] for x in content["findings"] if x["level"] == "error"] == [
-        *range(3, 64)
-    ]
+    lines = [x["line"] for x in content["findings"] if x["level"] == "error"]
+    assert lines == [*range(3, 64)]
 
 
 def test_files_are_compared_with_the_first(file, run):
@@ -94,9 +93,7 @@ def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, run):
     status, shown = run("check", finished, *options)
     assert (status, shown.count(": p = "), "vectors.txt" in shown) == (0, 2, True)
     folder = shutil.copytree(finished, tmp_path / "run")
-    config = Workdir(folder).read_json("config.json")
-    config["data"] |= {"token_column": 1, "comments": "# "}
-    Workdir(folder).write_json("config.json", config)
+    tiny.with_data(folder, token_column=1, comments="# ")
     path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
     _, shown = run("check", folder, path)
     assert "1 sentence, 2 tokens, 1 entity" in shown

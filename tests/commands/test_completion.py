@@ -44,11 +44,9 @@ def test_bash_completes(words, expected, run):
         pytest.skip("needs bash")
     done = subprocess.run([bash, "-uc", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    registered, *found = done.stdout.split("\n")[:-1]
-    assert registered == "complete -o bashdefault -o default -F _jaxner jaxner"
-    assert {*found} == {
-        word for word in expected if word[:2] == "--" or word[:1] != "-"
-    }
+    line, *replies = done.stdout.split("\n")[:-1]
+    assert line == "complete -o bashdefault -o default -F _jaxner jaxner"
+    assert {*replies} == {x for x in expected if x[:2] == "--" or x[:1] != "-"}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

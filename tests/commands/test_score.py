@@ -101,8 +101,7 @@ def test_the_report_of_seqeval_has_our_figures(scheme):
     counts = scoring.score(*sides, scheme=scheme).overall
     shown = [f"{x:.4f}" for x in (counts.precision, counts.recall, counts.f1)]
     assert report.partition("micro avg")[2].split()[:4] == [*shown, str(counts.gold)]
-    nothing = Prediction(None, [["O"]], [["O"]], scheme)
-    assert "no entities" in seqeval_report(nothing)
+    assert "no entities" in seqeval_report(Prediction(None, [["O"]], [["O"]], scheme))
 
 
 def test_evaluate_prints_the_report_of_seqeval(finished, run):
@@ -121,7 +120,6 @@ def test_evaluate_prints_the_report_of_seqeval(finished, run):
         # The page's JSON once replaced that of --json.
         ("score", ["{a}", "--json=x.json", "-ox.html"], "share x.json"),
         ("compare", ["{run}", "{run}"], "jaxner evaluate "),
-        ("score", ["none.conll"], "none.conll"),
         ("score", ["{a}", "-ox.pdf"], ".html"),
     ],
 )

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from jaxner import cli
-from jaxner.runs import Workdir
 from tests import tiny
+from tests.marks import slow
 
 # What a shell, rich, a comma list or UTF-8 takes for something else.
 ODD = os.fsdecode("run (1), [/b] :eyes: 'é' ~ ".encode() + b"\xff")
@@ -25,8 +25,8 @@ WRITES = {
     "tag": "tag {run} {text} --to=conll -o {out}",
     "tag --rejects": "tag {run} {bad} -o /dev/null --to=conll --rejects={out}",
     "evaluate": "evaluate {run} -o {out}",
-    "export": "export {run} -o {out}",
 }
+SLOW = {"export": "export {run} -o {out}"}  # it compiles what it exports
 JSON = {
     "check": "check {a}",
     "score": "score {scored} --rounds=5",
@@ -50,7 +50,7 @@ PRINTS = {
 
 
 def test_each_command_has_a_line():
-    lines = (*WRITES.values(), *JSON.values(), *PRINTS.values())
+    lines = [*(WRITES | SLOW).values(), *JSON.values(), *PRINTS.values()]
     others = {"report", "refresh", "export-onnx", "import"}  # see the tests of each
     assert {line.split()[0] for line in lines} >= {*cli.COMMANDS} - others
 
@@ -62,11 +62,8 @@ def places(finished, refining, corpus, tmp_path_factory):
     shutil.copytree(corpus, folder)
     places = {"folder": folder}
     for name, source in {"run": finished, "refined": refining}.items():
-        copy = Workdir(shutil.copytree(source, folder / name))
-        config = copy.read_json("config.json")
-        config["data"]["dir"] = str(folder)
-        copy.write_json("config.json", config)
-        places[name] = copy.path
+        copy = shutil.copytree(source, folder / name)
+        places[name] = tiny.with_data(copy, dir=str(folder))
     contents = {
         "a.conll": "Ms B-PER\nPreston I-PER\nleft O\nÉvian B-LOC\n",
         "b.conll": "Ms B-PER O\nleft O O\n",
@@ -85,10 +82,7 @@ def words(line, **places):
     return [word.format(**places) for word in line.split()]
 
 
-SLOW = [pytest.param("export", marks=pytest.mark.slow)]  # it compiles what it exports
-
-
-@pytest.mark.parametrize("name", [*(x for x in WRITES if x != "export"), *SLOW])
+@pytest.mark.parametrize("name", [*WRITES, *slow("export")])
 def test_outputs(name, places, capfd, tmp_path, monkeypatch):
     """A file of an odd name and standard output get the same, a device stays one."""
     monkeypatch.chdir(tmp_path)
@@ -98,7 +92,7 @@ def test_outputs(name, places, capfd, tmp_path, monkeypatch):
         os.mknod("null", 0o600 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
     shown, file = {}, places["folder"] / "out"
     for out in (file, "-", "null"):
-        cli.run(words(WRITES[name], **places, out=out))
+        cli.run(words((WRITES | SLOW)[name], **places, out=out))
         shown[str(out)] = capfd.readouterr()
     data = file.read_bytes()
     file.unlink()

@@ -41,8 +41,7 @@ def test_probable_mistakes(file, content, check, line):
 
 
 def test_all_bad_lines_and_labels_are_listed_by_line(file):
-    path = file("a B-X\nb X-Y\n\nc O O\nd Z-Y\ne O\n\nf I-\n")
-    split, findings = audit.of_file(path)
+    split, findings = audit.of_file(file("a B-X\nb X-Y\n\nc O O\nd Z-Y\ne O\n\nf I-\n"))
     assert split is None
     assert [(f.level, f.line) for f in findings] == [("error", n) for n in (2, 4, 5, 8)]
 

@@ -32,9 +32,6 @@ def make(lengths, batch_size=4, num_shapes=3, **options):
     return Batches(sentences, labels, **options)
 
 
-# --- Padding and documents -----------------------------------------------------------
-
-
 def with_everything(rng, tokens):
     """A sentence with arbitrary positions in its windows; all ids differ."""
     count, width, longest = rng.integers(1, 4), rng.integers(3, 7), rng.integers(1, 4)
@@ -82,9 +79,6 @@ def test_every_token_keeps_all_it_has_and_padding_has_nothing(lengths, seed):
     np.testing.assert_array_equal(whole == 9, ~places)
     after = batching.split(whole, lengths)
     assert [x.tolist() for x in after] == [x.tolist() for x in labels]
-
-
-# --- Shapes --------------------------------------------------------------------------
 
 
 def padded_size(lengths, chosen):
@@ -141,8 +135,7 @@ def test_a_cut_is_the_cheapest_of_all(batches, shapes):
         row[: len(batch)] = batch
     counts = np.array([*map(len, batches)])
     (step, start, end), cost = batching.cut(lengths, counts, *np.array(shapes).T)
-    expected = [least_cost(batch, shapes) for batch in batches]
-    assert cost == np.mean(expected)
+    assert cost == np.mean([least_cost(batch, shapes) for batch in batches])
     places = [(i, x) for i, n in enumerate(counts) for x in range(n)]
     cut = zip(step, start, end, strict=True)
     assert [(i, x) for i, a, b in cut for x in range(a, b)] == places
@@ -221,9 +214,6 @@ def test_blocks_with_many_long_words_are_halved():
         assert (held <= rooms).all()
         counts.append(np.count_nonzero(numbers == 0))
     assert 0 < counts[0] < counts[1]
-
-
-# --- Batches -------------------------------------------------------------------------
 
 
 def contents(batches, number=0):

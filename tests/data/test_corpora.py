@@ -95,8 +95,7 @@ def test_a_folder_of_your_own_will_do(file, name, monkeypatch):
     ],
 )
 def test_what_differs_from_the_published_corpus_is_noted(file, text, scheme, notes):
-    folder = file(text, "eng.testa").parent
-    loaded = corpora.load("conll2003", "dev", directory=folder)
+    loaded = corpora.load("conll2003", "dev", directory=file(text, "eng.testa").parent)
     assert (loaded.scheme, loaded.ill_formed, len(loaded.notes)) == (scheme, 1, notes)
     assert loaded.summary().splitlines()[1:] == [f"  {note}" for note in loaded.notes]
 

@@ -43,8 +43,7 @@ def corpora(draw, cell, labels_of, steps, document=0):
 
 
 def content_of(examples):
-    first = examples[0].document
-    return [(e.document - first, e.tokens, e.labels) for e in examples]
+    return [(e.document - examples[0].document, e.tokens, e.labels) for e in examples]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +63,8 @@ def test_blank_tokens_are_errors_or_dropped_and_counted(name, text, file):
     with pytest.raises(InputError, match="blank"):
         read(path)
     content = read(path, blank="drop")
-    assert [(e.tokens, e.labels) for e in content.examples] == [
-        (("a", "b"), ("O", "I-X"))
-    ]
+    (example,) = content.examples
+    assert (example.tokens, example.labels) == (("a", "b"), ("O", "I-X"))
     assert any("left out 2 blank tokens" in note for note in content.notes)
 
 
@@ -213,13 +211,10 @@ def test_annotation_tools(file, is_array):
     assert [e.line for e in read_back.examples] == [*range(1, len(TOOLS) + 1)]
     unit = "record" if is_array else "line"
     assert {e.unit for e in read_back.examples} == {unit}
-    undone, others = read_back.notes
-    assert undone.startswith(
-        f"{unit} 8: left out, since no annotator accepted them: 5 records"
-    )
-    assert others.startswith(
-        f"{unit} 6: left out, since they are no entities: 1 annotation"
-    )
+    task, relation = read_back.notes
+    fate = "left out, since"
+    assert task.startswith(f"{unit} 8: {fate} no annotator accepted them: 5 records")
+    assert relation.startswith(f"{unit} 6: {fate} they are no entities: 1 annotation")
 
 
 def test_offsets_in_utf16(file):
@@ -330,9 +325,8 @@ def test_sentences_of_tables(file):
     rows = [(doc, sent, "x", "O") for doc, sent in ("a0", "a0", "a1", "b1", "b0", "a0")]
     text = table.format("".join("\t".join(row) + "\n" for row in rows))
     back = read(file(text, "a.tsv"))
-    assert [(e.document, len(e.tokens)) for e in back.examples] == [
-        *((1, 2), (1, 1), (2, 1), (2, 1), (3, 1))
-    ]
+    sizes = [(e.document, len(e.tokens)) for e in back.examples]
+    assert sizes == [(1, 2), (1, 1), (2, 1), (2, 1), (3, 1)]
     (note,) = back.notes
     assert note.startswith("line 7: 1 sentence")
     # A comment names nothing, and belongs to the sentence after it.
@@ -473,10 +467,9 @@ def test_brat(file):
     file("", "train/b.ann")
     file("Yes\n", "train/c.txt")
     file("T1\tX 0 3\tYes\n", "train/c.ann")
-    words = "Milan", "beat", "Ajax", ".", "No", "."
     assert rows_of(folder) == [
         (1, 1, ("Ada", "Preston", "left"), ("B-Person-Name", "I-Person-Name", "O")),
-        (1, 2, words, ("B-ORG", *"OOOOO")),
+        (1, 2, ("Milan", "beat", "Ajax", ".", "No", "."), ("B-ORG", *"OOOOO")),
         (3, 1, ("Yes",), ("B-X",)),
     ]
     options = {"tokenizer": "whitespace", "split_sentences": True}
@@ -490,9 +483,8 @@ def test_brat(file):
 def test_spans_that_do_not_fit_are_reported(file):
     spans = [[0, 4, "A"], [10, 18, "B"], [10, 13, "C"]]
     path = file(line(text="Romans in old Rome", spans=spans), "a.jsonl")
-    dropped, widened, strict = (
-        read(path, unfit=unfit, collect=True) for unfit in ("drop", "widen", "error")
-    )
+    kinds = "drop", "widen", "error"
+    dropped, widened, strict = (read(path, unfit=x, collect=True) for x in kinds)
     assert dropped.examples[0].labels == ("O", "O", "B-B", "I-B")
     assert widened.examples[0].labels == ("B-A", "O", "B-B", "I-B")
     # What overlaps cannot be widened, and is not dropped unless the user says so.
@@ -742,10 +734,6 @@ def wrong_texts(count):
     return line(text="a " * count, spans=[span] * count)
 
 
-def wrong_ends(count):
-    return f"T1\tX 0 {4 * count}\tabc\n" * count, "abc\n" * count
-
-
 def fragments(count):
     lines = (f"T{i}\tX {4 * i} {4 * i + 3}\tabc\n" for i in range(count))
     return "".join(lines), "abc\n" * count
@@ -763,7 +751,7 @@ COSTLY = {
     "nested": ("a.jsonl", nested, {"unfit": "drop"}),
     "overlaps": ("a.jsonl", nested, {}),
     "wrong texts": ("a.jsonl", wrong_texts, {}),
-    "wrong ends": ("a.ann", wrong_ends, {}),
+    "wrong ends": ("a.ann", lambda n: (f"T1\tX 0 {4 * n}\tab\n" * n, "abc\n" * n), {}),
     "emoji": ("a.jsonl", lambda n: line(text="😀 " * n, spans=[[0, 1, "X"]]), {}),
     "keys": ("a.jsonl", lambda n: f'{{{"".join(map(PAIR, range(n)))}"0":1,"0":1}}', {}),
     "objects": ("a.json", lambda n: "[" + "{}," * n + "{}]", {}),
@@ -773,7 +761,6 @@ COSTLY = {
 
 @pytest.mark.parametrize("name", COSTLY)
 def test_cost_grows_with_the_file(tmp_path, name):
-    """Ten times the file takes at most fifteen times as long."""
     file_name, make, options = COSTLY[name]
 
     def write_file(count):

@@ -44,8 +44,6 @@ def test_the_longest_piece_comes_first():
     assert [VOCAB[i] for i in encoded.windows[0]] == ["[CLS]", "ab", ".", "[SEP]"]
 
 
-# --- Other tokenizers ----------------------------------------------------------------
-
 TEXT = ["Rome fell", "the Romans' home", "no naïve café 北京", "10,000 foes fell home"]
 
 
@@ -88,9 +86,6 @@ def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
     assert (row[0], row[-1], len(row)) == (0, 2, 2 + 20 * sum(map(len, split)))
     short = dataclasses.replace(ours, max_length=40)
     assert short.encode(odd * 20).windows.shape[1] <= 40
-
-
-# --- Windows -------------------------------------------------------------------------
 
 
 @given(st.integers(1, 9), st.lists(st.integers(1, 9), max_size=25))
@@ -148,14 +143,10 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
         assert [rooms[home] for home in homes] == [max(rooms)]
 
 
-# --- Folders -------------------------------------------------------------------------
-
-
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
-    file = tmp_path / "vocab.txt"
     for vocab, count in ((VOCAB, 1), ([p for p in VOCAB if p == p.lower()], 0)):
         listed = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
-        file.write_text("\n".join(listed) + "\n", "utf-8")
+        (tmp_path / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
         (ids,) = pieces.read(tmp_path).split(["A"])
         assert [listed[i] for i in ids] == ["A" if count else "a"]
 

@@ -42,11 +42,13 @@ def sentences(draw):
 NAMES = ["O", *(f"{p}-{kind}" for p in "BIES" for kind in ("A", "B", "A-B"))]
 
 
-@settings(max_examples=200)
-@given(st.lists(st.sampled_from(NAMES), max_size=10))
-def test_spans_are_those_of_seqeval_also_of_ill_formed_labels(labels):
-    expected = [(start, end + 1, kind) for kind, start, end in get_entities(labels)]
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(NAMES)) | st.lists(st.sampled_from(["O", *"BIESLU"])))
+def test_spans_are_those_of_seqeval_also_of_ill_formed_and_bare_labels(labels):
+    respelt = [{"L": "E", "U": "S"}.get(label, label) for label in labels]
+    expected = [(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
     assert schemes.to_spans(labels) == expected
+    assert schemes.to_spans(["I"]) == [(0, 1, schemes.NO_TYPE)]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -114,14 +116,6 @@ def test_labels_without_prefixes_are_known_from_other_columns():
     assert "B is read as I-B" in schemes.choices(["O", "ART", "B"])[0]
 
 
-@given(st.lists(st.sampled_from(["O", *"BIESLU"]), max_size=10))
-def test_labels_without_types_have_one_type_as_in_seqeval(labels):
-    respelt = [{"L": "E", "U": "S"}.get(label, label) for label in labels]
-    expected = [(start, end + 1, kind) for kind, start, end in get_entities(respelt)]
-    assert schemes.to_spans(labels) == expected
-    assert {span.type for span in schemes.to_spans(labels)} <= {schemes.NO_TYPE}
-
-
 def test_prefixes_of_chinese_corpora_and_bare_ones_are_said():
     assert schemes.to_spans(["B-A", "M-A", "E-A", "W-A"]) == [(0, 3, "A"), (3, 4, "A")]
     assert schemes.fitting([["B", "M", "E", "S"], ["W"]])[0] == "BIOES"
@@ -185,9 +179,6 @@ def test_tags_are_any_strings_in_any_order():
 def test_labels_are_a_list_of_strings(unchecked):
     with pytest.raises(TypeError):
         schemes.convert("O", "BIO")
-
-
-# --- The labels of a tagger -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(

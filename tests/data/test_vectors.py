@@ -22,9 +22,6 @@ parts |= st.sampled_from([["7"], ["1.5"], ["7", "x"]])
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-# --- Of words ------------------------------------------------------------------------
-
-
 @settings(max_examples=80)
 @given(
     words=st.lists(parts.map(" ".join), min_size=1, max_size=8),
@@ -79,8 +76,7 @@ def test_malformed_rows_are_counted_and_quoted(file):
         assert result.words == tuple(f"w{n}" for n in range(3000))
         assert result.values[:, 0].tolist() == [*range(3000)]
         assert result.malformed == 1
-        note = f"1 of 3,001 rows are malformed: line 2001: {row!r}"
-        assert result.notes == (note,)
+        assert result.notes == (f"1 of 3,001 rows are malformed: line 2001: {row!r}",)
 
 
 def test_files_that_are_no_vectors_are_refused(file, tmp_path):
@@ -97,8 +93,6 @@ def test_files_that_are_no_vectors_are_refused(file, tmp_path):
     with pytest.raises(FileNotFoundError):
         vectors.read(tmp_path / "glove.txt")
 
-
-# --- Of tokens -----------------------------------------------------------------------
 
 TEXT = [["EU", "rejects", "call"], ["Old"], ["EU", "rejects", "call"]]
 

@@ -32,9 +32,6 @@ def equal(a, b):
         np.testing.assert_array_equal(ours, theirs)
 
 
-# --- Surface features ----------------------------------------------------------------
-
-
 @given(st.text(min_size=1))
 @example("3M")
 @example("1Ab")
@@ -63,9 +60,6 @@ def test_character_types():
     assert build(alphabet="aZ9.é")[0].char_types == (0, 0, 4, 3, 1, 2, 0)
 
 
-# --- Words ---------------------------------------------------------------------------
-
-
 FIXED, CASED = {"train_words": False}, {"lowercase_fallback": False}
 KEPT = {"singletons_with_vectors": False}
 
@@ -91,9 +85,7 @@ KEPT = {"singletons_with_vectors": False}
         ({**FIXED, "lowercase": True}, "rome Rome x", "", "rome x", ""),
     ],
 )
-def test_words_are_ordered_by_frequency_and_vector(
-    options, file, trained, frozen, once
-):
+def test_words_stand_by_frequency_and_vector(options, file, trained, frozen, once):
     pretrained = vectors(*file.split()) if file else None
     vocabulary, aligned = build(vectors=pretrained, **options)
     words = ["<pad>", "<unk>", *trained.split(), *frozen.split()]
@@ -134,9 +126,6 @@ def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
     equal(vocabulary.encode(tokens)[:5], plain.encode(unescaped)[:5])
 
 
-# --- Encoding ------------------------------------------------------------------------
-
-
 def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read():
     vocabulary, _ = build([["ab", "b"]], lowercase=True)
     long = "a" * (vocab.MAX_CHARACTERS + 5)
@@ -156,9 +145,6 @@ def test_unknown_characters_may_keep_their_type():
     assert vocabulary.encode(["aZz7_é"]).chars[1].tolist() == [3, 5, 6, 7, 8, 1]
     plain, _ = build(alphabet="ab.")
     assert plain.encode(["aZz7_é"]).chars[1].tolist() == [3, 1, 1, 1, 1, 1]
-
-
-# --- Labels --------------------------------------------------------------------------
 
 
 def test_labels_given_as_types_are_understood():
@@ -181,9 +167,6 @@ def test_tags_are_labels_and_documents_have_one_for_separators():
         assert vocabulary.label_names == ("''", "B-X", "NN", "O", "VB", *more)
         assert vocabulary.reads_documents == documents
     assert vocabulary.word_id(vocab.SEPARATOR) == vocab.UNKNOWN
-
-
-# --- Identity ------------------------------------------------------------------------
 
 
 def test_json_keeps_the_fingerprint():

@@ -76,8 +76,7 @@ def test_nothing_at_all_is_undefined_and_not_zero():
     assert np.isnan(empty.brier)
     assert empty.to_dict()["expected_calibration_error"] is None
     json.dumps(empty.to_dict(), allow_nan=False)
-    curve = honest.threshold_curve([], [], 3)
-    assert curve.for_precision(0.5) is None
+    assert honest.threshold_curve([], [], 3).for_precision(0.5) is None
     no_gold = honest.threshold_curve([0.5], [False], 0)
     assert np.isnan(no_gold.recall).all()
     json.dumps(no_gold.to_dict(), allow_nan=False)

@@ -57,20 +57,15 @@ def run_of(labelled, name):
     }
 
 
-@pytest.fixture(scope="module")
-def content(labelled):
+def test_nothing_is_fetched_or_run_and_all_is_escaped(labelled):
     words = [[HOSTILE, *row[1:]] for row in labelled.tokens]
     hostile = dataclasses.replace(labelled, tokens=words)
     comparison = report.compare([labelled], [hostile], rounds=20)
-    return {
-        "title": f"test {HOSTILE}",
-        "runs": [run_of(hostile, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")],
-        "comparisons": [{"first": "a", "second": "b", **comparison}],
-    }
-
-
-def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
-    text = pages.html(content)
+    runs = [run_of(hostile, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")]
+    sides = {"first": "a", "second": "b", **comparison}
+    text = pages.html(
+        {"title": f"test {HOSTILE}", "runs": runs, "comparisons": [sides]}
+    )
     assert "&lt;script&gt;" in text
     assert not re.search(r"<(script|link|img|iframe|object)\b|<[^>]* on\w+=", text)
     assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
@@ -91,10 +86,8 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(content, labelled):
 def test_drawings_have_names_as_they_are_and_no_backend(name, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     monkeypatch.setitem(matplotlib.rcParams, "backend", "svg")
-    lines = {name: [(0, 1)], "b": [(1, 1)]}
-    drawn = drawings.curves(lines, "x", "y")
-    groups = {name: {name: {"f1": 1.0}}, "b": {name: {"f1": 2.0}}}
-    drawn += drawings.bars(groups)
+    drawn = drawings.curves({name: [(0, 1)], "b": [(1, 1)]}, "x", "y")
+    drawn += drawings.bars({name: {name: {"f1": 1.0}}, "b": {name: {"f1": 2.0}}})
     drawn += drawings.heat_maps({name: [[1.0]]}, [name], [name], "s")
     elements = ElementTree.fromstring(f"<p>{drawn}</p>").iter()
     texts = [(element.text or "").strip() for element in elements]
@@ -141,8 +134,7 @@ def test_tags_and_files_without_tokens_have_pages_too():
     text = pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     assert "oov accuracy" in text
     assert "66.67" in text
-    spans = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
-    run = describe(spans, rounds=5)
+    run = describe(Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO"), rounds=5)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})

@@ -77,9 +77,6 @@ def test_seqeval_counts_the_same(scheme, well_formed):
         assert getattr(strict, average) == same_as(expected)
 
 
-# --- The rules, by hand ---------------------------------------------------------------
-
-
 def counts(gold, predicted, rule, scheme="BIOES"):
     sides = [gold.split()], [predicted.split()]
     return scoring.total(scoring.count(*sides, rule, scheme))
@@ -158,15 +155,6 @@ def test_the_rules_agree_on_well_formed_labels(scheme, spans):
         np.testing.assert_array_equal(counts[0], count)
 
 
-def test_rules_are_refused_where_their_programs_misread_well_formed_labels():
-    for rule, scheme in (("ncrfpp", "BIO"), ("idcnn", "IOB1"), ("idcnn", "IOE2")):
-        with pytest.raises(InputError):
-            scoring.reader(rule, scheme)
-
-
-# --- Scores ---------------------------------------------------------------------------
-
-
 def test_a_small_table():
     gold = ["B-PER I-PER O B-LOC", "O B-ORG I-ORG I-ORG", "B-LOC B-LOC O"]
     # PER right, ORG of the wrong type; ORG too short; LOC wrong, PER ill-formed, wrong.
@@ -226,15 +214,15 @@ def test_wrong_input_is_refused():
         (outside, [["PER"]], {}),
         ([], [], {"rule": "exact"}),
         (outside, outside, {"scheme": "IOB2"}),
+        # Their programs misread well-formed labels.
         (outside, outside, {"rule": "ncrfpp", "scheme": "BIO"}),
+        (outside, outside, {"rule": "idcnn", "scheme": "IOB1"}),
+        (outside, outside, {"rule": "idcnn", "scheme": "IOE2"}),
         (outside, ends, {"rule": "strict", "scheme": "BIO"}),
         (ends, outside, {"rule": "strict", "scheme": "BIO"}),
     ):
         with pytest.raises(InputError):
             score(gold, predicted, **options)
-
-
-# --- Tags -----------------------------------------------------------------------------
 
 
 def test_tags_are_counted_as_numpy_does():

@@ -60,9 +60,6 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
     assert stats.compare(*pair, rounds=50) == whole[1]
 
 
-# --- Two systems ----------------------------------------------------------------------
-
-
 def noisy(gold, share, seed):
     """Replaces a share of the labels by O."""
     generator = np.random.default_rng(seed)
@@ -135,8 +132,7 @@ def test_each_run_is_read_in_its_own_scheme():
     for pair in ((runs, rivals), (rivals, runs)):
         table = report.compare(*pair, rounds=50)
         assert table["ill_formed"] == [0, 0]
-        assert (
-            table["figures"]["f1"]["first"] == table["figures"]["f1"]["second"] == 100
-        )
+        f1 = table["figures"]["f1"]
+        assert f1["first"] == f1["second"] == 100
     odd = [report.Prediction(None, bioes, [["B-A", "I-A", "O"], ["O", "O"]], "BIOES")]
     assert report.compare(runs[:1], odd, rounds=50)["ill_formed"] == [0, 1]

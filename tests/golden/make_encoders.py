@@ -29,9 +29,8 @@ def tensors(shapes, scale=0.3):
     for n, (name, shape) in enumerate(shapes.items()):
         values = np.sin(1.3 * np.arange(np.prod(shape)) + 0.7 * n).reshape(shape)
         is_scale = len(shape) == 1 and name.endswith("weight")
-        made[name] = (1 + 0.2 * values if is_scale else scale * values).astype(
-            np.float32
-        )
+        values = 1 + 0.2 * values if is_scale else scale * values
+        made[name] = values.astype(np.float32)
     return made
 
 

@@ -65,15 +65,10 @@ def enumerate_scores(potentials, length):
     return labellings, np.array(scores, np.float64)
 
 
-def log_sum_exp(scores):
-    return scores.max() + np.log(np.exp(scores - scores.max()).sum())
-
-
 def expectations(labellings, chances, length, size):
     """The expected count of each potential, padded to `length`."""
-    counts = Potentials(
-        *(np.zeros(s) for s in ((length, size), (size,) * 2, size, size))
-    )
+    shapes = (length, size), (size, size), size, size
+    counts = Potentials(*map(np.zeros, shapes))
     for labels, chance in zip(labellings, chances, strict=True):
         for t, label in enumerate(labels):
             counts.emissions[t, label] += chance

@@ -11,23 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 from jax.test_util import check_grads
+from scipy.special import logsumexp
 
 from jaxner import inference
 from jaxner.data import schemes
 from jaxner.inference import FORBIDDEN, LabelSpans
 from jaxner.types import Autoregressive, Potentials
-from tests.inference.enumeration import (
-    KINDS,
-    SCHEMES,
-    build,
-    draw,
-    enumerate_scores,
-    expectations,
-    log_sum_exp,
-    span_chances,
-    spans_of,
-    stack,
-)
+from tests.inference import enumeration
 from tests.models import draws
 
 # One shape each, so that each function is compiled once.
@@ -60,18 +50,19 @@ def draw_many(p, mask):
     ],
 )
 def test_answers_equal_enumeration(float64, scheme, kind):
-    names = SCHEMES[scheme]
-    spans, types = spans_of(names)
+    names = enumeration.SCHEMES[scheme]
+    spans, types = enumeration.spans_of(names)
     for length in range(5):
-        p, mask = build(kind, scheme, SIZE, seed=length), jnp.arange(SIZE) < length
-        labellings, scores = enumerate_scores(p, length)
-        total = log_sum_exp(scores)
+        p = enumeration.build(kind, scheme, SIZE, seed=length)
+        mask = jnp.arange(SIZE) < length
+        labellings, scores = enumeration.enumerate_scores(p, length)
+        total = logsumexp(scores)
         chances = np.exp(scores - total)
         rows = np.zeros((len(scores), SIZE), np.int32)
         rows[:, :length] = np.array(labellings).reshape(len(scores), length)
 
         value, slope = value_and_slope(p, mask)
-        counts = expectations(labellings, chances, SIZE, len(names))
+        counts = enumeration.expectations(labellings, chances, SIZE, len(names))
         assert float(value) == pytest.approx(total, rel=1e-12)
         np.testing.assert_allclose(marginals(p, mask), counts.emissions, atol=1e-12)
         for leaf, count in zip(slope, counts, strict=True):
@@ -95,19 +86,17 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         assert (best_scores[count:] == -np.inf).all()
         assert not best[count:].any()
 
-        table = span_chances(labellings, chances, names)
+        table = enumeration.span_chances(labellings, chances, names)
         bounds = itertools.combinations(range(SIZE + 1), 2)
         cells = [(*pair, k) for pair in bounds for k in range(len(types))]
         wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
         close(of_spans(p, jnp.array(cells), mask, spans), wanted)
-        everything = table_of(p, mask, spans, len(types), SIZE)
-        close(
-            [everything[start, end - start - 1, k] for start, end, k in cells], wanted
-        )
+        chart = table_of(p, mask, spans, len(types), SIZE)
+        close([chart[start, end - start - 1, k] for start, end, k in cells], wanted)
         for width in (2, 9):
             part = table_of(p, mask, spans, len(types), width)
-            close(part[:, :SIZE], everything[:, :width])
+            close(part[:, :SIZE], chart[:, :width])
             assert not part[:, SIZE:].any()
         at_first = np.zeros(rows[few].shape)
         for row, number in zip(at_first, few, strict=True):
@@ -116,15 +105,14 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         close(chances_of(p, rows[few], mask, spans), at_first)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", enumeration.KINDS)
 @pytest.mark.parametrize("length", [0, 3])
 def test_draws_have_their_probabilities(kind, length):
-    p = build(kind, "BIO", 4, seed=6, dtype=np.float32)
-    labellings, scores = enumerate_scores(p, length)
-    chances = np.exp(scores - log_sum_exp(scores))
-    rows, times = np.unique(
-        draw_many(p, jnp.arange(4) < length), axis=0, return_counts=True
-    )
+    p = enumeration.build(kind, "BIO", 4, seed=6, dtype=np.float32)
+    labellings, scores = enumeration.enumerate_scores(p, length)
+    chances = np.exp(scores - logsumexp(scores))
+    labels = draw_many(p, jnp.arange(4) < length)
+    rows, times = np.unique(labels, axis=0, return_counts=True)
     shares = {tuple(row[:length]): n for row, n in zip(rows, times, strict=True)}
     assert not rows[:, length:].any()
     for labels, chance in zip(labellings, chances, strict=True):
@@ -134,8 +122,8 @@ def test_draws_have_their_probabilities(kind, length):
 
 
 def test_spans_that_do_not_fit_have_no_probability():
-    spans, _ = spans_of(SCHEMES["BIO"])
-    p, mask = build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
+    spans, _ = enumeration.spans_of(enumeration.SCHEMES["BIO"])
+    p, mask = enumeration.build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
     rows = [(0, 0, 0), (2, 1, 0), (-1, 2, 0), (2, 4, 0), (7, 9, 0), (0, 1, -1)]
     assert not of_spans(p, jnp.array([*rows, (0, 1, 7)]), mask, spans).any()
     assert of_spans(p, jnp.zeros((0, 3), int), mask, spans).shape == (0,)
@@ -143,8 +131,8 @@ def test_spans_that_do_not_fit_have_no_probability():
 
 @pytest.mark.slow
 def test_gradients_equal_finite_differences(float64):
-    spans, types = spans_of(SCHEMES["BIO"])
-    p, mask = build("crf", "BIO", 4, seed=5), jnp.arange(4) < 3
+    spans, types = enumeration.spans_of(enumeration.SCHEMES["BIO"])
+    p, mask = enumeration.build("crf", "BIO", 4, seed=5), jnp.arange(4) < 3
     labels, rows = jnp.array([1, 2, 3, 0]), jnp.array([[0, 2, 0], [1, 3, 1]])
     total = lambda p: inference.log_partition(p, mask)  # noqa: E731
     check_grads(jax.jit(total), (p,), order=2, modes=["rev"])
@@ -168,24 +156,20 @@ def test_gradients_equal_finite_differences(float64):
     st.integers(0, 10_000),
     st.sampled_from([1, 2, 4]),
     st.sampled_from([0.1, 5.0, 60.0, 1000.0]),
-    st.sampled_from([0.0, 0.3, 0.7]),
+    st.sampled_from([0.0, 0.15, 0.35]),
 )
-def test_float32_with_forbidden_entries_anywhere(seed, length, scale, forbid):
+def test_float32_with_forbidden_entries_anywhere(seed, length, scale, share):
     """Nothing is NaN, even where everything is forbidden."""
-    p, rng = draw(4, 3, seed, scale, np.float32), np.random.default_rng(1)
-    p = jax.tree.map(
-        lambda x: jnp.where(rng.random(x.shape) < forbid / 2, FORBIDDEN, x), p
-    )
+    p, rng = enumeration.draw(4, 3, seed, scale, np.float32), np.random.default_rng(1)
+    p = jax.tree.map(lambda x: jnp.where(rng.random(x.shape) < share, FORBIDDEN, x), p)
     mask = jnp.arange(4) < length
     value, slope = value_and_slope(p, mask)
-    uncertain = entropy(p, mask)
-    for leaf in jax.tree.leaves((value, slope, uncertain)):
+    for leaf in jax.tree.leaves((value, slope, entropy(p, mask))):
         assert np.isfinite(leaf).all()
-    labellings, scores = enumerate_scores(p, length)
-    total = log_sum_exp(scores)
+    labellings, scores = enumeration.enumerate_scores(p, length)
+    total = logsumexp(scores)
     if total > FORBIDDEN / 2:
-        chances = np.exp(scores - total)
-        counts = expectations(labellings, chances, 4, 3)
+        counts = enumeration.expectations(labellings, np.exp(scores - total), 4, 3)
         assert float(value) == pytest.approx(total, rel=1e-5, abs=1e-4)
         for leaf, count in zip(slope, counts, strict=True):
             np.testing.assert_allclose(leaf, count, atol=2e-3)
@@ -199,7 +183,7 @@ def test_float32_with_forbidden_entries_anywhere(seed, length, scale, forbid):
 @pytest.mark.parametrize("forbid", [False, True])
 def test_float32_is_exact_for_thousands_of_tokens(unchecked, forbid):
     size = 9
-    p32, mask = draw(4096, size, 1, dtype=np.float32), np.ones(4096, bool)
+    p32, mask = enumeration.draw(4096, size, 1, dtype=np.float32), np.ones(4096, bool)
     if forbid:
         p32 = p32._replace(transitions=p32.transitions.at[1, 2].set(FORBIDDEN))
     value, slope = value_and_slope(p32, mask)
@@ -231,7 +215,8 @@ def test_float32_is_exact_for_thousands_of_tokens(unchecked, forbid):
 
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_the_first_of_equals_is_that_of_viterbi(kind):
-    p = jax.tree.map(jnp.zeros_like, build(kind, "BIO", 4, dtype=np.float32))
+    p = enumeration.build(kind, "BIO", 4, dtype=np.float32)
+    p = jax.tree.map(jnp.zeros_like, p)
     mask = jnp.ones(4, bool)
     best, scores = n_best(p, mask, 5)
     assert best[0].tolist() == viterbi(p, mask).tolist() == [0, 0, 0, 0]
@@ -241,7 +226,7 @@ def test_the_first_of_equals_is_that_of_viterbi(kind):
 
 def answers(p, mask, labels=None):
     """Everything that a sentence's potentials answer."""
-    spans, types = spans_of(SCHEMES["BIO"])
+    spans, types = enumeration.spans_of(enumeration.SCHEMES["BIO"])
     labels = jnp.array([1, 2, 0, 3, 4]) if labels is None else labels
     return {
         "log_partition": inference.log_partition(p, mask),
@@ -261,15 +246,14 @@ def answers(p, mask, labels=None):
 
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_an_array_without_a_place_has_one_labelling(kind):
-    p, mask = build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
-    spans, types = spans_of(SCHEMES["BIO"])
+    p, mask = enumeration.build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
+    spans, types = enumeration.spans_of(enumeration.SCHEMES["BIO"])
     labels = jnp.zeros(0, jnp.int32)
     answer = answers(p, mask, labels)
     assert answer.pop("n_best")[1].tolist() == [0.0, -np.inf, -np.inf]
     assert not any(leaf.any() for leaf in jax.tree.leaves(answer))
     assert answer["table"].shape == (0, 2, len(types))
-    bounds = inference.entity_bounds(labels, mask, spans)
-    assert [x.shape for x in bounds] == [(0,)] * 3
+    assert [x.shape for x in inference.entity_bounds(labels, mask, spans)] == [(0,)] * 3
 
 
 def test_what_cannot_be_answered_raises():
@@ -282,8 +266,9 @@ def test_what_cannot_be_answered_raises():
 
 
 def test_jit_vmap_and_shard_map_change_nothing():
-    shared = build("crf", "BIO", 5, dtype=np.float32)
-    rows = [draw(5, 5, seed, dtype=np.float32).emissions for seed in range(4)]
+    shared = enumeration.build("crf", "BIO", 5, dtype=np.float32)
+    chains = (enumeration.draw(5, 5, seed, dtype=np.float32) for seed in range(4))
+    rows = [chain.emissions for chain in chains]
     masks = jnp.arange(5)[None] < jnp.array([[5], [2], [0], [1]])
     batch, axes = shared._replace(emissions=jnp.stack(rows)), Potentials(0)
 
@@ -291,10 +276,8 @@ def test_jit_vmap_and_shard_map_change_nothing():
         return jax.vmap(answers, (axes, 0))(batch, masks)
 
     compute = jax.jit(answers)
-    each = [
-        compute(shared._replace(emissions=row), mask)
-        for row, mask in zip(rows, masks, strict=True)
-    ]
+    pairs = zip(rows, masks, strict=True)
+    singles = [compute(shared._replace(emissions=row), mask) for row, mask in pairs]
 
     def total(batch, masks):
         answer = together(batch, masks)
@@ -308,14 +291,12 @@ def test_jit_vmap_and_shard_map_change_nothing():
     mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
     split, whole = PartitionSpec("d"), PartitionSpec()
     specs = jax.tree.map(lambda _: whole, batch)._replace(emissions=split)
-    sharded = jax.shard_map(
-        everywhere, mesh=mesh, in_specs=(specs, split), out_specs=(split, specs)
-    )
+    places = {"in_specs": (specs, split), "out_specs": (split, specs)}
+    sharded = jax.shard_map(everywhere, mesh=mesh, **places)
     answer, slope = jax.jit(sharded)(batch, masks)
-    draws.close(answer, stack(each), 3e-6)
+    draws.close(answer, enumeration.stack(singles), 3e-6)
 
-    expected = jax.jit(jax.grad(total))(batch, masks)
-    draws.close(slope, expected, 1e-5)
+    draws.close(slope, jax.jit(jax.grad(total))(batch, masks), 1e-5)
 
 
 def test_independent_labels_need_no_scan():

@@ -6,10 +6,12 @@ import inspect
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from jaxner import models
 from tests.sentences import spelled
 
+sigmoid, softmax = special.expit, functools.partial(special.softmax, axis=-1)
 SENTENCE = spelled(jnp.array([2, 3, 4]), jnp.ones((3, 2), int), jnp.ones(3, bool))
 
 
@@ -42,18 +44,13 @@ def apply(model, weights, *inputs, key=None, method="__call__", **keys):
 
 def build(**parts):
     """A small model, by default of words alone, a BiLSTM and a softmax."""
-    sizes = {"num_labels": 3, "num_trained": 9, "num_frozen": 0}
-    words = {"words": {"dim": 6}, "chars": None, "dropout": 0.0}
-    return models.build(
-        **{
-            **sizes,
-            "num_chars": 4,
-            "representation": words,
-            "encoder": {"name": "bilstm", "hidden_dim": 3},
-            "head": {"name": "softmax", "dropout": 0.0},
-            **parts,
-        }
-    )
+    small = {
+        **{"num_labels": 3, "num_trained": 9, "num_frozen": 0, "num_chars": 4},
+        "representation": {"words": {"dim": 6}, "chars": None, "dropout": 0.0},
+        "encoder": {"name": "bilstm", "hidden_dim": 3},
+        "head": {"name": "softmax", "dropout": 0.0},
+    }
+    return models.build(**{**small, **parts})
 
 
 def in_float64(weights):
@@ -63,15 +60,6 @@ def in_float64(weights):
 
 def dense(p, x):
     return np.asarray(x, np.float64) @ p["kernel"] + p["bias"]
-
-
-def softmax(scores):
-    odds = np.exp(scores)
-    return odds / odds.sum(axis=-1, keepdims=True)
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def convolve(rows, kernel, bias, width, dilation=1):

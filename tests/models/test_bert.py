@@ -23,8 +23,6 @@ def window(ids, size=None):
     return ids, jnp.arange(len(ids)) < len(np.trim_zeros(np.asarray(ids), "b"))
 
 
-# --- Against PyTorch -----------------------------------------------------------------
-
 CASES = list(map(json.loads, FILE.read_text().splitlines()))
 CASE_OF = {case["config"]["model_type"]: case for case in CASES}
 CONFIG, TENSORS = CASE_OF["bert"]["config"], tensors_of(CASE_OF["bert"]["shapes"])
@@ -78,19 +76,13 @@ def test_padding_alone_has_no_gradient():
         assert leaf.any(axis=tuple(range(1, leaf.ndim))).all(), name  # every layer
 
 
-# --- Tokens of pieces ----------------------------------------------------------------
-
-
-def two_windows():
+@pytest.mark.parametrize("pool", ["first", "mean"])
+def test_tokens_have_the_states_of_their_pieces(pool):
     ids, mask = zip(window([1, 7, 2, 3, 4], 6), window([1, 2, 9, 4], 6), strict=True)
     # The first token has two pieces, the second one, the third two in both windows.
     positions = np.array([[1, 2], [3, -1], [3, 8], [-1, -1]], np.int32)
-    return Pieces(np.stack(ids), np.stack(mask), positions)
-
-
-@pytest.mark.parametrize("pool", ["first", "mean"])
-def test_tokens_have_the_states_of_their_pieces(pool):
-    model, pieces = WordPieces(BERT(**SMALL), pool), two_windows()
+    pieces = Pieces(np.stack(ids), np.stack(mask), positions)
+    model = WordPieces(BERT(**SMALL), pool)
     weights = weights_of(model, pieces)
     encoder = {"params": weights["params"]["encoder"]}
     windows = zip(pieces.windows, pieces.mask, strict=True)
@@ -104,17 +96,11 @@ def test_tokens_have_the_states_of_their_pieces(pool):
 
 
 def test_windows_have_dropout_of_their_own():
-    ids, mask = window([1, 7, 2])
-    same = Pieces(
-        np.stack([ids, ids]), np.stack([mask, mask]), np.array([[1], [4]], np.int32)
-    )
+    pair = (np.stack([x, x]) for x in window([1, 7, 2]))
+    same = Pieces(*pair, np.array([[1], [4]], np.int32))
     model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
-    weights = weights_of(model, same)
-    states = apply(model, weights, same, key=jax.random.key(1))
+    states = apply(model, weights_of(model, same), same, key=jax.random.key(1))
     assert not np.allclose(states[0], states[1])
-
-
-# --- Folders of weights --------------------------------------------------------------
 
 
 def heads(tensors):

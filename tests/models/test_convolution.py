@@ -14,15 +14,7 @@ from tests.models import draws
 DIM, SIZE = 6, 7
 
 
-@pytest.fixture
-def always(monkeypatch):
-    """Takes the fast algorithm however little there is to do."""
-    monkeypatch.setattr(convolution, "_FEATURES", 0)
-    monkeypatch.setattr(convolution, "_SHARE", np.inf)
-
-
 def count_products(function, *arguments, platform="cpu"):
-    """Counts the matrix products of a program."""
     traced = jax.jit(function).trace(*arguments)
     text = traced.lower(lowering_platforms=(platform,)).as_text()
     return text.count("stablehlo.dot_general")
@@ -30,16 +22,17 @@ def count_products(function, *arguments, platform="cpu"):
 
 @pytest.mark.parametrize(("width", "dilation"), [(5, 3), (3, 1), (3, 3)])
 @pytest.mark.parametrize("length", [0, 5, 13])
-def test_both_forms_are_the_sum_over_taps(width, dilation, length, float64, always):
-    rng = np.random.default_rng(0)
-    x, kernel = (
-        rng.normal(size=(n, m)) for n, m in ((length, DIM), (width * DIM, SIZE))
-    )
+@pytest.mark.usefixtures("float64")
+def test_both_forms_are_the_sum_over_taps(width, dilation, length, monkeypatch):
+    # The fast algorithm is taken however little there is to do.
+    monkeypatch.setattr(convolution, "_FEATURES", 0)
+    monkeypatch.setattr(convolution, "_SHARE", np.inf)
+    rng, shapes = np.random.default_rng(0), ((length, DIM), (width * DIM, SIZE))
+    x, kernel = (rng.normal(size=shape) for shape in shapes)
     expected = draws.convolve(x, kernel, np.zeros(SIZE), width, dilation)
+    form = {"width": width, "dilation": dilation}
     for by_tiles in (False, True):
-        run = functools.partial(
-            convolve, width=width, dilation=dilation, by_tiles=by_tiles
-        )
+        run = functools.partial(convolve, **form, by_tiles=by_tiles)
         is_fast = by_tiles and width == 3 and length
         assert count_products(run, x, kernel) == (6 if is_fast else 1)
         np.testing.assert_allclose(

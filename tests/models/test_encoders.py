@@ -55,10 +55,8 @@ def numpy_idcnn(m, p, x):
     for i in range(1, m.num_blocks + 1):
         block = p["block" if m.share else f"block{i}"]
         for j, dilation in enumerate(m.dilations, 1):
-            cell = block[f"conv{j}"]
-            rows = np.maximum(
-                draws.convolve(rows, **cell, width=3, dilation=dilation), 0
-            )
+            cell = {**block[f"conv{j}"], "width": 3, "dilation": dilation}
+            rows = np.maximum(draws.convolve(rows, **cell), 0)
         stages.append(rows)
     return stages, {}
 
@@ -248,8 +246,7 @@ def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypa
     @jax.jit
     def run(weights, inputs, key=KEY):
         def loss(weights, inputs):
-            rngs = {"dropout": key}
-            out = model.apply(weights, *inputs, mask, train=True, rngs=rngs)
+            out = model.apply(weights, *inputs, mask, train=True, rngs={"dropout": key})
             return jnp.sum(jnp.sin(out if keys else out[0])), out
 
         return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, inputs)

@@ -27,9 +27,8 @@ def test_linear_heads(transitions, boundaries):
         drawn |= {"start", "end"}
     assert set(weights["params"]) == {"emissions"} | drawn
     potentials = draws.apply(head, weights, x)
-    draws.close(
-        potentials.emissions, draws.dense(draws.in_float64(weights)["emissions"], x)
-    )
+    p = draws.in_float64(weights)["emissions"]
+    draws.close(potentials.emissions, draws.dense(p, x))
     for name in ("transitions", "start", "end"):
         value = getattr(potentials, name)
         if name in drawn:
@@ -56,19 +55,13 @@ def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitio
         logs = jax.vmap(lambda y, p=potentials: inference.log_probability(p, y, mask))
         chances.append(np.exp(logs(labellings)))
     is_tag = scheme == schemes.TAGS
-    fits = np.array(
-        [
-            is_tag or not schemes.violations([names[i] for i in y], scheme)
-            for y in labellings
-        ]
-    )
+    rows = ([names[i] for i in y] for y in labellings)
+    fits = np.array([is_tag or not schemes.violations(x, scheme) for x in rows])
     assert is_tag or 0 < fits.mean() < 1
     expected = np.where(fits, chances[0], 0) / chances[0][fits].sum()
     np.testing.assert_allclose(chances[1], expected, rtol=1e-4, atol=1e-7)
-    grads = jax.grad(lambda w: inference.log_partition(draws.apply(head, w, x), mask))(
-        weights
-    )
-    assert all(np.isfinite(g).all() for g in jax.tree.leaves(grads))
+    slope = jax.grad(lambda w: inference.log_partition(draws.apply(head, w, x), mask))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope(weights)))
 
 
 def test_a_constrained_head_needs_its_grammar():
@@ -159,16 +152,15 @@ def test_scores_are_the_potentials():
 
 @pytest.mark.parametrize(("name", "per_stage"), [("softmax", True), ("crf", False)])
 def test_stages_have_one_head_or_one_each(name, per_stage):
-    model = draws.build(
-        encoder={"name": "idcnn", "hidden_dim": 5, "num_blocks": 3},
-        head={"name": name, "dropout": 0.0, "per_stage": per_stage},
-    )
+    encoder = {"name": "idcnn", "hidden_dim": 5, "num_blocks": 3}
+    head = {"name": name, "dropout": 0.0, "per_stage": per_stage}
+    model = draws.build(encoder=encoder, head=head)
     weights = draws.weights_of(model)
     scores, _ = draws.apply(model, weights, draws.SENTENCE)
     p = weights["params"]
     x = p["representation"]["words"]["trained"][draws.SENTENCE.words]
-    encoder = {"params": p["encoder"]}
-    stages, _ = draws.apply(model.encoder, encoder, x, draws.SENTENCE.mask)
+    reader = {"params": p["encoder"]}
+    stages, _ = draws.apply(model.encoder, reader, x, draws.SENTENCE.mask)
     heads = ["earlier_heads_0", "earlier_heads_1"] if per_stage else ["head", "head"]
     assert set(p) == {"representation", "encoder", "head", *heads}
     for potentials, read, head in zip(scores, stages, [*heads, "head"], strict=True):

@@ -14,19 +14,14 @@ import jaxner
 from jaxner import configuration
 from jaxner.training import schema
 from jaxner.types import Potentials
+from tests import tiny
 
 VOCABULARY, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])  # 5 labels
 pytestmark = pytest.mark.usefixtures("unchecked")  # what a user's process does
 
-PARTS = {
-    "representation": {"words": {"dim": 8}, "chars": None},
-    "encoder": {"name": "grn", "hidden_dim": 8},
-    "head": {"name": "softmax"},
-}
-
 
 def build(**parts):
-    return jaxner.build(VOCABULARY, **{**PARTS, **parts})
+    return jaxner.build(VOCABULARY, **{**tiny.PARTS, **parts})
 
 
 class Own(nn.Module):
@@ -123,8 +118,7 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
     assert (model.head.num_labels, model.head.scale) == (5, 2.0)
     assert model.representation.chars.num_chars == len(VOCABULARY.chars)
     tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, VOCABULARY)
-    encoder = tagger.weights["params"]["encoder"]
-    assert encoder["Dense_0"]["kernel"].shape == (9, 3)
+    assert tagger.weights["params"]["encoder"]["Dense_0"]["kernel"].shape == (9, 3)
     assert len(jaxner.tag(tagger, ["Rome", "fell"])) == 2
     for name in (f"{package}:Other", "nowhere.at_all:Twice", "math:pi", "json:loads"):
         with pytest.raises(ValueError, match=name):

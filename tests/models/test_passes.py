@@ -43,9 +43,6 @@ def emissions(model):
     return np.asarray(passes_of(model, *inputs).emissions)
 
 
-# --- Passes ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("part", ["head", "encoder", "representation"])
 def test_only_the_named_part_has_dropout(part):
     """Rates of the others at 0 change nothing; that of the part itself does."""
@@ -72,8 +69,6 @@ def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
         mean = np.log(np.mean(chances, axis=0))
     np.testing.assert_allclose(predicted.emissions, mean, atol=1e-5)
 
-
-# --- The refinement -------------------------------------------------------------------
 
 CHANCES = jnp.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 

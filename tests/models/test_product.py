@@ -93,16 +93,14 @@ def build(encoder, head, representation, **options):
     )
 
 
-BATCH = jax.tree.map(
-    jnp.asarray, pad([LEXICON.encode(s) for s in SENTENCES], Shape(2, 5, 3))
-)
+ROWS = [LEXICON.encode(sentence) for sentence in SENTENCES]
+BATCH = jax.tree.map(jnp.asarray, pad(ROWS, Shape(2, 5, 3)))
 GOLD = jnp.asarray(pad_labels([LEXICON.label_ids(x) for x in LABELS], 2, 2))
 
 
 def without_chars(change, batch):
     """Changes all of a batch but its characters, which its sentences share."""
-    changed = jax.tree.map(change, batch._replace(chars=None))
-    return changed._replace(chars=batch.chars)
+    return jax.tree.map(change, batch._replace(chars=None))._replace(chars=batch.chars)
 
 
 SIDES = itertools.cycle(HEADS), itertools.cycle(REPRESENTATIONS)
@@ -119,8 +117,7 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head, representati
     keys = None, jax.random.key(2)
     apply = lambda s: [models.apply(model, weights, s, key) for key in keys]  # noqa: E731
     together = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
-    short = jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1]))
-    alone = jax.jit(apply)(short)
+    alone = jax.jit(apply)(jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1])))
     pairs = zip(*map(jax.tree.leaves, alone), strict=True)
     assert max(np.abs(a - b).max() for a, b in pairs) > 1e-4
     for row, potentials in zip(together, alone, strict=True):
@@ -152,13 +149,10 @@ def test_no_token_and_no_sentence(encoder):
         batch = without_chars(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), BATCH)
         assert not any(leaf.any() for leaf in jax.tree.leaves(gradient(weights, batch)))
     nobody = without_chars(lambda leaf: leaf[:0], BATCH)
-    each = jax.vmap(
-        lambda s: models.apply(model, weights, s).emissions, (batch_axes(nobody),)
-    )
-    assert each(nobody).shape[:2] == (0, 2)
+    axes = (batch_axes(nobody),)
+    scores = jax.vmap(lambda s: models.apply(model, weights, s).emissions, axes)
+    assert scores(nobody).shape[:2] == (0, 2)
 
-
-# --- Meshes ---------------------------------------------------------------------------
 
 KINDS = {"explicit": AxisType.Explicit, "auto": AxisType.Auto, "manual": None}
 SPLIT, WHOLE = PartitionSpec("data"), PartitionSpec()
@@ -184,12 +178,8 @@ def on_axes(kind, tagger):
 def manually(function, batch, num_more, out):
     """Lets each device call a function of a tree, its sentences and more of them."""
     specs = jax.tree.map(lambda leaf: jax.typeof(leaf).sharding.spec, batch)
-    return jax.shard_map(
-        function,
-        mesh=mesh_of("manual"),
-        in_specs=(WHOLE, specs, *[SPLIT] * num_more),
-        out_specs=out,
-    )
+    inputs, mesh = (WHOLE, specs, *[SPLIT] * num_more), mesh_of("manual")
+    return jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=out)
 
 
 def answers(tagger, kind=None, key=None):

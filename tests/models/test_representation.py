@@ -24,8 +24,6 @@ WORDS = [
 ]
 PADDED = jnp.array([word + [0] * (23 - len(word)) for word in WORDS])
 
-# --- Characters -----------------------------------------------------------------------
-
 ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
 
 
@@ -44,8 +42,7 @@ def numpy_fixed(m, p, word):
     assert {*p} == {"table", "conv1", "conv2", "conv3"}
     parts = []
     for width in (1, 2, 3):
-        places = range(20 - width + 1)
-        read = np.stack([rows[i : i + width].ravel() for i in places])
+        read = np.stack([rows[i : i + width].ravel() for i in range(20 - width + 1)])
         parts.append((read @ p[f"conv{width}"]["kernel"]).max(axis=0))
     return np.concatenate(parts)
 
@@ -96,8 +93,6 @@ def test_features_of_words_equal_a_reading(reading, module):
     for row, word in zip(vectors, WORDS, strict=True):
         draws.close(row, reading(module, p, word) if word else 0 * row)
 
-
-# --- Capitalisation -------------------------------------------------------------------
 
 TEXT = """
     EU rejects German call British U.N. eBay iPhone McDonald 3M mid-1990s B-52 U2 1996 ,
@@ -151,8 +146,6 @@ def test_unknown_words_have_a_vector_in_place_of_their_class(dim):
     np.testing.assert_array_equal(vectors[1::2], known[1::2])
 
 
-# --- Precomputed vectors --------------------------------------------------------------
-
 VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3, 5)), jnp.float32)
 
 
@@ -171,14 +164,10 @@ def test_layers_of_vectors(layer, shares):
     assert bool(weights) == (layer == "mix")
     draws.close(model.apply(weights, VECTORS), np.einsum("tsd,s->td", VECTORS, shares))
     if layer == "mix":
-        mix = {"shares": jnp.array([0.3, -1.0, 2.0]), "scale": jnp.array(1.7)}
-        expected = 1.7 * np.einsum(
-            "tsd,s->td", VECTORS, draws.softmax([0.3, -1.0, 2.0])
-        )
+        logits = [0.3, -1.0, 2.0]
+        mix = {"shares": jnp.array(logits), "scale": jnp.array(1.7)}
+        expected = 1.7 * np.einsum("tsd,s->td", VECTORS, draws.softmax(logits))
         draws.close(model.apply({"params": mix}, VECTORS), expected)
-
-
-# --- All together ---------------------------------------------------------------------
 
 
 def represented(**options):

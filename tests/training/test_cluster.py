@@ -102,14 +102,10 @@ def finish(process):
     return told
 
 
-# --- One process ----------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_restarts_are_split_over_devices(alone, corpus, vectors, tmp_path):
     options = {"num_seeds": 2, "restarts": "together"}
-    place = cluster.placement(2, num_seeds=2)
-    assert place.mesh.shape == {"seed": 2, "data": 1}
+    assert cluster.placement(2, num_seeds=2).mesh.shape == {"seed": 2, "data": 1}
     run_on(2, corpus, vectors, tmp_path / "run", **options)
     assert_same(tmp_path / "run" / "seed-0", alone)
 
@@ -137,13 +133,8 @@ def test_a_part_of_the_arguments_of_a_cluster_is_refused():
     assert "Traceback" not in told
 
 
-# --- Several processes ----------------------------------------------------------------
-
-
 @pytest.mark.slow
-def test_eight_devices_and_two_processes_train_as_one(
-    alone, eight, corpus, vectors, tmp_path
-):
+def test_devices_and_processes_train_as_one(alone, eight, corpus, vectors, tmp_path):
     assert_same(eight, alone)
     told = finish(in_two(arguments_of(corpus, vectors, tmp_path / "2")))
     assert told.count("epoch   1") == 1  # one process tells

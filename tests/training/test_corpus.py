@@ -18,6 +18,7 @@ from tests.models import draws
 from tests.sentences import spelled
 
 LABELS, SEED, SIZE, LENGTH = 5, 3, 4, 24
+ONE = cluster.ONE_DEVICE
 KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 
@@ -64,15 +65,7 @@ def model_with(chars, encoder="projection"):
 class Trainer:
     """A small model and its corpus; `options` are those of the optimizer."""
 
-    def __init__(
-        self,
-        model,
-        blocks,
-        objective,
-        place=cluster.ONE_DEVICE,
-        seeds=(SEED,),
-        **options,
-    ):
+    def __init__(self, model, blocks, objective, place=ONE, seeds=(SEED,), **options):
         self.seeds = seeds
         sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}
         self.corpus = Corpus(*text(), model, place=place, **sizes)
@@ -170,8 +163,7 @@ def test_devices_take_the_steps_of_one(blocks):
     place = cluster.placement(2)
     trainer = Trainer(model_with(CNN), blocks, Objective(), place, momentum=0.9)
     assert {shape.rows for shape in trainer.batches.shapes} == {4 if blocks else 2}
-    devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
-    assert devices == {2}
+    assert {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)} == {2}
     assert_close(trainer.train(), by_definition(trainer))
 
 

@@ -1,7 +1,6 @@
 """Contextual inputs from files to labels: vectors of each token, and a small BERT."""
 
 import itertools
-import json
 import shutil
 
 import jax
@@ -26,9 +25,6 @@ def short(tmp_path_factory):
     """A corpus of a few sentences, in documents."""
     folder = tmp_path_factory.mktemp("short")
     return tiny.write_corpus(folder, sentences=12, documents=True)
-
-
-# --- A pretrained encoder ------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +54,7 @@ def test_a_trained_bert_needs_its_folder_no_more(vectors, short, tmp_path, monke
     text = sentences(short, "test")
     windows = [params.vocabulary.encode(tokens).pieces.windows for tokens in text]
     assert max(map(len, windows)) > 1
-    labels = jaxner.tag(params, text)
-    assert list(map(len, labels)) == list(map(len, text))
+    assert list(map(len, jaxner.tag(params, text))) == list(map(len, text))
     record = Workdir(tmp_path).read_json("environment.json")["data"]
     assert "pretrained model.safetensors" in record
     # Nor does a run that learns on, and resumes.
@@ -70,16 +65,6 @@ def test_a_trained_bert_needs_its_folder_no_more(vectors, short, tmp_path, monke
     for config.num_epochs in (1, 2):
         train.main_run(config, tmp_path / "on")
     assert jaxner.load(tmp_path / "on").vocabulary.pieces == params.vocabulary.pieces
-
-
-def build(config):
-    options = config.data.to_dict()
-    split = training_corpus.load_split(options, "train")
-    vocabulary, _ = training_corpus.build_vocabulary(options, split, None, print)
-    return vocabulary, jaxner.build(vocabulary, **config.model.to_dict())
-
-
-# --- Vectors of each token -----------------------------------------------------------
 
 
 def vector_config(corpus, folder, layer="mix"):
@@ -151,8 +136,10 @@ def test_vectors_that_do_not_suit_the_sentences(vector_run, params):
 
 def corpus_of(config, **options):
     """The corpus of a config on the device, and its sentences."""
-    vocabulary, model = build(config)
-    split = training_corpus.load_split(config.data.to_dict(), "train")
+    data = config.data.to_dict()
+    split = training_corpus.load_split(data, "train")
+    vocabulary, _ = training_corpus.build_vocabulary(data, split, None, print)
+    model = jaxner.build(vocabulary, **config.model.to_dict())
     encoded, labels = training_corpus.encode_split(split, vocabulary)
     return training_corpus.Corpus(encoded, labels, model, **options), encoded
 
@@ -191,16 +178,6 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     assert count == 12
 
 
-def test_a_folder_whose_files_contradict_each_other_is_refused(
-    short, vectors, tmp_path
-):
-    folder = shutil.copytree(vectors / "bert", tmp_path / "bert")
-    sizes = json.loads((folder / "config.json").read_text()) | {"vocab_size": 4}
-    (folder / "config.json").write_text(json.dumps(sizes))
-    with pytest.raises(InputError, match=r"config\.json: .*, got 4"):
-        build(bert_config(short, tmp_path))
-
-
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_all_splits_have_vectors_of_the_same_sizes(split, vectors, short, tmp_path):
     """A test split without vectors is not scored."""
@@ -234,10 +211,9 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short):
         num_parts, own_parts = 2, frozenset({1})
         everywhere = staticmethod(lambda arrays: arrays)
 
-    whole, half = (
-        corpus_of(config, place=x, **options)[0] for x in (ONE_DEVICE, Half())
-    )
-    steps = (next(corpus.epoch([0], 0)) for corpus in (whole, half))
+    places = ONE_DEVICE, Half()
+    corpora = (corpus_of(config, place=place, **options)[0] for place in places)
+    steps = (next(corpus.epoch([0], 0)) for corpus in corpora)
     (_, ((_, rows),), _), (_, ((_, part),), _) = steps
     assert rows[0, :3].any()
     assert not part[0, :3].any()

@@ -13,9 +13,8 @@ from jaxner.training import monitor
 
 
 def console(terminal):
-    return Console(
-        file=io.StringIO(), force_terminal=terminal, width=80, highlight=False
-    )
+    options = {"force_terminal": terminal, "width": 80, "highlight": False}
+    return Console(file=io.StringIO(), **options)
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -33,10 +32,8 @@ def test_compiling_and_scoring_are_shown(terminal):
                 time.sleep(0.3)
     text = shown.file.getvalue()
     assert len(re.findall(r"Compiled 3 programs in \d+\.\d s", text)) == 1
-    names = [
-        f"{i} of 3: {x}"
-        for i, x in enumerate(("8 × 40 tokens", "8 × 80 tokens", "update"), 1)
-    ]
+    parts = "8 × 40 tokens", "8 × 80 tokens", "update"
+    names = [f"{number} of 3: {part}" for number, part in enumerate(parts, 1)]
     assert [text.count(f"Compiling {name} …") for name in names] == 3 * [1 - terminal]
     assert all(f"Compiling {name}" in text for name in names)
     assert ("Scoring dev" in text) is terminal
@@ -59,9 +56,7 @@ def test_a_run_is_looked_at_twice_a_second(monkeypatch):
     """After as many steps as the slowest process takes in that time, at most 128."""
     now, slowest = [0.0], [0.0]
     monkeypatch.setattr(monitor.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(
-        monitor.devices, "largest", lambda values: [max(*values, *slowest)]
-    )
+    monkeypatch.setattr(monitor.devices, "largest", lambda x: [max(*x, *slowest)])
     looks = []
     with monitor.Monitor(console(False), steps_per_epoch=450, num_epochs=1) as show:
         show.begin(0, 0)

@@ -70,16 +70,13 @@ def terms_by_hand(model, weights, sentences, labels, key):
 
 def loss_by_hand(objective, losses, gaps, num_sentences, num_tokens):
     """Strubell et al. add half of the gaps; Ma et al. their mean over sentences."""
-    over_stages = {
-        "last": lambda x: x[:, -1],
-        "mean": lambda x: x.mean(axis=1),
-        "sum": lambda x: x.sum(axis=1),
-    }[objective.stages]
+    over_stages = {"last": lambda x, axis: x[:, -1], "mean": np.mean, "sum": np.sum}
+    terms = (over_stages[objective.stages](x, axis=1) for x in (gaps, losses))
+    gap, loss = (np.sum(term) for term in terms)
     size = {"sentence": num_sentences, "token": num_tokens, "sum": 1}
     share = {"strubell": 0.5, "ma": 1 / num_sentences}
-    penalty = share[objective.dropout_penalty_form] * over_stages(gaps).sum()
-    likelihood = over_stages(losses).sum() / size[objective.reduction]
-    return likelihood + objective.dropout_penalty * penalty
+    penalty = share[objective.dropout_penalty_form] * gap
+    return loss / size[objective.reduction] + objective.dropout_penalty * penalty
 
 
 OBJECTIVES = [
@@ -165,9 +162,6 @@ def test_gradient_of_the_dropout_penalty_flows_through_both_passes(float64):
 
     assert all(leaf.any() for leaf in jax.tree.leaves(jax.grad(added)(params)["head"]))
     check_grads(added, (params,), 1, ["rev"], rtol=1e-3, eps=1e-3)
-
-
-# --- Orthogonality --------------------------------------------------------------------
 
 
 def numpy_orthogonality(layers, form):

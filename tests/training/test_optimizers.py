@@ -47,9 +47,6 @@ def test_sgd_has_momentum_decay_and_a_clip_of_all_or_of_each_part(clip, parts):
             np.testing.assert_allclose(pair[i], -rate * velocities[i], rtol=1e-5)
 
 
-# --- Adam as TensorFlow computes it ---------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["adam_eps_hat", "nadam"])
 @pytest.mark.parametrize(
     "betas", [{}, {"b2": 0.9, "eps": 1e-4}, {"b1": 0.5, "b2": 0.99, "eps": 1e-6}]
@@ -89,9 +86,6 @@ def test_equal_options_give_the_same_object():
     options = {"name": "sgd", "learning_rate": 0.1}
     assert optimizers.build(options, 3) is optimizers.build(dict(options), 3)
     assert optimizers.build(options, 3) is not optimizers.build(options, 4)
-
-
-# --- Parts and layers -----------------------------------------------------------------
 
 
 def test_wrong_options_are_refused():

@@ -69,16 +69,13 @@ def test_a_summary_of_all_seeds_is_written(together, alone):
 def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys):
     config = config_of(corpus)
     assert not seeds.is_together(config)  # on a CPU
-    result = train.main_run(config, tmp_path / "run")
-    assert list(result["seeds"]) == ["3", "4"]
+    assert list(train.main_run(config, tmp_path / "run")["seeds"]) == ["3", "4"]
     assert_same(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
     assert "mean ± std" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_restarts_with_frozen_weights_of_their_own_resume(
-    corpus, tmp_path, monkeypatch
-):
+def test_restarts_with_their_own_frozen_weights_resume(corpus, tmp_path, monkeypatch):
     """Vectors are divided by a deviation to which drawn vectors add."""
     config = config_of(corpus, restarts="together", num_epochs=2)
     words = ["the", "of", "said", *(f"w{i}" for i in range(40))]
@@ -101,8 +98,7 @@ def test_restarts_with_frozen_weights_of_their_own_resume(
 
 @pytest.mark.filterwarnings("ignore:.* distinct training words are known")
 @pytest.mark.parametrize(
-    ("standardise", "train_words"),
-    [(True, True), *slow((False, True), (True, False))],
+    ("standardise", "train_words"), [(True, True), *slow((False, True), (True, False))]
 )
 def test_restarts_hold_frozen_tables_once(
     standardise, train_words, corpus, tmp_path, monkeypatch
@@ -114,7 +110,8 @@ def test_restarts_hold_frozen_tables_once(
     config.data.min_vector_match = 0.0
     config.data.standardise_vectors = standardise
     config.data.train_words = train_words
-    counts, build, advance = [], train.initial_weights, train.monitor.Monitor.advance
+    monitor, counts = train.monitor.Monitor, []
+    build, advance = train.initial_weights, monitor.advance
 
     def count(call, *arguments, **options):
         answer = call(*arguments, **options)
@@ -126,15 +123,10 @@ def test_restarts_hold_frozen_tables_once(
         return answer
 
     monkeypatch.setattr(train, "initial_weights", functools.partial(count, build))
-    monkeypatch.setattr(
-        train.monitor.Monitor, "advance", lambda *args: count(advance, *args)
-    )
+    monkeypatch.setattr(monitor, "advance", lambda *args: count(advance, *args))
     train.main_run(config, tmp_path / "run")
     assert max(counts[:3]) <= 2  # while they are drawn
     assert {*counts[3:]} == {1 if train_words else 3}
-
-
-# --- The taggers of restarts ----------------------------------------------------------
 
 
 def test_an_ensemble_averages_the_marginals_of_its_members(together, corpus):

@@ -21,11 +21,9 @@ from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import environment, train
-from tests import tiny
+from tests import fence, tiny
 from tests.marks import slow
 from tests.training import runs
-
-V0_RUN = Path(__file__).parents[1] / "golden" / "v0_run.zip"
 
 
 @pytest.fixture
@@ -65,10 +63,8 @@ def test_run_folder(finished, corpus, params):
     lines = folder.metrics()
     assert [line["epoch"] for line in lines] == [1, 2, 3]
     assert lines[0]["loss"] > lines[-1]["loss"]
-    assert set(lines[0]) == {
-        *("epoch", "step", "loss", "seconds"),
-        *("dev_precision", "dev_recall", "dev_f1", "dev_ill_formed"),
-    }
+    names = "epoch step loss seconds dev_precision dev_recall dev_f1 dev_ill_formed"
+    assert {*lines[0]} == {*names.split()}
     result, f1 = folder.read_json("result.json"), [m["dev_f1"] for m in lines]
     assert result["best_epoch"] == 1 + int(np.argmax(f1))
     assert result["dev"]["f1"] == pytest.approx(max(f1))
@@ -147,6 +143,9 @@ def test_a_run_says_what_looks_wrong(copied):
     _, (warning,) = load_data(copied)
     assert "train.conll:" in warning
     assert any("min_count" in line for line in load_data(copied, min_count=9)[1])
+    (copied / "train.conll").write_text("Nothing O\n\n")
+    with pytest.raises(InputError, match="no entities"):
+        load_data(copied)
 
 
 def test_dev_is_taken_from_train(copied):
@@ -254,7 +253,7 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
     config.model.representation.chars.update(dim=4, num_filters=4)
     config.data.vectors = runs.write_vectors(Path(), ["the", "of", "w0"], dim=4)
     config.data.min_vector_match = 0.0
-    shutil.unpack_archive(V0_RUN, "run")
+    shutil.unpack_archive(fence.GOLDEN / "v0_run.zip", "run")
     frozen = jaxner.load("run").weights["frozen"]["representation"]["words"]["vectors"]
     np.testing.assert_array_equal(frozen, np.full(frozen.shape, 0.5))
     train.main_run(config, "run")
@@ -266,12 +265,6 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
 
 
 # --- What a run refuses ---------------------------------------------------------------
-
-
-def test_a_training_split_without_entities_is_refused(copied):
-    (copied / "train.conll").write_text("Nothing O\n\n")
-    with pytest.raises(InputError, match="no entities"):
-        load_data(copied)
 
 
 def test_another_config_is_refused(finished, corpus):
@@ -330,9 +323,7 @@ def test_epochs_on_which_rates_depend_stay(part, corpus, tmp_path):
 
 def test_changed_data_are_refused(copied, finished, tmp_path):
     run = shutil.copytree(finished, tmp_path / "run")
-    config = Workdir(run).read_json("config.json")
-    config["data"]["dir"] = str(copied)
-    Workdir(run).write_json("config.json", config)
+    tiny.with_data(run, dir=str(copied))
     with (copied / "dev.conll").open("a", encoding="utf-8") as file:
         file.write("\nMore O\n")
     with pytest.raises(ValueError, match=r"changed: dev \(.*dev\.conll"):
@@ -447,16 +438,13 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
 
 
 @pytest.mark.filterwarnings("default")
-def test_quiet_runs_print_warnings_alone_and_learn_on_in_lower_case(
-    copied, tmp_path, run
-):
+def test_quiet_runs_print_warnings_alone_and_learn_on_lowercased(copied, tmp_path, run):
     with (copied / "train.conll").open("a") as file:
         file.write("\xa0 O\n")
     folders, more = [tmp_path / "old", tmp_path / "new"], {}
     for folder in folders:
         options = {"num_epochs": 1, "data.lowercase": True, **more}
-        command = runs.plain_command(copied, folder, **options)
-        status, told = run(*command, "--quiet")
+        status, told = run(*runs.plain_command(copied, folder, **options), "--quiet")
         (line,) = told.splitlines()
         assert (status, line.startswith(f"Warning: {copied}")) == (0, True)
         more["init_from"] = folder

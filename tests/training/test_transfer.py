@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import jaxner
 from jaxner import models
@@ -69,10 +70,8 @@ def test_rows_follow_words_characters_and_labels(system):
     moved = Tagger(new, model, vocabulary)
     if system == "crf":
         columns = np.array([vocabulary.label_names.index(name) for name in names])
-        scores = [
-            models.apply(t.model, t.weights, t.vocabulary.encode(tokens))
-            for t in (old, moved)
-        ]
+        taggers = ((t, t.vocabulary.encode(tokens)) for t in (old, moved))
+        scores = [models.apply(t.model, t.weights, x) for t, x in taggers]
         cut = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
         for before, after, index in zip(*scores, cut, strict=True):
             draws.close(after[index], before)
@@ -118,11 +117,10 @@ def test_what_does_not_fit_is_told_or_refused():
         ({"pieces": pieces_of("a")}, "another pretrained encoder"),
     ):
         pieces = dataclasses.replace(new.vocabulary, pieces=pieces_of("b"))
-        other = dataclasses.replace(
-            old.vocabulary, **{"pieces": pieces.pieces, **changes}
-        )
+        changes = {"pieces": pieces.pieces, **changes}
+        rival = dataclasses.replace(old.vocabulary, **changes)
         with pytest.raises(InputError, match=message):
-            transfer.extend(pieces, None, other, print)
+            transfer.extend(pieces, None, rival, print)
 
 
 def test_a_tagger_of_sentences_begins_one_of_documents():
@@ -135,24 +133,17 @@ def test_a_tagger_of_sentences_begins_one_of_documents():
     assert np.array_equal(bias, [*before, drawn[-1]])
 
 
-# --- Terms of the loss ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["chain", "independent"])
 def test_o_may_be_any_hidden_label(kind):
     potentials = enumeration.build(kind, "BIO", 3, dtype=np.float32)
     labels, hidden, mask = np.array([0, 2, 0]), (1, 3), jnp.ones(3, bool)
     labellings, scores = enumeration.enumerate_scores(potentials, 3)
     agrees = (labellings == labels) | (labels == 0) & np.isin(labellings, hidden)
-    log_sum_exp, agreeing = enumeration.log_sum_exp, scores[agrees.all(axis=1)]
-    expected = log_sum_exp(scores) - log_sum_exp(agreeing)
+    expected = logsumexp(scores) - logsumexp(scores[agrees.all(axis=1)])
     labels = jnp.asarray(labels)
     loss = objectives.negative_log_likelihood(potentials, labels, mask, hidden)
     assert potentials.emissions.shape[1] > 3
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
-
-
-# --- Runs -----------------------------------------------------------------------------
 
 
 def only(folder, source, kinds):
@@ -185,8 +176,7 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
         config.model.head.constrained = True
         return config
 
-    first = config_of("first", {"PER", "LOC"})
-    train.main_run(first, tmp_path / "old")
+    train.main_run(config_of("first", {"PER", "LOC"}), tmp_path / "old")
     files = {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")}
     second = config_of("second", {"ORG"})
     second.init_from = str(tmp_path / "old")
@@ -212,9 +202,8 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
 def test_old_and_new_labels_are_those_of_both_vocabularies():
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC", "PER"], scheme="BIO")
     old, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], scheme="BIO")
-    objective = transfer.with_types(
-        Objective(retain=1.0, partial=True), vocabulary, old, np.array([0, 3])
-    )
+    terms = Objective(retain=1.0, partial=True)
+    objective = transfer.with_types(terms, vocabulary, old, np.array([0, 3]))
     names = vocabulary.label_names
     assert {names[i] for i in objective.hidden_labels} == {"B-LOC", "I-LOC"}
     assert {names[i] for i in objective.new_labels} == {"B-PER", "I-PER"}
