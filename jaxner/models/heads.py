@@ -167,7 +167,7 @@ class LanguageModel(nn.Module):
         ids = jnp.where(words < len(table), words, UNKNOWN)
         ids = jnp.where(mask, ids, PADDING)
         neighbours = jnp.pad(ids[1:], (0, 1)), jnp.pad(ids[:-1], (1, 0))
-        total = jnp.zeros(len(ids))
+        total = jnp.zeros_like(ids, jnp.float32)  # T may be symbolic
         for name, half, targets in zip(
             ("forward", "backward"), jnp.split(x, 2, axis=1), neighbours, strict=True
         ):
