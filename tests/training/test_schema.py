@@ -128,5 +128,5 @@ def test_what_is_wrong_with_a_section_is_told_by_its_flag(path, value, message):
 
 
 def test_a_language_model_needs_trained_words():
-    with pytest.raises(ValueError, match="num_words needs data.train_words"):
+    with pytest.raises(ValueError, match=r"num_words needs data\.train_words"):
         schema.check(with_value("own", "data", "train_words", False))
