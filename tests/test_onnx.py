@@ -1,5 +1,6 @@
 """ONNX models answer as their taggers do, in onnxruntime and in a browser."""
 
+import dataclasses
 import functools
 import json
 import re
@@ -24,6 +25,7 @@ from tests import fence
 from tests.golden import make_encoders
 from tests.marks import CHROMIUM
 from tests.models.test_bert import CASE_OF, opened
+from tests.test_decoding import tiny
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "browser"
 
@@ -83,6 +85,16 @@ def test_an_onnx_model_answers_as_the_stored_run(name, tmp_path):
     about = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert about["label_names"] == list(tagger.labels)
     assert about["max_characters"] == 128
+
+
+def test_a_language_model_is_left_out(tmp_path):
+    encoder = {"name": "bilstm", "hidden_dim": 4}
+    tagger = tiny("crf", encoder=encoder, language_model={})
+    model = tagger.model.clone(language_model=None)
+    paths = [tmp_path / f"{name}.onnx" for name in ("with", "without")]
+    jaxner.export_onnx(tagger, paths[0])
+    jaxner.export_onnx(dataclasses.replace(tagger, model=model), paths[1])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def spec(shape, dtype):

@@ -33,8 +33,8 @@ def calibrate(
 
     The command stores the temperature in the run's folder (calibration.json);
     from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi do
-    not change. If the temperature makes entities worse calibrated, it stays 1; so it
-    does if dev cannot tell it, as without errors on dev.
+    not change. It stays 1 if another makes entities worse calibrated, or if dev has
+    no errors from which to fit one.
     The table shows the expected calibration error and the Brier score before and
     after, for predicted labels and predicted entities. `--precision` and
     `--recall` print the threshold that reaches them on dev, for
@@ -47,8 +47,8 @@ def calibrate(
         test: Measure on the test split, too.
         precision: Print the threshold that reaches this precision on dev, from 0 to 1.
         recall: Print the threshold that reaches this recall on dev, from 0 to 1.
-        keep_temperature: Keep the temperature even if entities are worse calibrated, or
-            dev cannot tell it.
+        keep_temperature: Keep the fitted temperature even if entities are worse
+            calibrated, or dev has no errors.
         risk: Store thresholds that bound this risk, between 0 and 1.
         of: Risk to bound: the share of gold entities that are missed, or of kept
             entities that are wrong.
@@ -92,10 +92,9 @@ def calibrate(
         result[name] = {"before": before, "after": after, "sha256": split.sha256}
     log(report.fitted_table(result))
     before, after = (x.entities.error if x.entities else 0 for x in sides["dev"])
-    reason, limits = "", (temperature.LOWEST, temperature.HIGHEST)
-    if fit.temperature in limits:  # as without a single error on dev
-        reason = "The likelihood of dev has no maximum between {:g} and {:g}"
-        reason = reason.format(*limits)
+    reason = ""
+    if fit.temperature == temperature.LOWEST:  # as without a single error on dev
+        reason = f"Dev is most probable at the lowest temperature, {temperature.LOWEST}"
     elif after > before:
         reason = "The calibration error of entities on dev rises from "
         reason += f"{before:.4f} to {after:.4f}"

@@ -155,11 +155,12 @@ def build(
         raise InputError(f"{flag} needs another head than 'seq2seq'")
     if model.language_model is not None:
         flag = section.flag("language_model")
-        if getattr(model.representation, "words", None) is None:
-            raise InputError(f"{flag} needs representation.words")
+        remedy = f"; {flag}=None leaves it out"
+        if not isinstance(getattr(model.representation, "words", None), models.Words):
+            raise InputError(f"{flag} needs representation.words{remedy}")
         if not getattr(model.encoder, "has_directions", False):
             demand = "encoder 'bilstm' of one layer, or whose layers do not cross"
-            raise InputError(f"{flag} needs {demand}")
+            raise InputError(f"{flag} needs {demand}{remedy}")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
         count = getattr(model.encoder, "num_stages", 1)

@@ -240,6 +240,7 @@ def _check_needs(config: Options) -> None:
     has_scores = settings["model.head.name"] != "seq2seq"
     old = "objective.retain", "objective.partial"
     of_scores = "objective.dropout_penalty", *old, "model.mc_dropout.num_samples"
+    trained = "data.train_words; --config.model.language_model=None leaves it out"
     for need, is_met, *flags in (
         ("one seed and one process", is_alone, "minutes"),
         ("data.dir", settings["data.dir"], "data.name=files"),
@@ -248,6 +249,7 @@ def _check_needs(config: Options) -> None:
         ("an encoder of scores, such as 'lan'", gives_scores, "model.head.name=scores"),
         ("an encoder with LSTMs, such as 'bilstm'", lstms, "objective.orthogonality"),
         ("init_from", settings["init_from"], *old),
+        (trained, settings["data.train_words"], "model.language_model.num_words"),
         ("another head than 'seq2seq'", has_scores, *of_scores, "data.unit=document"),
     ):
         for flag in flags:

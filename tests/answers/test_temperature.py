@@ -121,7 +121,7 @@ def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
         fit(params, corpora.read(tmp_path / "none.conll"))
 
 
-def test_without_errors_the_best_temperature_is_a_limit(params, tmp_path):
+def test_without_errors_the_best_temperature_is_the_lowest(params, tmp_path):
     tokens = [["Rome", "fell"], ["Milan", "beat"]]
     rows = [[*zip(x, params.tag(x), strict=True)] for x in tokens]
     formats.write_columns(tmp_path / "own.conll", rows)
@@ -152,8 +152,8 @@ def test_the_command_keeps_the_temperature(finished, tmp_path, run):
     assert np.abs(chances[0] - chances[1]).max() > 1e-4
 
 
-@pytest.mark.parametrize(("fitted", "reason"), [(0.06, "rises"), (0.05, "no maximum")])
-def test_a_temperature_that_is_worse_or_a_limit_is_not_kept(
+@pytest.mark.parametrize(("fitted", "reason"), [(0.06, "rises"), (0.05, "lowest")])
+def test_a_temperature_that_is_worse_or_the_lowest_is_not_kept(
     fitted, reason, finished, tmp_path, run, monkeypatch
 ):
     folder = shutil.copytree(finished, tmp_path / "run")

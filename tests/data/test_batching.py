@@ -19,14 +19,15 @@ def spelling(word):
     return (1 + word % 7,) * (9 if word % 97 == 0 else 3)
 
 
-def sentence(count, start):
-    words = np.arange(start, start + count, dtype=np.int32)
+def sentence(count, start, distinct=10**6):
+    """Words whose ids follow each other, and begin again after the last one."""
+    words = np.arange(start - 1, start - 1 + count, dtype=np.int32) % distinct + 1
     chars = np.array([(*spelling(w), *[0] * 6)[:9] for w in words], np.int32)
     return spelled(words, chars, np.ones(count, bool))
 
 
-def make(lengths, batch_size=4, num_shapes=3, **options):
-    sentences = [sentence(n, 100 * i + 1) for i, n in enumerate(lengths)]
+def make(lengths, batch_size=4, num_shapes=3, distinct=10**6, **options):
+    sentences = [sentence(n, 100 * i + 1, distinct) for i, n in enumerate(lengths)]
     labels = [s.words + 1_000_000 for s in sentences]
     options = {"batch_size": batch_size, "num_shapes": num_shapes, **options}
     return Batches(sentences, labels, **options)
@@ -240,16 +241,17 @@ def contents(batches, number=0):
     st.lists(st.integers(1, 40), min_size=1, max_size=60),
     *(st.integers(1, 7), st.integers(1, 4) | st.none(), st.integers(1, 6)),
     *(st.sampled_from(["distinct", "token"]), st.integers(0, 3), st.integers(1, 4)),
-    st.sampled_from([1, 8]),
+    *(st.sampled_from([1, 8]), st.sampled_from([1, 3, 10**6])),
 )
-@settings(max_examples=50)
+@settings(max_examples=100)
 def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
-    lengths, batch_size, num_blocks, count, chars, number, pool, multiple
+    lengths, batch_size, num_blocks, count, chars, number, pool, multiple, distinct
 ):
     options = {"num_blocks": num_blocks, "chars": chars, "pool": pool}
     options["multiple"] = multiple
-    batches = make(lengths, batch_size, count, **options)
-    words = [[*range(100 * i + 1, 100 * i + 1 + n)] for i, n in enumerate(lengths)]
+    batches = make(lengths, batch_size, count, distinct, **options)
+    words = [sentence(n, 100 * i + 1, distinct) for i, n in enumerate(lengths)]
+    words = [s.words.tolist() for s in words]
     expected = [(row, [*map(spelling, row)]) for row in words]
     assert sorted(contents(batches, number)) == sorted(expected)
     assert 1 <= len(batches.shapes) <= count

@@ -14,7 +14,11 @@ from tests.growth import LINEAR, growth
 
 # Any Unicode there is, and what the rules speak of, often.
 ANY = st.text(st.characters(), max_size=60)
-SIGNS = [*"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d\u200f\0。語👍", "http://", "s"]
+SIGNS = [
+    *"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d\u200f\u2069\0。語👍",
+    "http://",
+    "s",
+]
 RULED = st.lists(st.sampled_from(SIGNS), max_size=40).map("".join)
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"

@@ -139,11 +139,14 @@ def test_a_language_model_adds_its_losses_whatever_the_padding():
         objectives.batch_loss(kind, weights, batch, labels, None, Objective("sum"))
         for kind in (model, model.clone(language_model=None))
     )
-    losses = [
-        model.apply(weights, jax.tree.map(jnp.asarray, s), train=False)[1]["neighbours"]
-        for s in texts()[0]
-    ]
-    right = 0.5 * sum(float(x.sum()) for x in losses)
+    params, right = weights["params"], 0.0
+    table = params["representation"]["words"]["trained"]
+    for s in texts()[0]:
+        x = model.apply(weights, s, train=False, method="represent")
+        x = draws.apply(model.encoder, {"params": params["encoder"]}, x, s.mask)[0]
+        own = {"params": params["language_model"]}
+        losses = model.language_model.apply(own, x, s.words, s.mask, table)
+        right += 0.5 * float(losses.sum())
     assert float(with_task - without_task) == pytest.approx(right, rel=1e-4)
 
 

@@ -125,3 +125,8 @@ def test_what_is_wrong_with_a_section_is_told_by_its_flag(path, value, message):
     ((option, content),) = value.items()
     with pytest.raises(ValueError, match=message):
         schema.check(with_value("cross_bilstm", path, option, content))
+
+
+def test_a_language_model_needs_trained_words():
+    with pytest.raises(ValueError, match=r"num_words needs data\.train_words"):
+        schema.check(with_value("own", "data", "train_words", False))
