@@ -6,7 +6,6 @@ features; `S` layers of precomputed vectors.
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, Any, ClassVar, Literal
 
 import flax.linen as nn
@@ -150,75 +149,18 @@ def _vectors_of(
     return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
 
 
-def _bias(reader: CharacterCNN | IntNet, fan_in: int) -> layers.Initializer | None:
-    """Returns how the biases of filters are drawn; None for none."""
-    if not getattr(reader, "bias", True):
-        return None
-    is_torch = reader.initializer == "torch"  # U(±1/√fan-in), PyTorch's default
-    return layers.symmetric_uniform(fan_in**-0.5) if is_torch else layers.zeros
-
-
-@functools.partial(jax.jit, static_argnums=3)
-def _filtered(
-    vectors: Float[Array, "V D"],
-    ids: Int[Array, "U C"],
-    kernel: Float[Array, "K F"],
-    reach: int,
-) -> Float[Array, "U P F"]:
-    """Returns the values of filters over characters, in the form for the target.
-
-    `reach` is the number of positions that a filter reads beyond either end, where
-    stands character 0.
-    """
-    width = len(kernel) // vectors.shape[1]
-    cells = jnp.pad(ids, ((0, 0), (reach, reach)))
-
-    def by_windows(vectors, cells, kernel):
-        return _taps(vectors[cells], width) @ kernel
-
-    def by_rows(vectors, cells, kernel):
-        """Adds what each tap makes of a character, a row of a small table.
-
-        On a CPU, that takes a quarter of the time of windows, gradients included.
-        """
-        taps = kernel.reshape(width, vectors.shape[1], -1)
-        rows = jnp.einsum("vd,kdf->kvf", vectors, taps)
-        count = cells.shape[1] - width + 1
-        return sum(rows[k, cells[:, k : k + count]] for k in range(width))
-
-    operands = vectors, cells, kernel
-    is_known = all(isinstance(size, int) for size in ids.shape)  # no: symbolic
-    if not is_known or vectors.dtype == jnp.bfloat16 or len(vectors) > ids.size:
-        return by_windows(*operands)
-    return jax.lax.platform_dependent(*operands, cpu=by_rows, default=by_windows)
-
-
-def _taps(x: Float[Array, "U C D"], width: int) -> Float[Array, "U P K"]:
-    count = x.shape[1] - width + 1
-    return jnp.concatenate([x[:, k : k + count] for k in range(width)], axis=2)
-
-
-class _Filters(nn.Module):
-    """Filters of one width, with the parameters of a dense layer over their windows."""
-
-    size: int
-    width: int
-    kernel: layers.Initializer
-    bias: layers.Initializer | None
-
-    @nn.compact
-    def __call__(self, vectors, ids, x, reach):
-        """Returns their values at all positions; `x` are vectors with dropout."""
-        shape = self.width * vectors.shape[1], self.size
-        kernel = self.param("kernel", self.kernel, shape)
-        if x is None:
-            values = _filtered(vectors, ids, kernel, reach)
-        else:
-            edges = (0, 0), (reach, reach), (0, 0)
-            values = _taps(jnp.pad(x, edges), self.width) @ kernel
-        if self.bias is None:
-            return values
-        return values + self.param("bias", self.bias, (self.size,))[None, None]
+def _filter(
+    reader: CharacterCNN | CharacterLSTM | IntNet,
+    x: Float[Array, "T C D"],
+    width: int,
+    size: int,
+    name: str,
+):
+    """Applies a dense layer to windows of characters, drawn as a convolution."""
+    drawing, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
+    if drawing == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
+        bias = layers.symmetric_uniform(x.shape[2] ** -0.5)
+    return layers.dense(size, drawing, name, bias, width)(x)
 
 
 class CharacterCNN(nn.Module):
@@ -285,22 +227,18 @@ class CharacterCNN(nn.Module):
             padding = (0, 0), (0, self.length)
             chars = jnp.pad(chars, padding)[:, : self.length]
         present = (chars > 0)[:, :, None]
-        count = len(self.types) if self.types else self.num_chars
-        ids = jnp.where(chars < count, chars, _UNKNOWN)
-        every_id = jnp.arange(count)[:, None]
-        vectors = _vectors_of(self, every_id, train=False)[:, 0]
+        x = _vectors_of(self, chars, train)
         if self.length is None:
-            vectors = jnp.where(every_id > _PADDING, vectors, 0.0)
-        x = None
-        if train and self.dropout:
-            dropout = layers.Dropout(self.dropout, "chars")
-            x = dropout(vectors[ids], deterministic=False)
+            x = jnp.where(present, x, 0.0)
         features = []
         for name, width in self._widths().items():
-            init = layers.KERNELS[self.initializer](width)
-            bias = _bias(self, width * vectors.shape[1])
-            filters = _Filters(self.num_filters, width, init, bias, name=name)
-            values = filters(vectors, ids, x, 0 if self.length else width // 2)
+            if self.length is None:
+                read = layers.windows(x, width)
+            else:
+                count = self.length - width + 1
+                taps = [x[:, k : k + count] for k in range(width)]
+                read = jnp.concatenate(taps, axis=2)
+            values = _filter(self, read, width, self.num_filters, name)
             if self.length is None:
                 values = jnp.where(present, values, FORBIDDEN)
             # The activations are monotonic, so they may follow the maximum.
@@ -404,9 +342,7 @@ class IntNet(nn.Module):
         present = (chars > 0)[:, :, None]
 
         def convolve(x, width, size, name):
-            bias = _bias(self, width * x.shape[2])
-            dense = layers.dense(size, self.initializer, name, bias, width)
-            values = dense(layers.windows(x, width))
+            values = _filter(self, layers.windows(x, width), width, size, name)
             return jnp.where(present, jax.nn.relu(values), 0.0)
 
         def in_all_widths(x, size, name):
