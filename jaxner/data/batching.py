@@ -735,7 +735,7 @@ class Batches:
         )
         words = _widened(words, self.num_tokens + self._most)
         fields = rows, places, firsts, blocks, index, words, spans, long, long_spans
-        return Plan(*(x.astype(np.int32) for x in fields)), needs, numbers
+        return Plan(*(x.astype(np.int32, copy=False) for x in fields)), needs, numbers
 
     def _sort(self, seeds: Sequence[int], epoch: int) -> tuple[np.ndarray, ...]:
         """Returns the sentences of batches by length, and their places, [K, S, B].
