@@ -17,7 +17,7 @@ from jaxner.data import schemes
 from jaxner.data.vocabulary import PADDING, UNKNOWN
 from jaxner.fields import Derived, FromData, Rate, Real, Size, Weight
 from jaxner.models import layers
-from jaxner.models.layers import Features, Mask
+from jaxner.models.layers import Mask
 from jaxner.types import Potentials
 
 
@@ -156,7 +156,7 @@ class LanguageModel(nn.Module):
     @nn.compact
     def __call__(
         self,
-        x: Features,
+        x: Float[Array, " T H"],
         words: Int[Array, " T"],
         mask: Mask,
         table: Float[Array, "N D"],

@@ -141,11 +141,13 @@ def test_a_language_model_adds_its_losses_whatever_the_padding():
     )
     params, right = weights["params"], 0.0
     table = params["representation"]["words"]["trained"]
-    for s in texts()[0]:
-        x = model.apply(weights, s, train=False, method="represent")
-        x = draws.apply(model.encoder, {"params": params["encoder"]}, x, s.mask)[0]
-        own = {"params": params["language_model"]}
-        losses = model.language_model.apply(own, x, s.words, s.mask, table)
+    for sentence in texts()[0]:
+        words, mask = jnp.asarray(sentence.words), jnp.asarray(sentence.mask)
+        operand = jax.tree.map(jnp.asarray, sentence)
+        x = model.apply(weights, operand, train=False, method="represent")
+        x = draws.apply(model.encoder, {"params": params["encoder"]}, x, mask)[0]
+        part = {"params": params["language_model"]}
+        losses = model.language_model.apply(part, x, words, mask, table)
         right += 0.5 * float(losses.sum())
     assert float(with_task - without_task) == pytest.approx(right, rel=1e-4)
 
