@@ -119,7 +119,7 @@ def _outputs(tagger: Tagger, inputs: dict[str, Any]) -> dict[str, Any]:
         inputs.get("vectors"),
         Pieces(*map(inputs.get, pieces)) if "windows" in inputs else None,
     )
-    model = tagger.model.clone(dtype="float32", language_model=None)
+    model = tagger.model.clone(dtype="float32")
     potentials = models.predict(model, tagger.weights, sentence)
     if not isinstance(potentials, Potentials):  # a label depends on all before
         return {"labels": inference.viterbi(potentials, mask)}

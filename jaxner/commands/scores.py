@@ -150,8 +150,8 @@ def compare(
     for path, run in zip(chain(*sides), runs_read, strict=True):
         i = report.first_difference(runs_read[0].tokens or (), run.tokens or ())
         if i is not None:
-            place = f"first in sentence {i} (counted from 0)"
-            note(f"{path}: other tokens than in {sides[0][0]}, {place}")
+            message = f"{path}: other tokens than in {sides[0][0]}, first in sentence "
+            note(f"{message}{i} (counted from 0)")
     rounds = scoring.rounds or stats.TEST_ROUNDS
     content = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     rows = {

@@ -183,8 +183,8 @@ class Model(nn.Module):
             scores.append(head(stage.astype(jnp.float32), train="head" in parts))
             check_returned("head", head, scores[-1], x.shape[0])
         if self.language_model is not None:
-            words: Any = self.representation
-            table = words.words.get_variable("params", "trained")
+            representation: Any = self.representation
+            table = representation.words.get_variable("params", "trained")
             last = stages[-1].astype(jnp.float32)
             losses = self.language_model(last, sentence.words, sentence.mask, table)
             out = {**out, "neighbours": losses}
@@ -411,6 +411,7 @@ def predict(
     entropy of the draft is above its threshold, the draft's elsewhere (Gui et al.,
     2020, section 3.3). Without a key, masks are drawn from `mc_dropout.seed`.
     """
+    model = model.clone(language_model=None)  # only the loss depends on it
     mask, refinement, mc_dropout = sentence.mask, model.refinement, model.mc_dropout
     x = model.apply(weights, sentence, train=False, method="represent")
     probabilities = None
