@@ -564,7 +564,8 @@ class Program:
                 # So that figures of systems with different rules are comparable.
                 by_conlleval = task.score(tokens, *labels, rule="conlleval")
                 result[name]["by_conlleval"] = by_conlleval.to_dict()["f1"]
-            console.print(report.per_type_table(scores, f"{split.name} {name}"))
+            title = f"{split.name} {name}"
+            console.print(report.types_table({"scores": result[name]}, title))
             folder.write_json("result.json", result)
             # Unchanged labels, so that other rules can score them later.
             if folder.writes:
