@@ -214,15 +214,11 @@ def _loaded(text: str) -> tuple[Any, Any]:
     except InputError:
         raise
     except Exception as error:  # a config is Python: it may raise anything
-        raise _not_run(error, file) from error
-
-
-def _not_run(error: Exception, file: Path) -> InputError:
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
-    line = lines[-1] if lines else getattr(error, "lineno", None)
-    reason = " ".join(str(error).split())
-    return InputError(f"cannot be run: {type(error).__name__}: {reason}", file, line)
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+        line = lines[-1] if lines else getattr(error, "lineno", None)
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise InputError(f"cannot be run: {reason}", file, line) from error
 
 
 # --- The command line -----------------------------------------------------------------
