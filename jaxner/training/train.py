@@ -116,7 +116,8 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
         program.fit_epochs(60 * config.minutes - (time.perf_counter() - start))
     with signals.stop_requests(console.print) as stop, program.opened():
         program.resume()
-        for epoch in range(program.epoch, config.num_epochs):
+        first = max(run.progress.epoch for run in program.runs)
+        for epoch in range(first, config.num_epochs):
             active = [run for run in program.runs if not run.is_stalled()]
             if not active:
                 console.print(_stalled(program.runs, program.task))
@@ -134,7 +135,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
                 break
     if stop.reached():
         console.print("Stopped; the same command resumes from here.")
-        raise SystemExit(stop.exit_status)
+        raise SystemExit(128 + (stop.signal or 0))  # as shells expect
 
     del program.state, program.take_step
     # The only place that opens the test split.
@@ -465,11 +466,6 @@ class Program:
         # A temperature as that of a loaded tagger: they share programs.
         weights, temperature = {"params": params, "frozen": frozen}, jnp.float32(1)
         return Tagger(weights, self.model, self.data.vocabulary, temperature)
-
-    @property
-    def epoch(self) -> int:
-        """The number of epochs so far."""
-        return max(run.progress.epoch for run in self.runs)
 
     def steps(self, epoch: int) -> Iterator[bool]:
         """Takes the rest of the steps of an epoch; yields where the loss was read."""
