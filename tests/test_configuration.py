@@ -100,6 +100,18 @@ def test_another_optimizer_drops_what_only_the_former_one_knows():
     assert (config.optimizer.b1, config.optimizer.learning_rate) == (0.8, 0.02)
 
 
+def test_a_part_that_a_config_lacks_is_added_with_its_defaults():
+    config = configuration.load("ncrfpp")
+    configuration.override(config, "model.representation.caps.dim", "4")
+    configuration.override(config, "model.language_model.weight", "0.2")
+    assert config.model.representation.caps.rule == "shape"
+    assert config.model.language_model.num_words == 1000
+    schema.check(config.to_dict())
+    with pytest.raises(InputError, match=r"Unknown option .*refinement\.height"):
+        configuration.override(config, "model.refinement.height", "2")
+    assert "refinement" not in config.model
+
+
 def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     config = load("grn")
     place = "optimizer.parts.head/transitions"
