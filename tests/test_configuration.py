@@ -10,6 +10,7 @@ from jaxner import configuration, models
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import schema
+from jaxner.training.corpus import fit_width
 from tests.tiny import pretrained_folder
 
 ENCODERS = sorted(models.ENCODERS.keys() - {"chain"})
@@ -126,6 +127,20 @@ def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
         configuration.override(config, f"optimizer.parts.{name}", "0.5")
         with pytest.raises(ValueError, match=message):
             schema.check(config.to_dict())
+
+
+def test_a_config_without_a_section_says_so_and_one_without_words_is_a_config():
+    for section in ("data", "model", "optimizer"):
+        config = load("grn")
+        config[section] = None
+        with pytest.raises(InputError, match=f"config.{section} must be a dictionary"):
+            schema.check(config.to_dict())
+    config = load("grn:files")
+    del config.model.representation.words
+    config.data.vectors = "vectors.txt"
+    fit_width(config)
+    config.data.update({"vectors": None, "dir": "."})
+    schema.check(config.to_dict())
 
 
 def test_every_option_is_listed_with_default_meaning_and_range():

@@ -233,7 +233,8 @@ class Program:
         ]
         for run in self.runs:
             environment.check_same_config(run.folder, run.config.to_dict())
-        options, words = config.data.to_dict(), config.model.representation.words
+        options = config.data.to_dict()
+        words = config.model.representation.get("words")
         with monitor.waiting(console, "Reading the data"):
             source, vocabulary = self._source()
             self.data = corpora.load_data(
