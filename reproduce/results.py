@@ -112,6 +112,7 @@ def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
         "vectors": about["data"].get("vectors", {}).get("sha256"),
         "versions": about["versions"],
         "device_kind": sorted(set(about["devices"])),
+        "precision": about.get("precision", "highest"),
         COUNTS: packed,
     }
 
