@@ -165,12 +165,14 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
 
 def _homes(ends: np.ndarray, bounds: Sequence[tuple[int, int]]) -> np.ndarray:
     """Returns the window whose nearer inner edge is farthest from each unit."""
-    room = np.full((len(bounds), len(ends) - 1), -1.0)
-    for row, (start, end) in zip(room, bounds, strict=True):
+    homes, most = np.zeros(len(ends) - 1, int), np.full(len(ends) - 1, -1.0)
+    for i, (start, end) in enumerate(bounds):
         left = ends[start:end] - ends[start] if start else np.inf
         right = ends[end] - ends[start + 1 : end + 1]
-        row[start:end] = np.minimum(left, right if end < len(ends) - 1 else np.inf)
-    return np.argmax(room, axis=0)
+        room = np.minimum(left, right if end < len(ends) - 1 else np.inf)
+        homes[start:end][room > most[start:end]] = i
+        most[start:end] = np.maximum(room, most[start:end])
+    return homes
 
 
 def word_pieces(

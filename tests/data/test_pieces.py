@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jaxner.data import pieces
 from jaxner.data.vocabulary import Vocabulary, build
 from jaxner.errors import InputError
+from tests.growth import LINEAR, growth
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -68,6 +69,11 @@ def trained(space, folder):
 @pytest.mark.parametrize("space", ["Ġ", "▁"])
 def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
     theirs = trained(space, tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
+    for _ in range(2):
+        parts = [content["pre_tokenizer"]]
+        content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": parts}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     ours = pieces.read(tmp_path, 512)
     vocabulary, _ = build([["Rome"]], ["LOC"])
     vocabulary = dataclasses.replace(vocabulary, pieces=ours)
