@@ -149,6 +149,15 @@ def test_sentences_of_a_batch_have_as_many_pieces(bert):
     batches = driver._batches([*map(bert.vocabulary.encode, texts)], bert.weights, 1)
     shapes = {(*sorted(x),): batch.pieces.windows.shape for x, batch in batches}
     assert shapes == {(0, 2, 3, 4): (4, 1, 16), (1,): (1, 1, 8)}
+    service, shapes = pytest.importorskip("jaxner.serving.programs"), []
+
+    def program(batch, is_deep):
+        return lambda *_: shapes.append(batch.pieces.windows.shape)
+
+    programs = service.Programs(bert, 9, 64)
+    programs._program = program
+    programs([programs.job([text]) for text in (["a"], ["-" * 60], ["a"])])
+    assert shapes == [(4, 1, 16), (1, 8, 16)]
 
 
 @pytest.mark.parametrize("constrained", [False, True])
