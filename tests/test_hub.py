@@ -305,6 +305,8 @@ ODD = [
     ({"id2label": {"0": "O", "1": "B-A"}}, r"classifier\.weight of shape \(2, 12\)"),
     ({"id2label": {**NAMES, "4": "B_LOC"}}, "write B-LOC; or the scheme is tags"),
     ({"id2label": {**NAMES, "4": "O"}}, "'O' occurs twice"),
+    ({"id2label": {**NAMES, "4": "B-A\nO"}}, r"invisible character \(U\+000A\)"),
+    ({"model_type": ["bert"]}, "model_type as a string"),
     ({"hidden_size": 24}, r"of shape \(24,\) by config.json, got \(12,\)"),
     ({"vocab_size": 3}, r"config\.json: .*vocab_size of at least 12, .*, got 3"),
     ({"num_hidden_layers": 90}, r"layer\.3\."),

@@ -208,12 +208,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     try:
         if path.is_file():
             content = spans.read_json(path)
-            whole = content.get("pre_tokenizer") or {}
-            for part in (whole, *whole.get("pretokenizers", ())):
-                if part.get("type") == "ByteLevel":
-                    part["add_prefix_space"] = True
-                if part.get("type") == "Metaspace":
-                    part |= {"add_prefix_space": True, "prepend_scheme": "always"}
+            _add_spaces(content.get("pre_tokenizer"))
             tokenizer = PieceTokenizer(
                 json.dumps(content, ensure_ascii=False), max_length
             )
@@ -229,6 +224,19 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     hint = f"; {conversion(path.parent)}" if any(slow) else ""
     message = f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
     raise FileNotFoundError(message)
+
+
+def _add_spaces(part: Any) -> None:
+    """Makes each token begin with a space, in a pre-tokenizer or a list of them."""
+    if isinstance(part, list):
+        for inner in part:
+            _add_spaces(inner)
+    if isinstance(part, dict):
+        if part.get("type") == "ByteLevel":
+            part["add_prefix_space"] = True
+        if part.get("type") == "Metaspace":
+            part |= {"add_prefix_space": True, "prepend_scheme": "always"}
+        _add_spaces(part.get("pretokenizers"))
 
 
 def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str:

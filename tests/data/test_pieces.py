@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -149,6 +150,13 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
         assert [rooms[home] for home in homes] == [max(rooms)]
 
 
+def test_time_grows_with_the_number_of_windows():
+    def sentence(n):
+        return np.arange(n + 1), pieces.windows([1] * n, 14)
+
+    assert growth(lambda x: pieces._homes(*x), sentence, 800) < LINEAR
+
+
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
     for vocab, count in ((VOCAB, 1), ([p for p in VOCAB if p == p.lower()], 0)):
         listed = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
@@ -164,6 +172,7 @@ def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
         ("vocab.txt", b"[UNK]\na\n"),
         ("tokenizer_config.json", b'{"do_lower_case": "no"}'),
         ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b'{"pre_tokenizer": {"pretokenizers": 5}}'),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}'),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}, "merges": []}}'),
         ("tokenizer.json", b'{"model": {"type": "Unigram", "vocab": [["<unk>", 0]]}}'),
