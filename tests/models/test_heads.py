@@ -1,5 +1,6 @@
 """Heads, and stages that have one each or share one, against NumPy."""
 
+import functools
 import itertools
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import inference
+from jaxner import inference, models
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.models import BiLSTM, DirectionHead, Head, LanguageModel
@@ -169,3 +170,16 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
         if name == "crf":
             for part in ("transitions", "start", "end"):
                 np.testing.assert_array_equal(getattr(potentials, part), p[head][part])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [{"name": "crf"}, {"name": "crf", "boundaries": False}, {"name": "seq2seq"}],
+)
+def test_weights_and_potentials_stay_float32_among_float64(head, float64):
+    model = draws.build(head=head, num_frozen=2)
+    weights = models.shapes(model)
+    predict = functools.partial(models.predict, model)
+    potentials = jax.eval_shape(predict, weights, draws.SENTENCE)
+    kinds = {leaf.dtype for leaf in jax.tree.leaves((weights, potentials))}
+    assert kinds == {jnp.dtype("float32")}
