@@ -408,7 +408,8 @@ def _tangents(unroll, primals, tangents):
     # the backward loop: gradients take 0.6 of the time that a plain scan's take.
     d_gates = d_gates + states @ d_kernel
 
-    rest = jnp.zeros(-5 * size % 64)  # in other sizes, XLA pads each product
+    # In other sizes, XLA pads each product.
+    rest = jnp.zeros(-5 * size % 64, gates.dtype)
     matrix = jnp.pad(kernel, ((0, 0), (0, size + len(rest))))
 
     # The backward loop recomputes the slopes, which is faster than storing them.

@@ -1,6 +1,5 @@
 """Heads, and stages that have one each or share one, against NumPy."""
 
-import functools
 import itertools
 
 import jax
@@ -13,6 +12,7 @@ from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.models import BiLSTM, DirectionHead, Head, LanguageModel
 from jaxner.models.heads import ScoresHead
+from jaxner.training import optimizers
 from tests.models import draws
 
 LABELS = 4
@@ -176,10 +176,13 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
     "head",
     [{"name": "crf"}, {"name": "crf", "boundaries": False}, {"name": "seq2seq"}],
 )
-def test_weights_and_potentials_stay_float32_among_float64(head, float64):
+def test_weights_scores_and_gradients_stay_float32_among_float64(head, float64):
     model = draws.build(head=head, num_frozen=2)
     weights = models.shapes(model)
-    predict = functools.partial(models.predict, model)
-    potentials = jax.eval_shape(predict, weights, draws.SENTENCE)
-    kinds = {leaf.dtype for leaf in jax.tree.leaves((weights, potentials))}
+
+    def size(weights):
+        return optimizers.norm(models.predict(model, weights, draws.SENTENCE))
+
+    answers = jax.eval_shape(jax.value_and_grad(size), weights)
+    kinds = {leaf.dtype for leaf in jax.tree.leaves((weights, answers))}
     assert kinds == {jnp.dtype("float32")}
