@@ -12,6 +12,7 @@ import functools
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from jaxner.types import Pieces
 
 _UNKNOWN = ("[UNK]", "<unk>")
 _PADDING, _MASK = ("[PAD]", "<pad>"), ("[MASK]", "<mask>")
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, which is no character
 _RARE = "\U00013000"  # a hieroglyph, of which no vocabulary here knows
 
 
@@ -102,7 +104,9 @@ class PieceTokenizer:
         A token without pieces, such as one of control characters, is the unknown piece.
         """
         encoding = self._tokenizer.encode(
-            list(tokens), is_pretokenized=True, add_special_tokens=False
+            [_HALF.sub("\ufffd", token) for token in tokens],
+            is_pretokenized=True,
+            add_special_tokens=False,
         )
         begin, close = self._special
         special = {*begin, *close}  # which Unigram models also know as words

@@ -38,6 +38,7 @@ def test_the_longest_piece_comes_first():
     holes = '{"model": {"type": "WordLevel", "unk_token": "U", "vocab": {"U": 9}}}'
     assert pieces.PieceTokenizer(holes).size == 10
     assert pieces_of(["a", "\u200b", "", "a"]) == ["a", "[UNK]", "[UNK]", "a"]
+    assert pieces_of(["\ud800", "a\udfff"]) == ["[UNK]", "a"]
     assert "[SEP]" not in " ".join(pieces_of(["[SEP]", "[CLS]"]))
     vocabulary, _ = build([["ab", "-LRB-"]], ["LOC"], unescape=True)
     vocabulary = dataclasses.replace(vocabulary, pieces=make())
