@@ -35,6 +35,15 @@ MAX_LINE = 1 << 26
 MAX_TOKENS = 1 << 17
 """Maximum length of a sentence to tag, in tokens; a longer one is an error."""
 
+_FOREIGN = {
+    "bzip2": rb"BZh\d1AY&SY",
+    "xz": rb"\xfd7zXZ\0",
+    "zip": rb"PK\x03\x04",
+    "Zstandard": rb"\x28\xb5\x2f\xfd",
+    "Parquet": rb"PAR1\x15",
+    "PDF": rb"%PDF-",
+}
+"""How files begin that are no text, and no gzip."""
 _UNREADABLE = re.compile("[\udc80-\udcff]")  # bytes that are not in the encoding
 
 
@@ -160,13 +169,19 @@ class Record(NamedTuple):
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
-    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
+    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip.
+
+    InputError: it is damaged, or a file of another kind.
+    """
     check_file(path)
     if str(path) == "-" and sys.stdin.buffer.closed:
         raise InputError("Standard input can be read once: name a file")
     with sys.stdin.buffer if str(path) == "-" else Path(path).open("rb") as buffer:
         file: Any = buffer
-        is_zipped = file.peek(2)[:2] == b"\x1f\x8b"
+        head = file.peek(10)
+        if kind := next((x for x in _FOREIGN if re.match(_FOREIGN[x], head)), ""):
+            raise InputError(f"expected text, plain or gzipped, got {kind}", path)
+        is_zipped = head[:2] == b"\x1f\x8b"
         try:
             yield gzip.GzipFile(fileobj=file) if is_zipped else file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -1,7 +1,9 @@
 """Formats are read as documented and written to be read back; nothing is lost."""
 
+import bz2
 import gzip
 import json
+import lzma
 import re
 
 import pytest
@@ -512,6 +514,9 @@ BAD = [
     ("a.conll", "a O\nb O\n".encode("utf-16")[:-1], {"encoding": "utf-16"}, [2]),
     ("a.conll", "a O\n", {"label_column": 5}, [0]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
+    ("a.conll.bz2", bz2.compress(b"a O\n"), {}, [0]),
+    ("a.conll", lzma.compress(b"a O\n"), {}, [0]),
+    ("a.txt", b"%PDF-1.7\n", {}, [0]),
     ("a.conllu", "1 a X\n", {}, [1]),
     ("a.conllu", u(1) + "# x\n" + u(2), {}, [2]),
     ("a.conllu", u(1) + u(2, tag="_") + "\n" + u(1) + "2\n", {"tags": True}, [2, 5]),
