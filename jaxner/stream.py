@@ -40,7 +40,7 @@ CHUNK = 1 << 16
 # Writing.
 
 
-Labelled = tuple[Sequence[str], dict[tuple[int, int, str], float] | None]
+Labelling = tuple[Sequence[str], dict[tuple[int, int, str], float] | None]
 """The labels of a sentence; the probability of each entity, by (first token, last token
 plus one, type), or None if they were not computed."""
 
@@ -67,7 +67,7 @@ class Sink(NamedTuple):
         self,
         record: Record,
         sentences: Sequence[Example],
-        labellings: Sequence[Labelled],
+        labellings: Sequence[Labelling],
     ) -> str:
         """Returns a record as text, with the labels of each of its sentences.
 
@@ -85,7 +85,7 @@ class Sink(NamedTuple):
         self,
         record: Record,
         sentences: Sequence[Example],
-        labellings: Iterable[Labelled],
+        labellings: Iterable[Labelling],
     ) -> Iterator[str]:
         if not sentences and self.source == "conll":
             yield from (*record.lines, "")
@@ -106,7 +106,7 @@ class Sink(NamedTuple):
         self,
         record: Record,
         sentences: Sequence[Example],
-        labellings: Sequence[Labelled],
+        labellings: Sequence[Labelling],
     ) -> dict[str, Any]:
         content, document = dict(record.content or {}), record.document
         for name in ANNOTATION:  # but a class of the text, or its number
@@ -123,7 +123,7 @@ class Sink(NamedTuple):
         return {**content, "spans": [x for pair in pairs for x in _spans(text, *pair)]}
 
 
-def _spans(text: str, piece: Example, labelling: Labelled) -> Iterator[dict[str, Any]]:
+def _spans(text: str, piece: Example, labelling: Labelling) -> Iterator[dict[str, Any]]:
     """Yields the entities of a sentence of a text, as JSON objects."""
     assert piece.offsets is not None
     labels, chances = labelling
@@ -241,7 +241,7 @@ class Part(NamedTuple):
 
 def _labelled(
     tagger: Tagger, part: Part, constrained: bool, least: Any
-) -> Iterator[Labelled]:
+) -> Iterator[Labelling]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
     # A record without a document is one itself.
     documents = [r.document or (i,) for i, r, sentences in part.good for _ in sentences]

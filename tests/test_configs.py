@@ -58,7 +58,7 @@ def test_every_system_has_every_data_set(name, dataset):
     config = configuration.load(f"{name}:{dataset}")
     assert config.data.name == dataset
     assert shapes_of(config)
-    assert (config.data.scheme == "tags") == (dataset in schema.TAGGED)
+    assert (config.data.scheme == "tags") == (dataset in schema.TAG_SETS)
     if dataset == "sample":
         assert configuration.load(name) == config
         assert config.num_epochs <= 30
@@ -71,7 +71,7 @@ def test_every_system_has_every_data_set(name, dataset):
 def test_data_sets_are_the_known_corpora_and_ones_own():
     assert set(schema.DATASETS) == {*corpora.CORPORA, "files"}
     names = {name for name, c in corpora.CORPORA.items() if c.scheme == "tags"}
-    assert names == set(schema.TAGGED)
+    assert names == set(schema.TAG_SETS)
 
 
 def arguments_of(name):

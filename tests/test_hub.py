@@ -241,7 +241,7 @@ def test_learning_on_with_another_model_and_a_new_type(model, bert, tmp_path):
     tagger = jaxner.train(name, data, workdir=folder, **options)
     assert tagger.vocabulary.types == ("LOC", "ORG", "PER")
     encoder, start = (
-        {n: x for n, x in named(t.weights["params"]).items() if pretrained.PLACE in n}
+        {n: x for n, x in named(t.weights["params"]).items() if pretrained.PREFIX in n}
         for t in (bert, tagger)
     )
     assert encoder.keys() == start.keys()

@@ -27,7 +27,7 @@ from jaxner.types import Weights
 Sizes = Mapping[str, Any]
 """Attributes of an encoder: ours, or those that a `config.json` has."""
 
-PLACE = "representation/bert/encoder/"
+PREFIX = "representation/bert/encoder/"
 """Path of the encoder's weights in a tagger's tree."""
 
 # PyTorch's names of our arrays, by family; {} is the number of a layer.
@@ -181,7 +181,7 @@ _MODERN_OPTIONS = {
     "attention_probs_dropout_prob": "attention_dropout",
 }
 _PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
-_UNBIASED = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
+_NO_BIAS = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
 
 FAMILIES = {
     "bert": Family("Bert", "bert", fixed=_PLAIN),
@@ -220,7 +220,7 @@ FAMILIES = {
         *("ModernBert", "model"),
         ModernBERT,
         _named(_MODERN_TOP, _MODERN_BODY, "layers.{}."),
-        _UNBIASED,
+        _NO_BIAS,
         _MODERN_OPTIONS,
         _modern,
         _rotations,
@@ -438,8 +438,8 @@ def classifier(
         for i, row in enumerate(rows if is_stacked else rows[None]):
             whole = torch_name.format(i)
             is_beside = whole.startswith("head.")
-            place = whole if is_beside else f"{family.prefix}.{whole}"
-            tensors[place] = np.ascontiguousarray(row.T if is_map else row)
+            target = whole if is_beside else f"{family.prefix}.{whole}"
+            tensors[target] = np.ascontiguousarray(row.T if is_map else row)
     tensors.pop(f"{family.prefix}.{_ABSENT}", None)
     for name, leaf in linear.items():
         torch_name, _, is_map = _spelt(name, {name: "classifier"})
@@ -467,8 +467,8 @@ def fill(
     pretrained = named(reader(folder))
 
     def take(name, leaf):
-        _, place, rest = name.rpartition(PLACE)
-        return jnp.asarray(pretrained[rest]) if place else leaf
+        _, prefix, rest = name.rpartition(PREFIX)
+        return jnp.asarray(pretrained[rest]) if prefix else leaf
 
     return map_named(take, weights)
 
@@ -490,16 +490,16 @@ def _tensors(
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
     first = next((name for name in tensors if name.endswith(words)), "")
     prefix = first[: first.find("embeddings.")]
-    current_ones, head_tensors = {}, {}
+    encoder_tensors, head_tensors = {}, {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
         for old_name, new_name in _OLDER.items():
             current = current.replace(old_name, new_name)
         if name.startswith(prefix) and current.startswith(_ROOTS):
-            current_ones[current] = tensor
+            encoder_tensors[current] = tensor
         else:
             head_tensors[name] = tensor
-    return whole, current_ones, head_tensors
+    return whole, encoder_tensors, head_tensors
 
 
 def _files(folder: Path) -> tuple[Path, list[Path]]:

@@ -151,15 +151,15 @@ class Programs:
         """Returns the arrays of each job's batch, see `_answer`, and the job's row."""
         answers: list[Any] = [None] * len(jobs)
         for is_deep in (False, True):
-            of = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
-            sizes = [self._size(jobs[i].encoded, is_deep) for i in of]
+            indices = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
+            sizes = [self._size(jobs[i].encoded, is_deep) for i in indices]
             for size, count, rows in self._plan(sizes, is_deep):
-                sentences = [jobs[of[row]].encoded for row in rows]
+                sentences = [jobs[indices[row]].encoded for row in rows]
                 batch = _padded(sentences, size, count)
                 arrays = self._program(batch, is_deep)(self._tagger, batch)
                 arrays = devices.fetch(arrays)
                 for number, row in enumerate(rows):
-                    answers[of[row]] = arrays, number
+                    answers[indices[row]] = arrays, number
                 self.counts["batches"] += 1
                 self.counts["tokens"] += sum(len(s.words) for s in sentences)
                 self.counts["padded"] += size[0] * count
@@ -170,10 +170,10 @@ class Programs:
         first = int(self.reads_documents)  # after a separator
         arrays, row = answer
         for sentence in sentences:
-            at = slice(first, first + len(sentence))
-            part = jax.tree.map(lambda array, at=at: array[row, at], arrays)
+            span = slice(first, first + len(sentence))
+            part = jax.tree.map(lambda array, span=span: array[row, span], arrays)
             for name in part.keys() & {"relations", "attention"}:
-                part[name] = part[name][:, at]
+                part[name] = part[name][:, span]
             for name in part.keys() & {"best", "n_best"} if self.has_chances else ():
                 part[name] = part[name]._replace(end=part[name].end - first)
             yield part

@@ -55,7 +55,7 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
     pair = [tally], [tally]
     whole = stats.bootstrap(tally, rounds=50), stats.compare(*pair, rounds=50)
     assert whole[1]["f1"][-3:] == (1, 1, None)  # no difference: p is 1
-    monkeypatch.setattr(stats, "_AT_ONCE", 120)  # two rounds at a time
+    monkeypatch.setattr(stats, "_BLOCK", 120)  # two rounds at a time
     assert stats.bootstrap(tally, rounds=50) == whole[0]
     assert stats.compare(*pair, rounds=50) == whole[1]
 
