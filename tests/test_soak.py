@@ -65,7 +65,7 @@ def asked(answer, seconds=0.5, size=0, ending=False):
 
 
 def outcomes(*arguments, **options):
-    return collections.Counter(x.outcome for x in asked(*arguments, **options).asked)
+    return collections.Counter(x.outcome for x in asked(*arguments, **options).requests)
 
 
 @pytest.mark.parametrize("headers", ["", "connection: close\r\n"])
@@ -96,7 +96,7 @@ def test_one_wrong_answer_shows(kind):
 def test_who_is_refused_for_now_asks_again():
     refusal = 429, "retry-after: 0\r\n", "", 0.0
     load = asked(lambda n, word: refusal if n % 2 else right(n, word))
-    assert {x.outcome for x in load.asked} == {"200"}
+    assert {x.outcome for x in load.requests} == {"200"}
     assert sum(x.retries for x in load.asked) > 10
 
 
@@ -109,7 +109,7 @@ def test_a_stall_counts_for_all_that_were_due_in_it():
         time.sleep(0.3 * (number == 7))
         return right(number, word)
 
-    slow = [x for x in asked(answer).asked if x.over - x.due > 0.1]
+    slow = [x for x in asked(answer).requests if x.end - x.due > 0.1]
     assert len(slow) > 20  # clients that wait for the answer would see one
 
 
