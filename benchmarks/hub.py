@@ -146,18 +146,18 @@ def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
         )
         best = [tagger.labels[j] for j in logits.argmax(axis=1)]
         counts["words"] += len(indices)
-        ours = (labels[i][j] for j in indices)
-        counts["equal labels"] += sum(map(operator.eq, ours, best))
+        names = (labels[i][j] for j in indices)
+        counts["equal labels"] += sum(map(operator.eq, names, best))
         if not has_spans:
             continue
         entities = [(x["start"], x["end"], x["entity_group"]) for x in pipeline(text)]
-        ours = [(x.start_char, x.end_char, x.type) for x in mentions[i]]
+        spans_of_text = [(x.start_char, x.end_char, x.type) for x in mentions[i]]
         kind = "ill-formed" if schemes.violations(best, scheme) else "well-formed"
         counts[f"{kind} texts"] += 1
-        counts[f"{kind} texts, equal entities"] += ours == entities
-        differing += ours != entities
-        if ours != entities and differing <= _EXAMPLES:
-            say(f"{text[:60]}… pipeline {entities}, jaxner {ours}")
+        counts[f"{kind} texts, equal entities"] += spans_of_text == entities
+        differing += spans_of_text != entities
+        if spans_of_text != entities and differing <= _EXAMPLES:
+            say(f"{text[:60]}… pipeline {entities}, jaxner {spans_of_text}")
     rows = [{"": name, "number": number} for name, number in counts.items()]
     return [*rows, {"": "largest difference of scores", "number": f"{largest:.1e}"}]
 

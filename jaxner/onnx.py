@@ -200,8 +200,8 @@ class _Graph:
     ) -> Any:
         """Adds a node; returns its output, or a list of `count` outputs."""
         outputs = [self.new() for _ in range(count or 1)]
-        read = [x if isinstance(x, _Value) else self.constant(x) for x in inputs]
-        ends = [x.name for x in read], [*names] or [x.name for x in outputs]
+        values = [x if isinstance(x, _Value) else self.constant(x) for x in inputs]
+        ends = [x.name for x in values], [*names] or [x.name for x in outputs]
         self.nodes.append(self.helper.make_node(kind, *ends, **options))
         return outputs if count else outputs[0]
 

@@ -222,8 +222,8 @@ def tag_file(
         text, bad = "".join(texts), "".join(part.bad)
         progress.records, progress.checksum = part.records, part.checksum
         progress.bad += len(part.bad)
-        progress.sentences += len(part.encoded)
-        progress.tokens += sum(len(sentence.words) for sentence in part.encoded)
+        progress.sentences += len(part.inputs)
+        progress.tokens += sum(len(sentence.words) for sentence in part.inputs)
         output.commit(text, bad, done=dataclasses.asdict(progress))
         log(progress)
     return progress
@@ -236,7 +236,7 @@ class Part(NamedTuple):
     checksum: int  # CRC-32 of these
     good: list[tuple[int, Record, list[Example]]]  # each with its index
     bad: list[str]  # JSON lines
-    encoded: Any  # its sentences as `Sentence`s
+    inputs: Any  # its sentences as `Sentence`s
 
 
 def _labelled(
@@ -247,11 +247,11 @@ def _labelled(
     documents = [r.document or (i,) for i, r, sentences in part.good for _ in sentences]
     options = {"constrained": constrained, "documents": documents}
     if least is None:
-        for labels in tagging.tag(tagger, part.encoded, **options):
+        for labels in tagging.tag(tagger, part.inputs, **options):
             yield labels, None
         return
     types = types_of(tagger)
-    for answer in arrays(tagger, part.encoded, **options):
+    for answer in arrays(tagger, part.inputs, **options):
         labels = tagger.vocabulary.decode(answer.labels)
         chances = read_spans(types, answer)
         entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
@@ -307,7 +307,7 @@ def _parts(
         elif is_taken:
             part.good.append((index, record, sentences))
             for sentence in sentences:
-                part.encoded.append(tagger.vocabulary.encode(sentence.tokens))
+                part.inputs.append(tagger.vocabulary.encode(sentence.tokens))
                 tokens += len(sentence.tokens)
     if count < progress.records:
         raise error

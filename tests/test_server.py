@@ -27,7 +27,7 @@ from jaxner.serving.service import Service
 from tests.test_serving import COSTS, Slow
 
 GOOD = b'{"tokens": ["good"]}'
-MANY = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
+BULK = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
 HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -159,7 +159,7 @@ def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
     with serves(Large(), max_seconds=1.0) as (instance, port):
         silent, head = connect(port), connect(port, b"POST /v1/tag HTTP/1.1\r\nho")
         body = connect(port, request(GOOD, length=99))
-        connect(port, request(MANY) + request(MANY))
+        connect(port, request(BULK) + request(BULK))
         assert answer(body)[0] == 408
         assert is_closed(silent)
         assert is_closed(head)
@@ -177,7 +177,7 @@ def test_answers_that_nobody_reads_take_limited_memory(connect):
 
         most = 0
         for _ in range(6):
-            link = connect(port, request(MANY))
+            link = connect(port, request(BULK))
             while not select.select([link], [], [], 0.1)[0]:  # until it is answered
                 pass
             most = max(most, backlog())
@@ -252,7 +252,7 @@ def test_chunks_without_end_hold_nobody_up(connect):
 def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
     caplog.set_level("INFO")
     with serves(Large(1.0), stop_seconds=4.0, max_requests=9) as (instance, port):
-        connect(port, request(MANY))
+        connect(port, request(BULK))
         time.sleep(1.5)
         first = connect(port, request(GOOD))
         time.sleep(0.3)

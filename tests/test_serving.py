@@ -269,11 +269,11 @@ class Slow:
         return Job(words, len(sentences[0]), is_deep)
 
     def __call__(self, jobs):
-        self.batches.append([job.encoded.words for job in jobs])
+        self.batches.append([job.sentence.words for job in jobs])
         time.sleep(self.seconds)
-        if any("crash" in job.encoded.words for job in jobs):
+        if any("crash" in job.sentence.words for job in jobs):
             raise RuntimeError(str(jobs))
-        return [len(job.encoded.words) for job in jobs]
+        return [len(job.sentence.words) for job in jobs]
 
     def cut(self, count, sentences):
         ids = np.zeros(count, int)
@@ -345,7 +345,7 @@ class Full(Slow):
     types = label_types([f"B-ABCDEFGH-{i}" for i in range(10)])
 
     def __call__(self, jobs):
-        return [len(job.encoded.words) for job in jobs]
+        return [len(job.sentence.words) for job in jobs]
 
     def cut(self, count, sentences):
         ids, chances = np.zeros(count, int), np.full(count, 0.123456)

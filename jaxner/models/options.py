@@ -164,8 +164,8 @@ def build(
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
         count = getattr(model.encoder, "num_stages", 1)
-        others = tuple(model.head.clone() for _ in range(count - 1))
-        model = model.clone(earlier_heads=others)
+        copies = tuple(model.head.clone() for _ in range(count - 1))
+        model = model.clone(earlier_heads=copies)
     return model
 
 

@@ -58,7 +58,7 @@ def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
 class Family(NamedTuple):
     """Encoders whose configs and tensors are spelt alike.
 
-    `fixed` are values without which an encoder is another than ours, `spellings` the
+    `facts` are values without which an encoder is another than ours, `spellings` the
     names of options that differ from ours, `our_values` ours, given the config, and
     `config_values` the config's, given ours. `classifier` is transformers' name of a
     token classifier, in which the encoder's tensors begin with `prefix`.
@@ -68,7 +68,7 @@ class Family(NamedTuple):
     prefix: str
     module: type[nn.Module] = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
-    fixed: Mapping[str, bool | int | str] = {}
+    facts: Mapping[str, bool | int | str] = {}
     spellings: Mapping[str, str] = {}
     our_values: Callable[[Sizes], Sizes] = lambda config: {}
     config_values: Callable[[Sizes], Sizes] = lambda sizes: {}
@@ -150,7 +150,7 @@ _MP_BODY = {
 _MP_TOP = _TOP | {"distances": "encoder.relative_attention_bias"}
 _DE_BODY = {name: f"attention.self.{name}_proj" for name in ("query", "key", "value")}
 _DE_TOP = {"distances": "encoder.rel_embeddings", "distance_norm": "encoder.LayerNorm"}
-_DE_FIXED = {
+_DE_FACTS = {
     "relative_attention": True,
     "share_att_key": True,
     "norm_rel_ebd": "layer_norm",
@@ -184,11 +184,11 @@ _PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
 _NO_BIAS = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
 
 FAMILIES = {
-    "bert": Family("Bert", "bert", fixed=_PLAIN),
-    "electra": Family("Electra", "electra", fixed=_PLAIN),
+    "bert": Family("Bert", "bert", facts=_PLAIN),
+    "electra": Family("Electra", "electra", facts=_PLAIN),
     **{
         kind: Family(
-            name, "roberta", fixed=_PLAIN, our_values=_from_two, config_values=_padding
+            name, "roberta", facts=_PLAIN, our_values=_from_two, config_values=_padding
         )
         for kind, name in (
             ("roberta", "Roberta"),
@@ -212,7 +212,7 @@ FAMILIES = {
         *("DebertaV2", "deberta"),
         DeBERTa,
         _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
-        _DE_FIXED,
+        _DE_FACTS,
         our_values=_disentangled,
         config_values=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
     ),
@@ -270,7 +270,7 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
         plain = {n: x for n, x in config.items() if isinstance(x, int | float | str)}
         return {**plain, "model_type": kind}
     family = FAMILIES[kind]
-    for name, value in family.fixed.items():
+    for name, value in family.facts.items():
         # An option that is missing has the value of a file of this family.
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
@@ -449,7 +449,7 @@ def classifier(
     config = {
         family.spellings.get(n, n): x for n, x in sizes.items() if n not in own_names
     }
-    config |= {**family.fixed, **family.config_values(sizes)}
+    config |= {**family.facts, **family.config_values(sizes)}
     return {"architectures": [classifiers()[kind]], **config}, tensors
 
 

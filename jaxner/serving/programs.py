@@ -39,7 +39,7 @@ class Job(NamedTuple):
     A deep job asks for more than entities.
     """
 
-    encoded: Any
+    sentence: Any
     cost: int
     is_deep: bool = False
 
@@ -129,7 +129,7 @@ class Programs:
         def compile_one(shape: tuple[bool, tuple[int, int], int]) -> None:
             is_deep, size, count = shape
             job = self.job([["a"] * (size[0] - 2)])
-            self._program(_padded([job.encoded], size, count), is_deep)
+            self._program(_padded([job.sentence], size, count), is_deep)
 
         log(0, len(shapes))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -152,9 +152,9 @@ class Programs:
         answers: list[Any] = [None] * len(jobs)
         for is_deep in (False, True):
             indices = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
-            sizes = [self._size(jobs[i].encoded, is_deep) for i in indices]
+            sizes = [self._size(jobs[i].sentence, is_deep) for i in indices]
             for size, count, rows in self._plan(sizes, is_deep):
-                sentences = [jobs[indices[row]].encoded for row in rows]
+                sentences = [jobs[indices[row]].sentence for row in rows]
                 batch = _padded(sentences, size, count)
                 arrays = self._program(batch, is_deep)(self._tagger, batch)
                 arrays = devices.fetch(arrays)

@@ -18,7 +18,7 @@ from tests.models import draws
 from tests.sentences import spelled
 
 LABELS, SEED, SIZE, LENGTH = 5, 3, 4, 24
-ONE = cluster.ONE_DEVICE
+CHIP = cluster.ONE_DEVICE
 KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 
@@ -65,7 +65,7 @@ def model_with(chars, encoder="projection"):
 class Trainer:
     """A small model and its corpus; `options` are those of the optimizer."""
 
-    def __init__(self, model, blocks, objective, place=ONE, seeds=(SEED,), **options):
+    def __init__(self, model, blocks, objective, place=CHIP, seeds=(SEED,), **options):
         self.seeds = seeds
         sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}
         self.corpus = Corpus(*text(), model, place=place, **sizes)
