@@ -139,7 +139,7 @@ def test_the_log_believes_proxies_that_it_is_told_of(proxies, caplog):
     caplog.set_level("INFO")
     with serves(proxies=proxies) as (_, port):
         for client in ("10.1.2.3", "a b\x85c"):
-            assert ask(port, request(GOOD, more=f"x-forwarded-for: {client}\r\n"))
+            assert ask(port, request(GOOD, headers=f"x-forwarded-for: {client}\r\n"))
     assert ("10.1.2.3 /v1/tag 200" in caplog.text) == bool(proxies)
     assert "\x85" not in caplog.text
 

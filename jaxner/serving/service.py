@@ -345,8 +345,8 @@ class Service:
             path = urllib.parse.urlsplit(path).path or "/"
             scope["path"] = root + path
         path = path if path in self._paths else "other"
-        sent = Request(scope).headers
-        name = sent.get("x-request-id", "")
+        head = Request(scope).headers
+        name = head.get("x-request-id", "")
         if not re.fullmatch(r"[\w.:-]{1,64}", name, re.ASCII):
             name = uuid.uuid4().hex
 
@@ -363,7 +363,7 @@ class Service:
                 headers["x-request-id"] = name
                 # Chunks may come for ever, and each is work.
                 if self._end < math.inf or (
-                    "transfer-encoding" in sent and not is_read
+                    "transfer-encoding" in head and not is_read
                 ):
                     headers["connection"] = "close"
             await send(message)
