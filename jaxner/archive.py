@@ -79,15 +79,6 @@ def _facts(content: bytes) -> dict[str, Any]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def programs(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Returns the programs among the files, by what they compute."""
-    return {
-        Path(name).stem: content
-        for name, content in files.items()
-        if name.startswith("programs/")
-    }
-
-
 # --- Weights --------------------------------------------------------------------------
 
 

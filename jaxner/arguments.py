@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxner.errors import InputError
-from jaxner.wording import shown as shown
+from jaxner.wording import shown
 
 
 def expect(is_right: Any, demand: str, value: Any) -> None:

@@ -402,7 +402,8 @@ def parser_of(function: Callable) -> Parser:
         inner = typing.get_args(field.hint)
         if name in ("quiet", "overrides"):
             continue  # every command has --quiet, few have a use for it
-        if kind := next(filter(_holds_options, (field.hint, *inner)), None):
+        classes = (x for x in (field.hint, *inner) if isinstance(x, type))
+        if kind := next((x for x in classes if dataclasses.is_dataclass(x)), None):
             options = fields.all_of(kind)
             # Those of Annotated[dict, dataclass, *parts].
             parts = inner[2:] or (*options,)
@@ -441,10 +442,6 @@ def _usage(parser: Parser) -> str:
         elif not flag or flag == "-o":
             parts.append(f"[{text}]")
     return " ".join([parser.prog, *parts, "[OPTION]…"])
-
-
-def _holds_options(hint: Any) -> bool:
-    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
 def _add(parser: Parser, group: Any, name: str, field: fields.Field) -> None:

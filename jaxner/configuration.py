@@ -214,15 +214,11 @@ def _loaded(text: str) -> tuple[Any, Any]:
     except InputError:
         raise
     except Exception as error:  # a config is Python: it may raise anything
-        raise _not_run(error, file) from error
-
-
-def _not_run(error: Exception, file: Path) -> InputError:
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
-    line = lines[-1] if lines else getattr(error, "lineno", None)
-    reason = " ".join(str(error).split())
-    return InputError(f"cannot be run: {type(error).__name__}: {reason}", file, line)
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+        line = lines[-1] if lines else getattr(error, "lineno", None)
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise InputError(f"cannot be run: {reason}", file, line) from error
 
 
 # --- The command line -----------------------------------------------------------------
@@ -251,8 +247,9 @@ def override(config: Any, name: str, text: str) -> None:
     """Sets one option of a config, in place, from the text that a user typed.
 
     The name is a path, such as `optimizer.learning_rate`; hyphens are underscores. A
-    new part, as in `optimizer.parts.head.learning_rate`, starts from the optimizer's
-    own options. `schema.check` refuses values that are not allowed.
+    new part of the model starts from its defaults; a new part of the optimizer, as in
+    `optimizer.parts.head.learning_rate`, from the optimizer's own options.
+    `schema.check` refuses values that are not allowed.
     """
     flag = f"--config.{name.replace('-', '_')}"
     path, _, option = flag.rpartition(".")
@@ -265,7 +262,13 @@ def override(config: Any, name: str, text: str) -> None:
         rest = config.optimizer.items()
         new = {name: x for name, x in rest if name not in optimizers.SHARED}
         config.optimizer.parts = {**parts, part: new}
-    section = {section.path: section for section in schema.sections(config)}.get(path)
+    sections = {section.path: section for section in schema.sections(config)}
+    section, above = sections.get(path), sections.get(parent)
+    if section is None and above and part in above.inner:  # so far without it
+        values = ConfigDict(type_safe=False)
+        section = section_of(path, values, above.inner[part])
+        if option in section.fields:
+            above.values[part] = values
     if section and option in section.fields:
         old_value = section.values.get(option)
         is_other = option == "name" and text != old_value

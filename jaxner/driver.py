@@ -75,11 +75,6 @@ def check_key(key: Any) -> None:
         raise TypeError(f"Expected one PRNG key, got an array of keys {list(shape)}")
 
 
-def of_each(vectors: Any, is_one: bool) -> Any:
-    """Returns vectors as a list with those of each sentence."""
-    return [vectors] if is_one and vectors is not None else vectors
-
-
 def of_every(function: Callable[[Any], Any], answer: Any) -> Any:
     """Applies a function to the answer about one sentence, or to each of a list."""
     return [*map(function, answer)] if isinstance(answer, list) else function(answer)
@@ -133,7 +128,8 @@ def text_of(
         rows = encoded(tagger, text, sentences.vectors)
     elif not (is_list and sentences and isinstance(sentences[0], Sentence)):
         sentences, is_one = sentences_of(sentences)
-        rows = encoded(tagger, sentences, of_each(vectors, is_one))
+        vectors = [vectors] if is_one and vectors is not None else vectors
+        rows = encoded(tagger, sentences, vectors)
     check_documents(documents, len(rows))
     if not tagger.reads_characters:
         rows = [batching.without_characters(sentence) for sentence in rows]

@@ -58,8 +58,9 @@ class Exported:
             arrays = archive.unpack(files[archive.WEIGHTS], path)
         self.manifest, self.weights = dict(manifest), jax.device_put(arrays)
         self._programs = {
-            name: self._read(program)
-            for name, program in archive.programs(files).items()
+            Path(name).stem: self._read(program)
+            for name, program in files.items()
+            if name.startswith("programs/")
         }
 
     def _read(self, program: bytes) -> Callable[..., Any]:

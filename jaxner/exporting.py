@@ -30,15 +30,13 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 PROMISE = datetime.timedelta(days=180)
 """How long JAX promises that later versions run a program."""
 
-Kind = Annotated[str, OneOf(archive.KINDS)]
-
 
 @checked
 def export(
     tagger: Tagger,
     path: str | os.PathLike[str],
     *,
-    weights: Kind = "float32",
+    weights: Annotated[str, OneOf(archive.KINDS)] = "float32",
     card: str | None = None,
 ) -> None:
     """Writes a tagger to one file, for `jaxner.load_exported`.

@@ -75,18 +75,14 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
     outputs.check(target, target.with_suffix(".json"))
     model = model_of(functools.partial(_outputs, tagger), _inputs(tagger.vocabulary))
     content = model.SerializeToString()
-    outputs.write_text(target.with_suffix(".json"), _about(tagger))
-    with outputs.writing(target) as file:
-        file.write(content)
-
-
-def _about(tagger: Tagger) -> str:
-    """Returns the vocabulary, and what else a host needs, as JSON."""
     facts = json.loads(tagger.vocabulary.to_json())
     facts["max_characters"] = MAX_CHARACTERS
     facts["char_types"] = list(CHAR_TYPES.values())
     facts["temperature"] = float(tagger.temperature)
-    return json.dumps(facts, ensure_ascii=False)
+    text = json.dumps(facts, ensure_ascii=False)
+    outputs.write_text(target.with_suffix(".json"), text)
+    with outputs.writing(target) as file:
+        file.write(content)
 
 
 def _inputs(vocabulary: Vocabulary) -> dict[str, jax.ShapeDtypeStruct]:
@@ -191,7 +187,6 @@ class _Graph:
         self.count = 0
 
     def new(self) -> _Value:
-        """Returns a value with a new name."""
         self.count += 1
         return _Value(self, f"v{self.count}")
 
@@ -235,7 +230,6 @@ class _Graph:
         return self.add("Cast", x, to=self.kind(dtype))
 
     def info(self, name: str, spec: Any) -> Any:
-        """Returns the description of an array."""
         dims = [size if isinstance(size, int) else str(size) for size in spec.shape]
         return self.helper.make_tensor_value_info(name, self.kind(spec.dtype), dims)
 
@@ -297,7 +291,6 @@ class _Graph:
         return result if isinstance(result, list) else [result]
 
     def model(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
-        """Returns the model."""
         ends = ([self.info(n, end[n]) for n in end] for end in (inputs, outputs))
         weights = [self.to_tensor(a, x.name) for x, a, _ in self.constants.values()]
         nodes = self.lengths + self.nodes

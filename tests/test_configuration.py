@@ -10,6 +10,7 @@ from jaxner import configuration, models
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import schema
+from jaxner.training.corpus import fit_width
 from tests.tiny import pretrained_folder
 
 ENCODERS = sorted(models.ENCODERS.keys() - {"chain"})
@@ -100,6 +101,18 @@ def test_another_optimizer_drops_what_only_the_former_one_knows():
     assert (config.optimizer.b1, config.optimizer.learning_rate) == (0.8, 0.02)
 
 
+def test_a_part_that_a_config_lacks_is_added_with_its_defaults():
+    config = configuration.load("ncrfpp")
+    configuration.override(config, "model.representation.caps.dim", "4")
+    configuration.override(config, "model.language_model.weight", "0.2")
+    assert config.model.representation.caps.rule == "shape"
+    assert config.model.language_model.num_words == 1000
+    schema.check(config.to_dict())
+    with pytest.raises(InputError, match=r"Unknown option .*refinement\.height"):
+        configuration.override(config, "model.refinement.height", "2")
+    assert "refinement" not in config.model
+
+
 def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     config = load("grn")
     path = "optimizer.parts.head/transitions"
@@ -114,6 +127,20 @@ def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
         configuration.override(config, f"optimizer.parts.{name}", "0.5")
         with pytest.raises(ValueError, match=message):
             schema.check(config.to_dict())
+
+
+def test_a_config_without_a_section_says_so_and_one_without_words_is_a_config():
+    for section in ("data", "model", "optimizer"):
+        config = load("grn")
+        config[section] = None
+        with pytest.raises(InputError, match=f"config.{section} must be a dictionary"):
+            schema.check(config.to_dict())
+    config = load("grn:files")
+    del config.model.representation.words
+    config.data.vectors = "vectors.txt"
+    fit_width(config)
+    config.data.update({"vectors": None, "dir": "."})
+    schema.check(config.to_dict())
 
 
 def test_every_option_is_listed_with_default_meaning_and_range():

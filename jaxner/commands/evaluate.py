@@ -158,10 +158,10 @@ def evaluate(
     if decoding == "n_best":
         console.print(f"Of the {n} best labellings, the one nearest to gold counts")
     title = f"{split.name} {split.split}".strip()
-    console.print(tables.per_type_table(labels.scores, title))
+    result = {**labels.scores.to_dict(), "decoding": decoding}
+    console.print(tables.types_table({"scores": result}, title))
     if seqeval:
         console.print(seqeval_report(labels))
-    result = {**labels.scores.to_dict(), "decoding": decoding}
     result |= {"figures": labels.figures(), "notes": split.notes}
     result |= {"file": str(split.path), "sha256": split.sha256}
     console.print(tables.interval_line({**result, "scores": result}))

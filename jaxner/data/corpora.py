@@ -334,8 +334,6 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     if corpus:
         parent = Path(__file__).parent if corpus.name == "sample" else data_folder()
         folder = parent / corpus.name
-    elif isinstance(name, str) and not (directory or folder.is_dir()):
-        fields.check_word("corpus", name, CORPORA, "or a directory")
     stems = ("dev", "valid", "validation") if split == "dev" else (split,)
     usual = {c.files[SPLITS.index(split)] for c in _CORPORA if c.files}
 

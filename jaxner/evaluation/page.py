@@ -22,14 +22,14 @@ _TILES += ("macro f1", "exact match f1", "token accuracy")
 """The headline figures of a run."""
 
 
-def check(path: AnyPath, *paths: AnyPath | None, sources: Sequence[AnyPath] = ()):
+def check(path: AnyPath, sources: Sequence[AnyPath] = ()) -> None:
     """Checks, before any other work, that a report can be written.
 
-    Other `paths` are written beside it, `sources` are read.
+    `sources` are read for it.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
-    outputs.check(*files(path), *paths, sources=sources)
+    outputs.check(*files(path), sources=sources)
     errors.optional("matplotlib", "A report", "jinja2")
 
 

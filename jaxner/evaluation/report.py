@@ -247,7 +247,10 @@ def compare(
         InputError: As `stats.compare`; or gold labels differ.
     """
     sides = first, second
-    golds = [_gold_spans(run) for run in (*first, *second)]
+    golds: list[Sequence[Sequence[Any]]] = [
+        run.gold if run.scheme == TAGS else [*map(to_spans, run.gold)]
+        for run in (*first, *second)
+    ]
     for spans in golds[1:]:
         i = first_difference(golds[0], spans)
         if i is not None and len(spans) == len(golds[0]):
@@ -268,10 +271,6 @@ def compare(
         "seed": seed,
         "unit": "percent",
     }
-
-
-def _gold_spans(run: Prediction) -> Sequence[Sequence[Any]]:
-    return run.gold if run.scheme == TAGS else [*map(to_spans, run.gold)]
 
 
 def first_difference(
@@ -466,11 +465,6 @@ def types_table(run: Value, title: str = "") -> Table:
     if any(None in (x["precision"], x["recall"]) for x in scores["by_type"].values()):
         note += "\nIn the means, an undefined figure (–) counts as 0, as in seqeval."
     return table(types_of(run), columns, note, title)
-
-
-def per_type_table(scores: Scores, title: str = "") -> Table:
-    """Returns the figures of scores per type; see `types_table`."""
-    return types_table({"scores": scores.to_dict()}, title)
 
 
 def figures_table(run: Value) -> Table:

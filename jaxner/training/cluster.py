@@ -50,11 +50,6 @@ class Placement:
         return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
 
     @property
-    def restart_axis(self) -> str | None:
-        """The `spmd_axis_name` of a `jax.vmap` over restarts."""
-        return None if self.mesh is None else SEED
-
-    @property
     def of_weights(self) -> NamedSharding | None:
         """The sharding of arrays with an axis of restarts."""
         return self.mesh and NamedSharding(self.mesh, PartitionSpec(SEED))

@@ -114,7 +114,8 @@ def _load(options: Options, name: str) -> Split:
 
 def fit_width(config: Config) -> None:
     """Sets the length of word vectors to that of the file, for data of one's own."""
-    words, data = config.model.representation.words, config.data
+    features, data = config.model.get("representation") or {}, config.data
+    words = features.get("words")
     if data.name == "files" and data.vectors and words:
         with contextlib.suppress(OSError, ValueError):  # which reading them will name
             words.dim = files.width(corpora.find_vectors(data.vectors))

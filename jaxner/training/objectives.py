@@ -179,14 +179,6 @@ class Sizes(NamedTuple):
     tokens: float | Array
 
 
-def sizes_of(batch: Sentence) -> Sizes:
-    """Returns the numbers of sentences and tokens in a batch, at least 1 each."""
-    return Sizes(
-        sentences=jnp.maximum(jnp.sum(jnp.any(batch.mask, axis=1)), 1),
-        tokens=jnp.maximum(jnp.sum(batch.mask), 1),
-    )
-
-
 def batch_loss(
     model: models.Model,
     weights: Weights,
@@ -221,7 +213,9 @@ def batch_loss(
     if not isinstance(objective, Objective):
         raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
     labels = jnp.asarray(labels)
-    rows, sizes = jnp.arange(labels.shape[0]), sizes_of(batch)
+    rows, is_sentence = jnp.arange(labels.shape[0]), jnp.any(batch.mask, axis=1)
+    counts = jnp.sum(is_sentence), jnp.sum(batch.mask)
+    sizes = Sizes(*(jnp.maximum(count, 1) for count in counts))
     loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
     return loss + weight_loss(model, weights["params"], objective)
 

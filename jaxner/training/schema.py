@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import jax
 from ml_collections import ConfigDict
 
-from jaxner import models
+from jaxner import fields, models
 from jaxner.data import schemes
 from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
@@ -171,8 +171,13 @@ class Run:
 
 
 def sections(config: Options | ConfigDict) -> Iterator[Section]:
-    """Yields the sections of a config; InputError: a part has an unknown name."""
-    return options.sections("--config", config, Part(Run))
+    """Yields the sections of a config.
+
+    InputError: one is missing, or a part has an unknown name.
+    """
+    for name, part in fields.parts(Run).items():
+        options.section_of(f"--config.{name}", config.get(name), part)
+    yield from options.sections("--config", config, Part(Run))
 
 
 def values(config: Options) -> dict[str, Any]:

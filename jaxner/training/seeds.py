@@ -15,6 +15,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from jaxner.evaluation import report
+from jaxner.evaluation.stats import LEVEL
 from jaxner.training import cluster
 from jaxner.wording import counted
 
@@ -30,9 +31,6 @@ else:
 
 Result = dict[str, Any]
 """The content of a `result.json`."""
-
-LEVEL = 0.95
-"""Confidence of the interval of a mean."""
 
 
 def is_together(config: Config) -> bool:

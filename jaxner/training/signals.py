@@ -33,11 +33,6 @@ class StopRequest:
     own_signal: int | None = None
     _interrupts = False
 
-    @property
-    def exit_status(self) -> int:
-        """The exit status that shells expect after this signal."""
-        return 128 + (self.signal or 0)
-
     def __bool__(self) -> bool:
         return self.signal is not None
 

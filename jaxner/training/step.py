@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxner import models
 from jaxner.data.batching import Plan, Shape
 from jaxner.training import objectives, optimizers
-from jaxner.training.cluster import ONE_DEVICE, Placement
+from jaxner.training.cluster import ONE_DEVICE, SEED, Placement
 from jaxner.training.corpus import Arrays, take
 
 Params = PyTree[Array]
@@ -257,7 +257,7 @@ def program(
         *inputs, frozen, arrays = operands
         if len(inputs[-1]) > 1:
             axes = *(0,) * len(inputs), None if is_shared else 0, None
-            name = place.restart_axis
+            name = place.mesh and SEED
             return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
         # With an axis of size 1, a GPU starts a tenth more kernels.
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)

@@ -116,7 +116,8 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
         program.fit_epochs(60 * config.minutes - (time.perf_counter() - start))
     with signals.stop_requests(console.print) as stop, program.opened():
         program.resume()
-        for epoch in range(program.epoch, config.num_epochs):
+        first = max(run.progress.epoch for run in program.runs)
+        for epoch in range(first, config.num_epochs):
             active = [run for run in program.runs if not run.is_stalled()]
             if not active:
                 console.print(_stalled(program.runs, program.task))
@@ -134,7 +135,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
                 break
     if stop.reached():
         console.print("Stopped; the same command resumes from here.")
-        raise SystemExit(stop.exit_status)
+        raise SystemExit(128 + (stop.signal or 0))  # as shells expect
 
     del program.state, program.take_step
     # The only place that opens the test split.
@@ -232,7 +233,8 @@ class Program:
         ]
         for run in self.runs:
             environment.check_same_config(run.folder, run.config.to_dict())
-        options, words = config.data.to_dict(), config.model.representation.words
+        options = config.data.to_dict()
+        words = config.model.representation.get("words")
         with monitor.waiting(console, "Reading the data"):
             source, vocabulary = self._source()
             self.data = corpora.load_data(
@@ -466,11 +468,6 @@ class Program:
         weights, temperature = {"params": params, "frozen": frozen}, jnp.float32(1)
         return Tagger(weights, self.model, self.data.vocabulary, temperature)
 
-    @property
-    def epoch(self) -> int:
-        """The number of epochs so far."""
-        return max(run.progress.epoch for run in self.runs)
-
     def steps(self, epoch: int) -> Iterator[bool]:
         """Takes the rest of the steps of an epoch; yields where the loss was read."""
         count = self.total - epoch * self.num_steps
@@ -564,7 +561,8 @@ class Program:
                 # So that figures of systems with different rules are comparable.
                 by_conlleval = task.score(tokens, *labels, rule="conlleval")
                 result[name]["by_conlleval"] = by_conlleval.to_dict()["f1"]
-            console.print(report.per_type_table(scores, f"{split.name} {name}"))
+            title = f"{split.name} {name}"
+            console.print(report.types_table({"scores": result[name]}, title))
             folder.write_json("result.json", result)
             # Unchanged labels, so that other rules can score them later.
             if folder.writes:
