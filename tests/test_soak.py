@@ -97,7 +97,7 @@ def test_who_is_refused_for_now_asks_again():
     refusal = 429, "retry-after: 0\r\n", "", 0.0
     load = asked(lambda n, word: refusal if n % 2 else right(n, word))
     assert {x.outcome for x in load.requests} == {"200"}
-    assert sum(x.retries for x in load.asked) > 10
+    assert sum(x.retries for x in load.requests) > 10
 
 
 def test_after_the_end_new_connections_are_refused():
