@@ -161,7 +161,7 @@ def unpack(name, folder):
 def answers(tagger, texts, vectors=None, archive=None):
     """Returns what a tagger says about sentences, as JSON values.
 
-    A tagger that was `exported` decodes in one way only.
+    The tagger of an `archive` decodes in one way only.
     """
     options = {} if vectors is None else {"vectors": vectors}
     says = archive or tagger
