@@ -61,6 +61,12 @@ def compiler_options(runs_once: bool = False) -> dict[str, bool | int] | None:
     return {name: x for name, x in options.items() if name not in flags} or None
 
 
+def precision() -> str:
+    """Returns JAX's precision of matrix products of float32, by default the highest."""
+    config: Any = jax.config
+    return config.jax_default_matmul_precision or "highest"
+
+
 def mesh_of(weights: PyTree) -> Mesh | None:
     """Returns the mesh of some weights; None if they are on one device."""
     for leaf in jax.tree.leaves(weights):

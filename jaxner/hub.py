@@ -24,7 +24,7 @@ import numpy as np
 from jaxner import cache, errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
 from jaxner.arguments import check_tagger
-from jaxner.data import schemes, spans
+from jaxner.data import corpora, schemes, spans
 from jaxner.data.vocabulary import build as build_vocabulary
 from jaxner.data.vocabulary import strings
 from jaxner.errors import InputError
@@ -107,6 +107,8 @@ def from_pretrained(
         fields.check(f"{SECTION}.constrained", is_constrained, bool)
     try:
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
+        if problem := next(filter(None, map(corpora.hidden, names)), ""):
+            raise InputError(problem)
     except InputError as error:
         raise InputError(error.message, path) from None
     vocabulary, _ = build_vocabulary((), ["_"])

@@ -46,16 +46,28 @@ plus one, type), or None if they were not computed."""
 
 
 class Sink(NamedTuple):
-    """Formats records with their labels; `has_tags`: whether labels are tags."""
+    """Formats records with their labels.
+
+    `has_tags`: whether labels are tags. `labels`: those that the tagger gives.
+    """
 
     source: str  # format of the input, one of `formats.RAW`
     format: str  # of the output: `conll` or `jsonl`
     has_tags: bool = False
+    labels: Sequence[str] = ()
 
     def flaws(
         self, source: Source, record: Record, sentences: Sequence[Example]
     ) -> list[InputError]:
-        """Returns the error about tokens that columns would not give back."""
+        """Returns the error about what columns would not give back."""
+        labels = [label for label in self.labels if " " in label]
+        count = sum(len(sentence.tokens) for sentence in sentences)
+        rows = record.lines[len(record.lines) - count :]
+        has_spaces = self.source == "conll" and not all("\t" in row for row in rows)
+        if labels and has_spaces and self.format == "conll":
+            message = "columns separated by spaces cannot hold the label "
+            message += f"{labels[0]!r}; separate them by tabs, or write .jsonl"
+            return [InputError(message, source.path, record.line, record.unit)]
         words = (word for sentence in sentences for word in sentence.tokens)
         is_new = self.format == "conll" and self.source != "conll"
         if not (is_new and any(map(formats.DOCUMENT_LINE.match, words))):

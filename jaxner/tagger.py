@@ -438,6 +438,9 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     if seed != "all" and seed not in seeds:
         names = ", ".join(map(str, seeds))
         message = f"holds the restarts of seeds {names}, got {seed!r}; 'all' is for all"
+        if seed is None:
+            message = f"holds the restarts of seeds {names}: give a folder, such as "
+            message += f"seed-{seeds[0]}, or seed='all' (jaxner evaluate --restart all)"
         raise InputError(message, folder.path)
     return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
 

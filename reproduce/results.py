@@ -112,6 +112,7 @@ def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
         "vectors": facts["data"].get("vectors", {}).get("sha256"),
         "versions": facts["versions"],
         "device_kind": sorted(set(facts["devices"])),
+        "precision": facts.get("precision", "highest"),
         COUNTS: content,
     }
 

@@ -149,6 +149,15 @@ def test_sentences_of_a_batch_have_as_many_pieces(bert):
     batches = driver._batches([*map(bert.vocabulary.encode, texts)], bert.weights, 1)
     shapes = {(*sorted(x),): batch.pieces.windows.shape for x, batch in batches}
     assert shapes == {(0, 2, 3, 4): (4, 1, 16), (1,): (1, 1, 8)}
+    service, shapes = pytest.importorskip("jaxner.serving.programs"), []
+
+    def program(batch, is_deep):
+        return lambda *_: shapes.append(batch.pieces.windows.shape)
+
+    programs = service.Programs(bert, 9, 64)
+    programs._program = program
+    programs([programs.job([text]) for text in (["a"], ["-" * 60], ["a"])])
+    assert shapes == [(4, 1, 16), (1, 8, 16)]
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -296,6 +305,8 @@ ODD = [
     ({"id2label": {"0": "O", "1": "B-A"}}, r"classifier\.weight of shape \(2, 12\)"),
     ({"id2label": {**NAMES, "4": "B_LOC"}}, "write B-LOC; or the scheme is tags"),
     ({"id2label": {**NAMES, "4": "O"}}, "'O' occurs twice"),
+    ({"id2label": {**NAMES, "4": "B-A\nO"}}, r"invisible character \(U\+000A\)"),
+    ({"model_type": ["bert"]}, "model_type as a string"),
     ({"hidden_size": 24}, r"of shape \(24,\) by config.json, got \(12,\)"),
     ({"vocab_size": 3}, r"config\.json: .*vocab_size of at least 12, .*, got 3"),
     ({"num_hidden_layers": 90}, r"layer\.3\."),

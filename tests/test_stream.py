@@ -227,11 +227,17 @@ def test_documents_stay_together(stub, source, tmp_path):
     assert first == second != third
 
 
-def test_what_columns_would_not_give_back_is_a_bad_record(stub, source, tmp_path):
-    texts = source('{"tokens": ["-DOCSTART-", "Rome"]}\n')
-    output = outputs.Output(tmp_path / "a", {})
-    with output, pytest.raises(InputError, match="in:1: columns cannot hold"):
-        stream.tag_file(stub, texts, Sink("jsonl", "conll"), output)
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [("jsonl", '{"tokens": ["-DOCSTART-", "Rome"]}\n'), ("conll", "a X\nb\tX\n")],
+)
+def test_what_columns_would_not_give_back_is_a_bad_record(
+    stub, source, tmp_path, format, text
+):
+    output, sink = outputs.Output(tmp_path / "a", {}), Sink(format, "conll")
+    sink = sink._replace(labels=["O", "B-full name"])
+    with output, pytest.raises(InputError, match=r"in:1: columns .*cannot hold"):
+        stream.tag_file(stub, source(text), sink, output)
 
 
 def test_each_shard_has_the_header(stub, source, tmp_path):

@@ -96,7 +96,8 @@ def tag(
     least = read_least(min_probability, run)
     sources.check_file(file)
     tagger = load(run)
-    sink = stream.Sink(source, to, tagger.vocabulary.scheme == schemes.TAGS)
+    has_tags = tagger.vocabulary.scheme == schemes.TAGS
+    sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
     names = (*_COLUMNS, "encoding", *(("label_column", "label_names") if gold else ()))
     defaults = {k: v for k, v in corpus.reading_of(str(run)).items() if k in names}
@@ -110,7 +111,6 @@ def tag(
     }
     show = ProgressLine()
     show.line(f"Tagging {file}, {source} to {to}")
-    has_tags = tagger.vocabulary.scheme == schemes.TAGS
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None

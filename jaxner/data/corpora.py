@@ -136,7 +136,7 @@ def read(
             examples = _relabelled(examples, schemes.from_io)
             names = set(schemes.from_io(names))
         wrong = schemes.flaws(names)
-    wrong |= {n: problem for n in names if (problem := _hidden(n))}
+    wrong |= {n: problem for n in names if (problem := hidden(n))}
     if wrong:
         problems = _label_errors(path, examples, wrong)
         if not has_tags and (problem := _exchanged(path, examples)):
@@ -174,7 +174,7 @@ def read(
     return Split(name, split, path, examples, *facts)
 
 
-def _hidden(label: str) -> str:
+def hidden(label: str) -> str:
     """Returns what nobody sees in a label; empty if there is nothing."""
     invisible_chars = [char for char in label if is_invisible(char)]
     kind = label[2:] if label[1:2] == "-" else label

@@ -12,6 +12,7 @@ import functools
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from jaxner.types import Pieces
 
 _UNKNOWN = ("[UNK]", "<unk>")
 _PADDING, _MASK = ("[PAD]", "<pad>"), ("[MASK]", "<mask>")
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, which is no character
 _RARE = "\U00013000"  # a hieroglyph, of which no vocabulary here knows
 
 
@@ -102,7 +104,9 @@ class PieceTokenizer:
         A token without pieces, such as one of control characters, is the unknown piece.
         """
         encoding = self._tokenizer.encode(
-            list(tokens), is_pretokenized=True, add_special_tokens=False
+            [_HALF.sub("\ufffd", token) for token in tokens],
+            is_pretokenized=True,
+            add_special_tokens=False,
         )
         begin, close = self._special
         special = {*begin, *close}  # which Unigram models also know as words
@@ -165,12 +169,14 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
 
 def _homes(ends: np.ndarray, bounds: Sequence[tuple[int, int]]) -> np.ndarray:
     """Returns the window whose nearer inner edge is farthest from each unit."""
-    room = np.full((len(bounds), len(ends) - 1), -1.0)
-    for row, (start, end) in zip(room, bounds, strict=True):
+    homes, most = np.zeros(len(ends) - 1, int), np.full(len(ends) - 1, -1.0)
+    for i, (start, end) in enumerate(bounds):
         left = ends[start:end] - ends[start] if start else np.inf
         right = ends[end] - ends[start + 1 : end + 1]
-        row[start:end] = np.minimum(left, right if end < len(ends) - 1 else np.inf)
-    return np.argmax(room, axis=0)
+        room = np.minimum(left, right if end < len(ends) - 1 else np.inf)
+        homes[start:end][room > most[start:end]] = i
+        most[start:end] = np.maximum(room, most[start:end])
+    return homes
 
 
 def word_pieces(
@@ -206,12 +212,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     try:
         if path.is_file():
             content = spans.read_json(path)
-            whole = content.get("pre_tokenizer") or {}
-            for part in (whole, *whole.get("pretokenizers", ())):
-                if part.get("type") == "ByteLevel":
-                    part["add_prefix_space"] = True
-                if part.get("type") == "Metaspace":
-                    part |= {"add_prefix_space": True, "prepend_scheme": "always"}
+            _add_spaces(content.get("pre_tokenizer"))
             tokenizer = PieceTokenizer(
                 json.dumps(content, ensure_ascii=False), max_length
             )
@@ -227,6 +228,19 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
     hint = f"; {conversion(path.parent)}" if any(slow) else ""
     message = f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
     raise FileNotFoundError(message)
+
+
+def _add_spaces(part: Any) -> None:
+    """Makes each token begin with a space, in a pre-tokenizer or a list of them."""
+    if isinstance(part, list):
+        for inner in part:
+            _add_spaces(inner)
+    if isinstance(part, dict):
+        if part.get("type") == "ByteLevel":
+            part["add_prefix_space"] = True
+        if part.get("type") == "Metaspace":
+            part |= {"add_prefix_space": True, "prepend_scheme": "always"}
+        _add_spaces(part.get("pretokenizers"))
 
 
 def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str:

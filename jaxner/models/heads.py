@@ -74,7 +74,8 @@ def _chain(head: Head | ScoresHead, emissions: Float[Array, " T L"]) -> Potentia
     init = zeros if head.boundaries else layers.convolution_glorot(1)
     transitions = head.param("transitions", init, (size, size))
     if not head.boundaries:
-        return Potentials(emissions, transitions, jnp.zeros(size), jnp.zeros(size))
+        edges = jnp.zeros(size, transitions.dtype)
+        return Potentials(emissions, transitions, edges, edges)
     start, end = (head.param(name, zeros, (size,)) for name in ("start", "end"))
     return Potentials(emissions, transitions, start, end)
 

@@ -7,7 +7,7 @@ cell, `K` units (a unit is a pair of cells, one per direction).
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -23,8 +23,10 @@ Encoded = tuple[Float[Array, " T H"], dict[str, Array]]  # and intermediates
 # --- Draws ----------------------------------------------------------------------------
 
 Initializer = nn.initializers.Initializer
-normal, constant = nn.initializers.normal, nn.initializers.constant
-zeros, ones = nn.initializers.zeros, nn.initializers.ones
+# Weights are float32, also where the caller has enabled float64.
+normal = functools.partial(nn.initializers.normal, dtype=jnp.float32)
+constant = functools.partial(nn.initializers.constant, dtype=jnp.float32)
+zeros, ones = constant(0.0), constant(1.0)
 
 
 def uniform(
@@ -33,14 +35,16 @@ def uniform(
     **axes: int | tuple[int, ...],
 ) -> Initializer:
     """Returns the initializer U(±√(3 · scale / fan))."""
-    return nn.initializers.variance_scaling(scale, mode, "uniform", **axes)
+    options: Any = {"dtype": jnp.float32, **axes}
+    return nn.initializers.variance_scaling(scale, mode, "uniform", **options)
 
 
 # He et al., "Delving Deep into Rectifiers", ICCV 2015, with the bound √(6 / fan-in).
 kaiming_uniform = uniform(2.0)
 # U(±1/√fan-in), PyTorch's default for linear layers and convolutions.
 torch_uniform = uniform(1 / 3)
-glorot, glorot_normal = uniform(1.0, "fan_avg"), nn.initializers.glorot_normal()
+glorot = uniform(1.0, "fan_avg")
+glorot_normal = nn.initializers.glorot_normal(dtype=jnp.float32)
 
 
 def symmetric_uniform(bound: float) -> Initializer:
@@ -333,7 +337,8 @@ class Cells(nn.Module):
 
         def bias_init(key, shape):
             del key
-            return jnp.zeros(shape).at[:, :, FORGET].set(self.forget_bias)
+            zeros = jnp.zeros(shape, jnp.float32)
+            return zeros.at[:, :, FORGET].set(self.forget_bias)
 
         bias = self.param("bias", bias_init, (*cells, 4, size))
         return kernel("input", dim), kernel("recurrent", size), bias
@@ -403,7 +408,8 @@ def _tangents(unroll, primals, tangents):
     # the backward loop: gradients take 0.6 of the time that a plain scan's take.
     d_gates = d_gates + states @ d_kernel
 
-    rest = jnp.zeros(-5 * size % 64)  # in other sizes, XLA pads each product
+    # In other sizes, XLA pads each product.
+    rest = jnp.zeros(-5 * size % 64, gates.dtype)
     matrix = jnp.pad(kernel, ((0, 0), (0, size + len(rest))))
 
     # The backward loop recomputes the slopes, which is faster than storing them.

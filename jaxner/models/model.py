@@ -129,9 +129,7 @@ class Model(nn.Module):
 
         Matrix products of float32 are exact, unless JAX's own option says otherwise.
         """
-        config: Any = jax.config
-        precision = config.jax_default_matmul_precision or "highest"
-        with jax.default_matmul_precision(precision):
+        with jax.default_matmul_precision(devices.precision()):
             return super().apply(self._lowered(variables), *args, **kwargs)
 
     def _lowered(self, variables: Weights) -> Weights:

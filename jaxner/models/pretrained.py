@@ -89,6 +89,14 @@ def _modern(config: Sizes) -> Sizes:
     """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
     kinds = _KINDS
     rotations = config.get("rope_parameters") or {}
+    is_known = {*rotations} <= {*kinds.values()} and all(
+        x.get("rope_type", "default") == "default" for x in rotations.values()
+    )
+    if not is_known or config.get("rope_scaling"):
+        raise ValueError(
+            "expected rope_parameters with rope_type 'default' for "
+            f"{' and '.join(kinds.values())}, and no rope_scaling"
+        )
     stride = config.get("global_attn_every_n_layers", 3)
     numbers = range(config.get("num_hidden_layers", 0))
     types = [kinds["local" if i % stride else "global"] for i in numbers]
@@ -266,6 +274,8 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
         )
     config = spans.read_json(path)
     kind = config.get("model_type", "bert")
+    if not isinstance(kind, str):
+        raise InputError(f"expected model_type as a string, got {kind!r}", path)
     if kind not in FAMILIES:  # maybe for an encoder of the user's own
         plain = {n: x for n, x in config.items() if isinstance(x, int | float | str)}
         return {**plain, "model_type": kind}
@@ -283,7 +293,7 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
     try:
         attributes |= family.our_values(config)
         make({"model_type": kind, **attributes})
-    except (AttributeError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
         raise InputError(str(error), path) from None
     return {"model_type": kind, **attributes}
 
@@ -389,6 +399,10 @@ def read_with_classifier(
             message = f"expected {name} of shape {shape} by config.json, got {actual}"
             raise InputError(message, path)
         array = np.asarray(tensor, np.float32)
+        if tensor.dtype.kind in "biu" or not np.isfinite(array).all():
+            kind = tensor.dtype if tensor.dtype.kind in "biu" else "NaN or infinity"
+            message = f"expected finite numbers of floating point in {name}, got {kind}"
+            raise InputError(message, path)
         return array.T if is_map else array
 
     def fill(name, leaf):
@@ -484,7 +498,7 @@ def _tensors(
     for path in paths:
         try:
             tensors.update(files.load_file(path))
-        except (error_of_files, OSError) as error:
+        except (error_of_files, AttributeError, OSError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     # Models with heads have the encoder below their name: "bert.", "model.", ….
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")

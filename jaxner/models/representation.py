@@ -50,7 +50,7 @@ class Words(nn.Module):
         if not self.num_frozen:
             return vectors
         shape = (self.num_frozen, self.dim)
-        frozen = self.variable("frozen", "vectors", jnp.zeros, shape).value
+        frozen = self.variable("frozen", "vectors", jnp.zeros, shape, "float32").value
         constants = frozen[jnp.maximum(words - self.num_trained, 0)]
         return jnp.where((words < self.num_trained)[:, None], vectors, constants)
 

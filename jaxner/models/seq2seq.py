@@ -61,6 +61,7 @@ class Seq2seqHead(nn.Module):
         x = layers.dropout(self.dropout, x, train)
         words, from_state, kernel, bias = self._scores(x)
         beam = jnp.where(jnp.arange(self.beam_size) == 0, 0.0, FORBIDDEN)
+        beam = beam.astype(x.dtype)
         gates = self._gates(x)
         return Autoregressive(words, *gates, from_state, kernel, bias, beam)
 

@@ -150,8 +150,9 @@ class Programs:
     def __call__(self, jobs: Sequence[Job]) -> list[tuple[Any, int]]:
         """Returns the arrays of each job's batch, see `_answer`, and the job's row."""
         answers: list[Any] = [None] * len(jobs)
-        for is_deep in (False, True):
-            indices = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
+        kinds = [(job.is_deep, _windows(job.sentence)) for job in jobs]
+        for is_deep, windows in sorted({*kinds}):
+            indices = [i for i, kind in enumerate(kinds) if kind == (is_deep, windows)]
             sizes = [self._size(jobs[i].sentence, is_deep) for i in indices]
             for size, count, rows in self._plan(sizes, is_deep):
                 sentences = [jobs[indices[row]].sentence for row in rows]
@@ -184,6 +185,16 @@ def _rounded(tokens: int, chars: int) -> tuple[int, int]:
     """Returns sizes rounded up; those of rare jobs further, for fewer programs."""
     tokens, width = driver.round_up(tokens, chars)
     return 1 << (tokens - 1).bit_length() if width > 24 else tokens, width
+
+
+def _windows(sentence: Sentence) -> int:
+    """Returns the padded number of windows of word pieces.
+
+    Others in a batch are padded to as many, so few tokens of many pieces would take all
+    memory.
+    """
+    pieces = sentence.pieces
+    return 1 if pieces is None else batching.piece_shape([pieces], is_small=True).windows
 
 
 def _padded(sentences: Sequence[Sentence], size: tuple[int, int], count: int) -> Any:

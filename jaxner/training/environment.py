@@ -13,7 +13,7 @@ from typing import TypedDict
 
 import jax
 
-from jaxner import __version__
+from jaxner import __version__, devices
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
@@ -29,13 +29,17 @@ _CODE = ("jaxner", "configs", "pyproject.toml")
 
 
 class Record(TypedDict):
-    """What a run ran on: the commits of all that trained it, and hashes of its data."""
+    """What a run ran on: the commits of all that trained it, and hashes of its data.
+
+    `precision` is that of its matrix products.
+    """
 
     commits: list[str]
     python: str
     platform: str
     versions: dict[str, str]
     devices: list[str]
+    precision: str
     data: dict[str, dict[str, str]]
 
 
@@ -95,6 +99,7 @@ def describe(splits: Iterable[Split], files: Mapping[str, Path | None]) -> Recor
         "platform": platform.platform(),
         "versions": {"jaxner": __version__} | {x: version(x) for x in _PACKAGES},
         "devices": [device.device_kind for device in jax.devices()],
+        "precision": devices.precision(),
         "data": data,
     }
 

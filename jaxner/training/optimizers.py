@@ -292,7 +292,7 @@ def norm(tree: PyTree) -> jax.Array:
 
     def whole(leaves):
         rows = [jnp.ravel(leaf) for leaf in leaves]
-        return jnp.linalg.norm(jnp.concatenate([jnp.zeros(0), *rows]))
+        return jnp.linalg.norm(jnp.concatenate([jnp.zeros(0, "float32"), *rows]))
 
     leaves = jax.tree.leaves(tree)
     return jax.lax.platform_dependent(leaves, cpu=optax.tree.norm, default=whole)

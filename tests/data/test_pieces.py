@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from jaxner.data import pieces
 from jaxner.data.vocabulary import Vocabulary, build
 from jaxner.errors import InputError
+from tests.growth import LINEAR, growth
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -36,6 +38,7 @@ def test_the_longest_piece_comes_first():
     holes = '{"model": {"type": "WordLevel", "unk_token": "U", "vocab": {"U": 9}}}'
     assert pieces.PieceTokenizer(holes).size == 10
     assert pieces_of(["a", "\u200b", "", "a"]) == ["a", "[UNK]", "[UNK]", "a"]
+    assert pieces_of(["\ud800", "a\udfff"]) == ["[UNK]", "a"]
     assert "[SEP]" not in " ".join(pieces_of(["[SEP]", "[CLS]"]))
     vocabulary, _ = build([["ab", "-LRB-"]], ["LOC"], unescape=True)
     vocabulary = dataclasses.replace(vocabulary, pieces=make())
@@ -68,6 +71,11 @@ def trained(space, folder):
 @pytest.mark.parametrize("space", ["Ġ", "▁"])
 def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
     reference = trained(space, tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
+    for _ in range(2):
+        parts = [content["pre_tokenizer"]]
+        content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": parts}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     tokenizer = pieces.read(tmp_path, 512)
     vocabulary, _ = build([["Rome"]], ["LOC"])
     vocabulary = dataclasses.replace(vocabulary, pieces=tokenizer)
@@ -143,6 +151,13 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
         assert [rooms[home] for home in homes] == [max(rooms)]
 
 
+def test_time_grows_with_the_number_of_windows():
+    def sentence(n):
+        return np.arange(n + 1), pieces.windows([1] * n, 14)
+
+    assert growth(lambda x: pieces._homes(*x), sentence, 800) < LINEAR
+
+
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
     for vocab, count in ((VOCAB, 1), ([p for p in VOCAB if p == p.lower()], 0)):
         lines = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
@@ -158,6 +173,7 @@ def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
         ("vocab.txt", b"[UNK]\na\n"),
         ("tokenizer_config.json", b'{"do_lower_case": "no"}'),
         ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b'{"pre_tokenizer": {"pretokenizers": 5}}'),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}'),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}, "merges": []}}'),
         ("tokenizer.json", b'{"model": {"type": "Unigram", "vocab": [["<unk>", 0]]}}'),

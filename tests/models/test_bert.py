@@ -138,17 +138,32 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
         ({**TENSORS, "encoder.layer.1.more": TENSORS[bias]}, "encoder.layer.1.more"),
         ({**TENSORS, bias: TENSORS[bias][:5]}, bias),
         ({**TENSORS, dense: TENSORS[dense][:, :5].copy()}, dense),
+        ({**TENSORS, bias: TENSORS[bias] + np.nan}, f"{bias}, got NaN or infinity"),
+        ({**TENSORS, bias: TENSORS[bias].astype(np.int8)}, f"{bias}, got int8"),
+        ({**TENSORS, bias: TENSORS[bias].astype(jnp.float8_e4m3fn)}, "float8"),
     ):
         write(tmp_path, CONFIG, tensors)
         with pytest.raises(InputError, match=rf"model\.safetensors: .*{name}"):
             pretrained.read(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["deberta-v2", "modernbert"])
-def test_distances_that_no_weight_shows_are_bounded(kind, tmp_path):
-    config = CASE_OF[kind]["config"] | {"max_position_embeddings": 10**12}
-    write(tmp_path, config, {})
-    with pytest.raises(InputError, match=r"max_position_embeddings .* at most 65536"):
+FAR, YARN = {"max_position_embeddings": 10**12}, {"rope_type": "yarn", "factor": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("deberta-v2", FAR, "max_position_embeddings .* at most 65536"),
+        ("modernbert", FAR, "max_position_embeddings .* at most 65536"),
+        ("modernbert", {"rope_parameters": {"full_attention": YARN}}, "'default'"),
+        ("modernbert", {"rope_parameters": YARN}, "'default'"),
+        ("modernbert", {"rope_scaling": YARN}, "no rope_scaling"),
+        ("modernbert", {"layer_types": None, "global_attn_every_n_layers": 0}, "zero"),
+    ],
+)
+def test_distances_that_no_weight_shows_are_checked(kind, change, message, tmp_path):
+    write(tmp_path, CASE_OF[kind]["config"] | change, {})
+    with pytest.raises(InputError, match=message):
         pretrained.read(tmp_path)
 
 

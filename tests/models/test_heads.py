@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import inference
+from jaxner import inference, models
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.models import BiLSTM, DirectionHead, Head, LanguageModel
 from jaxner.models.heads import ScoresHead
+from jaxner.training import optimizers
 from tests.models import draws
 
 LABELS = 4
@@ -169,3 +170,19 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
         if name == "crf":
             for part in ("transitions", "start", "end"):
                 np.testing.assert_array_equal(getattr(potentials, part), p[head][part])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [{"name": "crf"}, {"name": "crf", "boundaries": False}, {"name": "seq2seq"}],
+)
+def test_weights_scores_and_gradients_stay_float32_among_float64(head, float64):
+    model = draws.build(head=head, num_frozen=2)
+    weights = models.shapes(model)
+
+    def size(weights):
+        return optimizers.norm(models.predict(model, weights, draws.SENTENCE))
+
+    answers = jax.eval_shape(jax.value_and_grad(size), weights)
+    kinds = {leaf.dtype for leaf in jax.tree.leaves((weights, answers))}
+    assert kinds == {jnp.dtype("float32")}

@@ -56,6 +56,7 @@ def test_run_folder(tiny_run, corpus, params):
     folder = Workdir(tiny_run)
     assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 32
     record = folder.read_json("environment.json")
+    assert record["precision"] == "highest"
     assert record["versions"]["jax"] == jax.__version__
     assert record["commits"] == [environment.commit()]
     assert len(record["data"]["train"]["sha256"]) == 64
