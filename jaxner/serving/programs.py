@@ -194,7 +194,7 @@ def _windows(sentence: Sentence) -> int:
     memory.
     """
     pieces = sentence.pieces
-    return 1 if pieces is None else batching.piece_shape([pieces], is_small=True).windows
+    return batching.piece_shape([pieces], is_small=True).windows if pieces else 1
 
 
 def _padded(sentences: Sequence[Sentence], size: tuple[int, int], count: int) -> Any:
