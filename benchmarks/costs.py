@@ -36,8 +36,8 @@ def cost(run: Line, options: Any) -> dict[str, float]:
     """Returns the figures of the system of a run."""
     changes = {k: x for k, x in run["overrides"].items() if k.startswith("model.")}
     splits = [corpora.load(options.dataset, name) for name in ("train", "dev")]
-    if cut := options.limit:
-        splits = [dataclasses.replace(x, examples=x.examples[:cut]) for x in splits]
+    if limit := options.limit:
+        splits = [dataclasses.replace(x, examples=x.examples[:limit]) for x in splits]
     train, dev = splits
     sentences, types = [list(e.tokens) for e in train.examples], measure.CONLL_TYPES
     config = worker.config_of(run["config"], changes)

@@ -16,7 +16,7 @@ kernels) is one start, a loop outside of them as many a trip as its body has.
 
 kernels          all that run on the device, copies too: in a loop, trips × its body
 buffers, loops   command buffers; loops outside of them
-starts           of the host, for a call; `captured`: with XLA's flag `CAPTURED`
+starts           of the host, for a call; `captured`: with XLA's flag `CAPTURE`
 in place         arguments that keep their addresses, as the call writes into them
 constant         arguments that are the same arrays at each call (of an epoch)
 new              arguments, or results, at other addresses
@@ -79,7 +79,7 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 PODS = {8: "2x4", 256: "16x16"}
 """Topology of a v5e pod, by its number of chips."""
 TARGETS = ["h100", *(f"v5e-{chips}" for chips in PODS)]
-CAPTURED = {
+CAPTURE = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,"
     "DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
 }
@@ -92,7 +92,7 @@ MODES = ("train", "tag")
 TOKENS = (32, 64, 128)  # of each sentence
 KEY = ("system", "mode", "batch", "tokens", "target", "jax")  # of a row
 PAGE = measure.ROOT / "docs" / "speed.md"
-_HELD = {"kCommandBuffer", "kWhile", "kConditional", "kSequential"}  # hold thunks
+_CONTAINERS = {"kCommandBuffer", "kWhile", "kConditional", "kSequential"}  # hold thunks
 _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
 
 
@@ -102,21 +102,21 @@ def starts(thunks: str, trips: Mapping[int, int]) -> dict[str, int]:
     `trips` are those of loops, by the number of their thunk.
     """
     total: Counter[str] = Counter()
-    around = [(-1, 1, False)]  # indentation, times, in a command buffer?
+    parents = [(-1, 1, False)]  # indentation, times, in a command buffer?
     for indentation, number, kind in re.findall(r"(?m)^( *)(\d+): (k\w+)", thunks):
-        while around[-1][0] >= len(indentation):
-            around.pop()
-        _, times, is_captured = around[-1]
-        if kind not in _HELD:
+        while parents[-1][0] >= len(indentation):
+            parents.pop()
+        _, times, is_captured = parents[-1]
+        if kind not in _CONTAINERS:
             total["kernels"] += times
         elif kind == "kWhile":
             total["loops"] += not is_captured
             times *= trips[int(number)]
         is_buffer = kind == "kCommandBuffer"
         total["buffers"] += is_buffer
-        if not is_captured and (is_buffer or kind not in _HELD):
+        if not is_captured and (is_buffer or kind not in _CONTAINERS):
             total["starts"] += times
-        around.append((len(indentation), times, is_captured or is_buffer))
+        parents.append((len(indentation), times, is_captured or is_buffer))
     return {name: total[name] for name in ("kernels", "buffers", "loops", "starts")}
 
 
@@ -125,11 +125,11 @@ def addresses(text: str) -> dict[str, int]:
     entry = text[text.index("\nENTRY ") :]
     names = dict(re.findall(r'parameter\((\d+)\).*?op_name="([^"]*)"', entry))
     alias = re.search(r"input_output_alias=\{(.*)\}, entry", text)
-    aliased = set(re.findall(r": \((\d+),", alias[1] if alias else ""))
+    aliases = set(re.findall(r": \((\d+),", alias[1] if alias else ""))
     # The state of training, vectors that stream, and a batch to tag.
     changing = {n for n, x in names.items() if re.match(r"operands\[[12]\]|batch", x)}
     rest = names.keys() - changing
-    kinds = {"in place": aliased, "constant": rest, "new": changing - aliased}
+    kinds = {"in place": aliases, "constant": rest, "new": changing - aliases}
     return {kind: len(numbers) for kind, numbers in kinds.items()}
 
 
@@ -165,16 +165,16 @@ def compile_for(program: Any, target: str, *args: Any, **options: Any) -> Any:
         return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=whole)
 
     platform = "cuda" if target == "h100" else "tpu"
-    lowered = program.trace(*jax.tree.map(described, args)).lower(
+    lowering = program.trace(*jax.tree.map(described, args)).lower(
         lowering_platforms=(platform,)
     )
-    return lowered.compile(_QUICK[platform] | options)
+    return lowering.compile(_QUICK[platform] | options)
 
 
 def thunks(program: Any, *args: Any, **options: Any) -> tuple[Any, dict[str, int]]:
     """Returns a program for an H100, and what it runs there."""
     with tempfile.TemporaryDirectory() as folder:
-        made = compile_for(program, "h100", *args, xla_dump_to=folder, **options)
+        result = compile_for(program, "h100", *args, xla_dump_to=folder, **options)
 
         def read(name: str) -> str:
             (file,) = Path(folder).glob(f"*.{name}.txt")
@@ -183,9 +183,9 @@ def thunks(program: Any, *args: Any, **options: Any) -> tuple[Any, dict[str, int
         ids = re.findall(r'"(while[^"]*)"\s+thunk_id: (\d+)', read("thunk_metadata"))
         loops = rf"%?({'|'.join(map(re.escape, dict(ids)))}) = .* while\(.*"
         pattern = loops + r'"known_trip_count":\{"n":"(\d+)"'
-        times = dict(re.findall(pattern, made.as_text()))
+        times = dict(re.findall(pattern, result.as_text()))
         trips = {int(number): int(times[name]) for name, number in ids}
-        return made, starts(read("thunk_sequence_after_thunk_passes"), trips)
+        return result, starts(read("thunk_sequence_after_thunk_passes"), trips)
 
 
 # --- Programs -------------------------------------------------------------------------
@@ -217,9 +217,9 @@ def programs(
         numbers = [i // 8 for i in range(batch)]
         sentences, labels = batching.joined(numbers, sentences, labels, 0)
     rows, options, place = len(sentences), config.to_dict(), cluster.Placement(mesh)
-    cut: Any = {"batch_size": rows, "num_blocks": 1, "num_shapes": 1}
+    sizes: Any = {"batch_size": rows, "num_blocks": 1, "num_shapes": 1}
     text_on_device = corpus.Corpus(
-        sentences, labels, tagger.model, parts=place.num_parts, **cut
+        sentences, labels, tagger.model, parts=place.num_parts, **sizes
     )
     ((plan, ((shape, vectors),), _),) = text_on_device.epoch([0], 0)
     parts = tuple(options["optimizer"].get("parts") or ())
@@ -242,17 +242,17 @@ def programs(
         choose = functools.partial(tagging.choose, tagger)
         return jax.vmap(choose, (tagging.batch_axes(batch),))(batch)
 
-    padded = batching.pad(sentences, shape, rows)
-    return {"train": (train, operands), "tag": (tag, (tagger, padded))}
+    batch_rows = batching.pad(sentences, shape, rows)
+    return {"train": (train, operands), "tag": (tag, (tagger, batch_rows))}
 
 
 def row(job: tuple[dict[str, Any], str]) -> dict[str, Any]:
     """Returns what a row is about, and its figures or its error."""
-    about, text = job
+    facts, text = job
     try:
-        return about | _figures(text, **about)
+        return facts | _figures(text, **facts)
     except Exception as error:  # the other rows go on
-        return about | {"error": repr(error)}
+        return facts | {"error": repr(error)}
 
 
 def _figures(
@@ -263,15 +263,15 @@ def _figures(
     program, args = programs(text, batch, tokens, CONLL_TYPES, {}, mesh)[mode]
     figures: dict[str, Any] = {}
     if is_pod:
-        compiled = compile_for(program, target, *args)
-        figures |= collectives(compiled.as_text())
+        executable = compile_for(program, target, *args)
+        figures |= collectives(executable.as_text())
     else:
-        compiled, figures = thunks(program, *args)
+        executable, figures = thunks(program, *args)
         # Without a loop outside of command buffers, the flag changes nothing.
-        more = thunks(program, *args, **CAPTURED)[1] if figures["loops"] else figures
-        figures["captured"] = more["starts"]
-        figures |= addresses(compiled.as_text())
-    memory = compiled.memory_analysis()
+        extra = thunks(program, *args, **CAPTURE)[1] if figures["loops"] else figures
+        figures["captured"] = extra["starts"]
+        figures |= addresses(executable.as_text())
+    memory = executable.memory_analysis()
     size = memory.argument_size_in_bytes + memory.temp_size_in_bytes
     figures["MB"] = size / 1e6
     return {k: round(x, 3) if isinstance(x, float) else x for k, x in figures.items()}
@@ -285,8 +285,8 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], str]]:
             chips = int(target.removeprefix("v5e-"))
             modes, sizes, batch = MODES[:1], TOKENS[:1], max(128, chips)
         for mode, tokens in itertools.product(modes, sizes):
-            about = {"system": system, "mode": mode, "batch": batch, "tokens": tokens}
-            yield about | {"target": target, "jax": jax.__version__}, SYSTEMS[system]
+            facts = {"system": system, "mode": mode, "batch": batch, "tokens": tokens}
+            yield facts | {"target": target, "jax": jax.__version__}, SYSTEMS[system]
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -297,9 +297,9 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
         lines.append(["---"] * len(lines[0]))
         for system in SYSTEMS:
             cells = [system]
-            for _, units, about in columns:
-                wanted = {"system": system, **about}.items()
-                matches = [x for x in rows if wanted <= x.items()]
+            for _, units, facts in columns:
+                items = {"system": system, **facts}.items()
+                matches = [x for x in rows if items <= x.items()]
                 cells.append(
                     ", ".join(measure.show(x[u]) for x in matches for u in units)
                 )
@@ -324,14 +324,14 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Compiles in other processes; prints and stores each row; fails after errors."""
-    made = measure.parser(__doc__)
-    made.add_argument("--systems", nargs="+", choices=SYSTEMS)
-    made.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS)
-    made.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
-    made.add_argument("--tokens", nargs="+", type=int, default=TOKENS)
-    made.add_argument("--batch", type=int, default=32)
-    made.add_argument("--write", action="store_true", help="tables into the page")
-    options, rows = measure.parse(made, argv), []
+    parser = measure.parser(__doc__)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS)
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS)
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--tokens", nargs="+", type=int, default=TOKENS)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--write", action="store_true", help="tables into the page")
+    options, rows = measure.parse(parser, argv), []
     os.environ.update(ENVIRONMENT)
     if options.json and (file := Path(options.json)).exists():
         rows = map(json.loads, file.read_text("utf-8").splitlines())

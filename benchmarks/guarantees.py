@@ -23,12 +23,12 @@ def coverage(splits, kind, risk, of, draws=200):
     rows, size = [*splits[0], *splits[1]], len(splits[0])
     rng, risks = np.random.default_rng(0), []
     for _ in range(draws):
-        mixed = [rows[i] for i in rng.permutation(len(rows))]
+        order = [rows[i] for i in rng.permutation(len(rows))]
         try:
-            guarantee = bounded(mixed[:size], kind, risk, of)
+            guarantee = bounded(order[:size], kind, risk, of)
         except InputError:
             continue
-        risks.append(losses(mixed[size:], guarantee.threshold, of).mean())
+        risks.append(losses(order[size:], guarantee.threshold, of).mean())
     return np.array(risks)
 
 
@@ -39,8 +39,8 @@ def main(workdir, kind, of, risk, n_best="1"):
     risks = coverage(rows, kind, float(risk), of)
     print(f"{len(risks)} of 200 splits not refused")
     if len(risks):
-        held = np.mean(risks <= float(risk))
-        print(f"mean risk {risks.mean():.4f}, held in {held:.1%} of them")
+        share = np.mean(risks <= float(risk))
+        print(f"mean risk {risks.mean():.4f}, held in {share:.1%} of them")
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ from jaxner.data.batching import Batches
 from jaxner.training import monitor, step, train
 
 
-def program(function: Callable[..., Any], donated: Any, *static: str) -> Any:
+def program(function: Callable[..., Any], argnums: Any, *static: str) -> Any:
     """Compiles a function that takes as many arrays as the one it replaces."""
-    options: Any = {"donate_argnums": donated, "static_argnames": static}
+    options: Any = {"donate_argnums": argnums, "static_argnames": static}
     return jax.jit(function, keep_unused=True, **options)
 
 
@@ -65,7 +65,7 @@ def label(params, batch, key, *, function, options):
 
 def measured(config: Any) -> dict[str, float]:
     """Trains; returns medians, all but `call` without the first epoch."""
-    spent: dict[str, list[float]] = collections.defaultdict(list)  # seconds, by call
+    times: dict[str, list[float]] = collections.defaultdict(list)  # seconds, by call
     marks: list[tuple[float, float]] = []  # at both ends of each epoch
     begin, advance = monitor.Monitor.begin, monitor.Monitor.advance
 
@@ -76,7 +76,7 @@ def measured(config: Any) -> dict[str, float]:
         def run(*args: Any) -> Any:
             start = time.thread_time()
             result = method(*args)
-            spent[name].append(time.thread_time() - start)
+            times[name].append(time.thread_time() - start)
             return result
 
         return run
@@ -106,11 +106,11 @@ def measured(config: Any) -> dict[str, float]:
         train.main_run(config, f"{folder}/run", quiet=True)
     parts = np.diff(marks, axis=0)  # an epoch, its tail, …
     epoch, tail = (np.median(x, axis=0).tolist() for x in (parts[2::2], parts[3::2]))
-    steps = len(spent["call"]) / config.num_epochs
+    steps = len(times["call"]) / config.num_epochs
     return {
         "step, µs": 1e6 * epoch[0] / steps,
-        "plan": 1e6 * statistics.median(spent["plan"][1:]) / steps,
-        "call": 1e6 * statistics.median(spent["call"]),
+        "plan": 1e6 * statistics.median(times["plan"][1:]) / steps,
+        "call": 1e6 * statistics.median(times["call"]),
         "tail, ms": 1e3 * tail[0],
         "waits": 1e3 * (tail[1] - tail[0]),
     }
@@ -118,19 +118,19 @@ def measured(config: Any) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
-    made = measure.parser(__doc__)
-    made.add_argument("--batch", type=int, nargs="+", default=[10, 32, 128])
-    made.add_argument("--devices", type=int)
-    options = measure.parse(made, argv)
+    parser = measure.parser(__doc__)
+    parser.add_argument("--batch", type=int, nargs="+", default=[10, 32, 128])
+    parser.add_argument("--devices", type=int)
+    options = measure.parse(parser, argv)
     report, rows = measure.Report(options.json), []
     changes = {"data.vectors": None, "data.train_words": True, "patience": 0}
     changes |= {"num_epochs": 2 + options.rounds, "num_devices": options.devices}
     for batch in options.batch[: 1 if options.quick else None]:
         for blocks in (1, None):
-            more = {"batch_size": batch, "num_blocks": blocks}
+            sizes = {"batch_size": batch, "num_blocks": blocks}
             text = f"cnn_bilstm_crf:{options.dataset}"
             row = {"batch": batch, "blocks": blocks or "as configured"}
-            rows.append(row | measured(worker.config_of(text, changes | more)))
+            rows.append(row | measured(worker.config_of(text, changes | sizes)))
     report.table(f"the host's time, {options.dataset}", rows)
 
 

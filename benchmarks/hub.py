@@ -43,7 +43,7 @@ from jaxner.data import schemes
 
 RIVALS = {"pipeline": "torch", "ONNX Runtime": "optimum", "spaCy": "spacy_transformers"}
 """What each rival needs, besides transformers."""
-_SHOWN = 3  # texts whose entities differ
+_EXAMPLES = 3  # texts whose entities differ
 
 
 def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., Any]]:
@@ -52,18 +52,18 @@ def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., An
     cores = len(os.sched_getaffinity(0))
     torch.set_num_threads(cores)
     # Our words, too, have a space before the first one.
-    cut = t.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    tokenizer = t.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     if is_onnx:
         session: Any = importlib.import_module("onnxruntime").SessionOptions()
         session.intra_op_num_threads = cores
         kind = importlib.import_module("optimum.onnxruntime")
-        kind, more = kind.ORTModelForTokenClassification, {"session_options": session}
-        model = kind.from_pretrained(folder, export=True, **more)
+        kind, extra = kind.ORTModelForTokenClassification, {"session_options": session}
+        model = kind.from_pretrained(folder, export=True, **extra)
     else:
         model = t.AutoModelForTokenClassification.from_pretrained(folder).float()
     options = {"aggregation_strategy": "first", "device": "cpu"}
-    pair = {"model": model, "tokenizer": cut}
-    return model, cut, t.pipeline("token-classification", **pair, **options)
+    pair = {"model": model, "tokenizer": tokenizer}
+    return model, tokenizer, t.pipeline("token-classification", **pair, **options)
 
 
 def finder(name: str, folder: str) -> Callable[..., Any]:
@@ -103,12 +103,12 @@ def tag(turn: Callable[[float], None], task: Any) -> None:
         turn(time.process_time() - start)
 
 
-def words_of(text: str, cut: Any) -> list[tuple[int, int]]:
+def words_of(text: str, reader: Any) -> list[tuple[int, int]]:
     """Returns where the words are that the pipeline sees."""
-    if not getattr(cut.backend_tokenizer.model, "continuing_subword_prefix", None):
+    if not getattr(reader.backend_tokenizer.model, "continuing_subword_prefix", None):
         return [match.span() for match in re.finditer(r"\S+", text)]
-    read = cut(text, return_offsets_mapping=True, add_special_tokens=False)
-    pieces = zip(read.word_ids(), read["offset_mapping"], strict=True)
+    encoding = reader(text, return_offsets_mapping=True, add_special_tokens=False)
+    pieces = zip(encoding.word_ids(), encoding["offset_mapping"], strict=True)
     groups = (list(x) for _, x in itertools.groupby(pieces, lambda piece: piece[0]))
     return [(group[0][1][0], group[-1][1][1]) for group in groups]
 
@@ -122,9 +122,9 @@ def scores_of(tagger: Any, sentence: Any, key: Any) -> Any:
 def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
     """Returns how far scores, labels and entities are those of transformers."""
     torch, tagger = importlib.import_module("torch"), jaxner.from_pretrained(folder)
-    (model, cut, theirs), pieces = load(folder), tagger.vocabulary.pieces
+    (model, reader, pipeline), pieces = load(folder), tagger.vocabulary.pieces
     assert pieces is not None
-    spans, scheme = functools.partial(words_of, cut=cut), tagger.vocabulary.scheme
+    spans, scheme = functools.partial(words_of, reader=reader), tagger.vocabulary.scheme
     tokens = [[text[a:b] for a, b in spans(text)] for text in texts]
     scores, labels = tagging.over(scores_of, tagger, tokens), tagger.tag(tokens)
     options: Any = {"raw": True, "tokenizer": spans, "split_sentences": False}
@@ -133,31 +133,31 @@ def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
     counts: collections.Counter[str] = collections.Counter(texts=len(texts))
     largest, differing = 0.0, 0
     for i, (text, words) in enumerate(zip(texts, tokens, strict=True)):
-        read = cut(words, is_split_into_words=True, return_tensors="pt")
-        if read["input_ids"].shape[1] > pieces.max_length:
+        batch = reader(words, is_split_into_words=True, return_tensors="pt")
+        if batch["input_ids"].shape[1] > pieces.max_length:
             counts["too long for the pipeline"] += 1
             continue
-        ids = read.word_ids()
+        ids = batch.word_ids()
         indices = [j for j in range(len(words)) if j in ids]  # others have no pieces
         with torch.inference_mode():
-            logits = model(**read).logits[0].numpy()[[ids.index(j) for j in indices]]
+            logits = model(**batch).logits[0].numpy()[[ids.index(j) for j in indices]]
         largest = max(
             largest, float(np.abs(scores[i][indices] - logits).max(initial=0))
         )
         best = [tagger.labels[j] for j in logits.argmax(axis=1)]
         counts["words"] += len(indices)
-        ours = (labels[i][j] for j in indices)
-        counts["equal labels"] += sum(map(operator.eq, ours, best))
+        names = (labels[i][j] for j in indices)
+        counts["equal labels"] += sum(map(operator.eq, names, best))
         if not has_spans:
             continue
-        entities = [(x["start"], x["end"], x["entity_group"]) for x in theirs(text)]
-        ours = [(x.start_char, x.end_char, x.type) for x in mentions[i]]
+        entities = [(x["start"], x["end"], x["entity_group"]) for x in pipeline(text)]
+        spans_of_text = [(x.start_char, x.end_char, x.type) for x in mentions[i]]
         kind = "ill-formed" if schemes.violations(best, scheme) else "well-formed"
         counts[f"{kind} texts"] += 1
-        counts[f"{kind} texts, equal entities"] += ours == entities
-        differing += ours != entities
-        if ours != entities and differing <= _SHOWN:
-            say(f"{text[:60]}… pipeline {entities}, jaxner {ours}")
+        counts[f"{kind} texts, equal entities"] += spans_of_text == entities
+        differing += spans_of_text != entities
+        if spans_of_text != entities and differing <= _EXAMPLES:
+            say(f"{text[:60]}… pipeline {entities}, jaxner {spans_of_text}")
     rows = [{"": name, "number": number} for name, number in counts.items()]
     return [*rows, {"": "largest difference of scores", "number": f"{largest:.1e}"}]
 
@@ -208,9 +208,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for batch in options.batch:
             names = ["jaxner", *(name for name, needs in RIVALS.items() if has[needs])]
             start = functools.partial(measure.Worker, measure.ROOT, "tag", "hub.py")
-            with contextlib.ExitStack() as each:
+            with contextlib.ExitStack() as processes:
                 workers = {
-                    name: each.enter_context(start(name=name, batch=batch, **task))
+                    name: processes.enter_context(start(name=name, batch=batch, **task))
                     for name in names
                 }
                 measure.compare(workers, options.rounds)

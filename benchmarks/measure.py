@@ -33,7 +33,7 @@ from benchmarks import peers
 from jaxner.data import corpora
 
 ROOT = Path(__file__).parents[1]
-BEFORE = ", before"  # ends the names of systems of another checkout
+SUFFIX = ", before"  # ends the names of systems of another checkout
 _SAMPLE_SECONDS = 0.02  # approximate minimum duration of a sample
 # OpenMP threads wait for work by spinning, and take a core from the next rival.
 _PAUSE_SECONDS = 0.05
@@ -68,12 +68,12 @@ class Interval:
     @classmethod
     def of(cls, values: Iterable[float]) -> Interval:
         """Returns the interval of some values."""
-        ordered = sorted(values)
-        count, cut = len(ordered), 0
-        # P(the median lies below the value at `cut`) is a tail of Binomial(count, ½).
-        while 2 * sum(math.comb(count, k) for k in range(cut + 2)) <= 0.05 * 2**count:
-            cut += 1
-        return cls(statistics.median(ordered), ordered[cut], ordered[-1 - cut])
+        order = sorted(values)
+        count, rank = len(order), 0
+        # P(the median lies below the value at `rank`) is a tail of Binomial(count, ½).
+        while 2 * sum(math.comb(count, k) for k in range(rank + 2)) <= 0.05 * 2**count:
+            rank += 1
+        return cls(statistics.median(order), order[rank], order[-1 - rank])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Timing:
     def speedup(self, rival: Timing) -> Interval:
         """Returns how many times as fast as a rival this is."""
         pairs = zip(rival.samples, self.samples, strict=True)
-        return Interval.of(theirs / ours for theirs, ours in pairs)
+        return Interval.of(rival_time / own_time for rival_time, own_time in pairs)
 
 
 def turns(names: Iterable[str], rounds: int) -> Iterator[str]:
@@ -143,9 +143,9 @@ def rows(
         for rival in against:
             if rival in timings:
                 row[f"× {rival}"] = timing.speedup(timings[rival])
-        if any(rival.endswith(BEFORE) for rival in timings):
-            before = timings.get(f"{name}{BEFORE}")
-            row["× before"] = before and timing.speedup(before)
+        if any(rival.endswith(SUFFIX) for rival in timings):
+            old = timings.get(f"{name}{SUFFIX}")
+            row["× before"] = old and timing.speedup(old)
         table.append(row)
     return table
 
@@ -159,11 +159,11 @@ class Worker(subprocess.Popen):
     def __init__(self, tree: Path, mode: str, file: str = "worker.py", **task: Any):
         worker = str(Path(__file__).with_name(file))
         paths = [str(tree), os.environ.get("PYTHONPATH", "")]
-        more = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        more["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # rivals share a GPU
+        variables = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        variables["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # rivals share a GPU
         command = [sys.executable, "-P", worker, mode, json.dumps(task)]
         pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        super().__init__(command, cwd=tree, env={**os.environ, **more}, **pipe)
+        super().__init__(command, cwd=tree, env={**os.environ, **variables}, **pipe)
         self.steps: list[float] = []  # seconds in each turn
 
     def __call__(self) -> None:
@@ -186,14 +186,14 @@ def beside_peers(
     mode: str, doc: str | None, batches: list[int], argv: Sequence[str] | None
 ) -> None:
     """Runs a benchmark of our systems, in a mode of workers, beside the peers."""
-    made = parser(doc)
-    made.add_argument("--systems", nargs="*", choices=SYSTEMS)
+    flags = parser(doc)
+    flags.add_argument("--systems", nargs="*", choices=SYSTEMS)
     kinds = peers.KINDS
-    made.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
-    made.add_argument("--batch", type=int, nargs="+", default=batches)
-    made.add_argument("--against", type=Path, help="root of another checkout")
-    made.add_argument("--set", nargs="+", default=[], metavar="OPTION=VALUE")
-    options = parse(made, argv)
+    flags.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
+    flags.add_argument("--batch", type=int, nargs="+", default=batches)
+    flags.add_argument("--against", type=Path, help="root of another checkout")
+    flags.add_argument("--set", nargs="+", default=[], metavar="OPTION=VALUE")
+    options = parse(flags, argv)
     changes = dict(pair.split("=", 1) for pair in options.set)
     report = Report(options.json)
     texts = [load(options.dataset, "train", options.limit)]
@@ -204,49 +204,49 @@ def beside_peers(
             peer.epoch(32)
     sentences = [tokens for tokens, _ in texts[-1]]
     count = sum(map(len, sentences))
-    about = f"{options.dataset}, {len(sentences):,} sentences, {count:,} tokens"
+    title = f"{options.dataset}, {len(sentences):,} sentences, {count:,} tokens"
     for batch in options.batch:
-        theirs = peers.runs(rivals, batch, sentences if mode == "tag" else None)
+        runs = peers.runs(rivals, batch, sentences if mode == "tag" else None)
         task: Any = {"batch": batch, "changes": changes, "quick": options.quick}
         with contextlib.ExitStack() as stack:
             task["corpus"] = stack.enter_context(tempfile.TemporaryDirectory())
             write_corpus(Path(task["corpus"]), *texts)
-            ours = {
+            pool = {
                 f"{name}{suffix}": stack.enter_context(
                     Worker(tree, mode, config=SYSTEMS[name], **task)
                 )
                 for name in options.systems
                 for suffix, tree in options.trees.items()
             }
-            timings = compare({**ours, **theirs}, options.rounds)
+            timings = compare({**pool, **runs}, options.rounds)
             memory = {
-                name: megabytes(worker.pid, "VmHWM") for name, worker in ours.items()
+                name: megabytes(worker.pid, "VmHWM") for name, worker in pool.items()
             }
-            steps = {k: statistics.median(worker.steps) for k, worker in ours.items()}
+            steps = {k: statistics.median(worker.steps) for k, worker in pool.items()}
         table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
         for row in table:
             row["peak, MiB"] = memory.get(row["system"])
             if mode == "train":  # without scores and checkpoints
                 seconds = steps.get(row["system"])
                 row["tokens / s of steps"] = seconds and count / seconds
-        report.table(f"{mode}, batch {batch or 'whole'}: {about}", table)
+        report.table(f"{mode}, batch {batch or 'whole'}: {title}", table)
 
 
 def parser(doc: str | None, dataset: str = "sample") -> argparse.ArgumentParser:
     """Returns a parser with the options of all benchmarks."""
     kind = argparse.RawDescriptionHelpFormatter
-    made = argparse.ArgumentParser(description=doc, formatter_class=kind)
-    made.add_argument("--dataset", default=dataset, help="a known corpus")
-    made.add_argument("--limit", type=int, default=0, help="sentences; 0 for all")
-    made.add_argument("--rounds", type=int, default=7)
-    made.add_argument("--json", metavar="FILE", help="file for the tables")
-    made.add_argument("--quick", action="store_true", help="tiny: does it run?")
-    return made
+    flags = argparse.ArgumentParser(description=doc, formatter_class=kind)
+    flags.add_argument("--dataset", default=dataset, help="a known corpus")
+    flags.add_argument("--limit", type=int, default=0, help="sentences; 0 for all")
+    flags.add_argument("--rounds", type=int, default=7)
+    flags.add_argument("--json", metavar="FILE", help="file for the tables")
+    flags.add_argument("--quick", action="store_true", help="tiny: does it run?")
+    return flags
 
 
-def parse(made: argparse.ArgumentParser, argv: Sequence[str] | None) -> Any:
+def parse(flags: argparse.ArgumentParser, argv: Sequence[str] | None) -> Any:
     """Returns the options; `--quick` shortens those not given."""
-    options = made.parse_args(argv)
+    options = flags.parse_args(argv)
     if options.quick:
         options.rounds = 1
         options.limit = options.limit or 24
@@ -254,7 +254,7 @@ def parse(made: argparse.ArgumentParser, argv: Sequence[str] | None) -> Any:
         options.systems = ["GRN", SAME_SIZE] if options.quick else [*SYSTEMS]
     options.trees = {"": ROOT}
     if getattr(options, "against", None):
-        options.trees[BEFORE] = options.against.absolute()
+        options.trees[SUFFIX] = options.against.absolute()
     return options
 
 
@@ -283,13 +283,13 @@ class Report:
         self._path = None if path is None else Path(path)
         self._console = Console(highlight=False)
         cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
-        about = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
-        about["python"] = platform.python_version()
+        facts = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
+        facts["python"] = platform.python_version()
         for package in ("jax", "torch", "spacy", "pytorch-crf"):
             with contextlib.suppress(metadata.PackageNotFoundError):
-                about[package] = metadata.version(package)
-        self._tables: dict[str, Any] = {"machine": about}
-        self.say(", ".join(f"{name} {value}" for name, value in about.items()))
+                facts[package] = metadata.version(package)
+        self._tables: dict[str, Any] = {"machine": facts}
+        self.say(", ".join(f"{name} {value}" for name, value in facts.items()))
 
     def say(self, text: str) -> None:
         """Prints a line."""

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
     options = measure.parse(measure.parser(__doc__), argv)
     report = measure.Report(options.json)
-    figures = tomllib.loads((plan.HERE / "figures.toml").read_text("utf-8"))
+    figures = tomllib.loads((plan.FOLDER / "figures.toml").read_text("utf-8"))
     orders = [table for table in figures.values() if "num_types" in table]
     for table in orders[: 1 if options.quick else None]:
         names = [f"T{i}" for i in range(table["num_types"])]

@@ -85,32 +85,32 @@ class PyTorch:
             [self.labels.index(label) for label in labels],
         )
 
-    def _emissions(self, encoded: Sequence[Any]) -> tuple[Any, Any, Any]:
+    def _emissions(self, items: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Returns emissions [B, T, L], labels and mask [B, T] of a padded batch."""
         torch, net = self.torch, self.net
-        lengths = torch.tensor([len(words) for words, _, _ in encoded])
-        count, length = len(encoded), int(lengths.max())
-        width = max(len(word) for _, chars, _ in encoded for word in chars)
+        lengths = torch.tensor([len(words) for words, _, _ in items])
+        count, length = len(items), int(lengths.max())
+        width = max(len(word) for _, chars, _ in items for word in chars)
         words, labels = (
-            self.rnn.pad_sequence([torch.tensor(s[i]) for s in encoded], True)
+            self.rnn.pad_sequence([torch.tensor(s[i]) for s in items], True)
             for i in (0, 2)
         )
         rows = [
             word + [0] * (width - len(word))
-            for _, chars, _ in encoded
+            for _, chars, _ in items
             for word in chars + [[]] * (length - len(chars))
         ]
         mask = torch.arange(length)[None] < lengths[:, None]
         tensors = words, torch.tensor(rows), labels, mask  # rows: [B · T, C]
         words, chars, labels, mask = (x.to(self.device) for x in tensors)
-        filtered = net["filters"](net["chars"](chars).transpose(1, 2))
-        filtered = filtered.masked_fill((chars == 0)[:, None], -1e4).amax(dim=2)
-        features = [net["words"](words), filtered.reshape(count, length, 30)]
+        maxima = net["filters"](net["chars"](chars).transpose(1, 2))
+        maxima = maxima.masked_fill((chars == 0)[:, None], -1e4).amax(dim=2)
+        features = [net["words"](words), maxima.reshape(count, length, 30)]
         x = net["dropout"](torch.cat(features, dim=2))
         if int(lengths.min()) < length:
             pack, unpack = self.rnn.pack_padded_sequence, self.rnn.pad_packed_sequence
-            packed = pack(x, lengths, batch_first=True, enforce_sorted=False)
-            outputs, _ = net["lstm"](packed)
+            sequence = pack(x, lengths, batch_first=True, enforce_sorted=False)
+            outputs, _ = net["lstm"](sequence)
             hidden, _ = unpack(outputs, batch_first=True, total_length=length)
         else:
             hidden, _ = net["lstm"](x)
@@ -142,8 +142,8 @@ class PyTorch:
         with self.torch.inference_mode():
             for start in range(0, len(order), batch):
                 members = order[start : start + batch]
-                encoded = [self._encode((sentences[i], ())) for i in members]
-                emissions, _, mask = self._emissions(encoded)
+                rows = [self._encode((sentences[i], ())) for i in members]
+                emissions, _, mask = self._emissions(rows)
                 paths = self.net["crf"].decode(emissions, mask)
                 for i, path in zip(members, paths, strict=True):
                     labels[i] = [self.labels[label] for label in path]
@@ -240,13 +240,13 @@ def build(
     names: Iterable[str], train: Sentences, log: Callable[[str], object]
 ) -> dict[str, Any]:
     """Returns the installed peers for a training corpus; reports the others."""
-    built = {}
+    peers = {}
     for name in names:
         try:
-            built[name] = KINDS[name](train)
+            peers[name] = KINDS[name](train)
         except ImportError as error:
             log(f"Skipped {name}: {error}. pip install -e '.[benchmarks]'")
-    return built
+    return peers
 
 
 def runs(peers: dict[str, Any], batch: int, text: Any = None) -> dict[str, Any]:
@@ -254,14 +254,14 @@ def runs(peers: dict[str, Any], batch: int, text: Any = None) -> dict[str, Any]:
 
     Tagging in batches of 0 sentences is in those of the peer's own size.
     """
-    made: dict[str, Any] = {}
+    tasks: dict[str, Any] = {}
     for name, peer in peers.items():
-        made[name] = functools.partial(peer.epoch, batch)
+        tasks[name] = functools.partial(peer.epoch, batch)
         if text is not None:
-            made[name] = functools.partial(peer.tag, text, batch or peer.batch)
+            tasks[name] = functools.partial(peer.tag, text, batch or peer.batch)
         if isinstance(peer, PyTorch):
-            made[name] = with_best_threads(made[name])
-    return made
+            tasks[name] = with_best_threads(tasks[name])
+    return tasks
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Connection:
     """A connection to a server over HTTP/1.1."""
 
     is_new, is_kept = True, False  # had no answer; may have another request
-    since = 0.0  # when the last answer came
+    last_use = 0.0  # when the last answer came
 
     def __init__(self, port: int):
         self._port, self._streams = port, None
@@ -81,7 +81,7 @@ class Connection:
         reader, _ = await self._open()
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         self.is_new, self.is_kept = False, b"\nconnection: close" not in head
-        self.since, status = time.perf_counter(), int(head.split(None, 2)[1])
+        self.last_use, status = time.perf_counter(), int(head.split(None, 2)[1])
         sizes = {k: int(n) for k, n in re.findall(rb"\n([a-z-]+): *(\d+)\r", head)}
         size = sizes.get(b"content-length", 0 if self.is_kept else None)
         content = await (reader.read() if size is None else reader.readexactly(size))
@@ -111,26 +111,26 @@ def serves(*command: str, **options: Any) -> Iterator[Any]:
     """Yields a process that serves, and its port, once it is ready."""
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     pipe: Any = {"stdout": subprocess.PIPE, "stderr": log, "text": True, **options}
-    with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as started:
-        assert started.stdout is not None
-        port = int(re.findall(r":(\d+)", started.stdout.readline())[0])
+    with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as process:
+        assert process.stdout is not None
+        port = int(re.findall(r":(\d+)", process.stdout.readline())[0])
         try:
             while not is_ready(port):
                 time.sleep(0.2)
-            yield types.SimpleNamespace(process=started, port=port)
+            yield types.SimpleNamespace(process=process, port=port)
         finally:
-            started.kill()
+            process.kill()
 
 
 def ask(
     port: int, bodies: Sequence[bytes], clients: int, durations: list[float]
 ) -> None:
     """Asks with all bodies once; adds the seconds of each request."""
-    left = iter(bodies)
+    rest = iter(bodies)
 
     async def client() -> None:
         connection = Connection(port)
-        for body in left:  # of all clients
+        for body in rest:  # of all clients
             start = time.perf_counter()
             await connection.send(request(body))
             assert (await connection.answer()).status == 200
@@ -168,8 +168,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with contextlib.ExitStack() as stack:
         ports = {}
         for suffix, tree in options.trees.items():
-            started = serves(*command(options), cwd=tree)
-            ports[f"jaxner{suffix}"] = stack.enter_context(started).port
+            service = serves(*command(options), cwd=tree)
+            ports[f"jaxner{suffix}"] = stack.enter_context(service).port
         for clients in (1, 8, 64):
             durations: dict[str, list[float]] = {name: [] for name in ports}
             runs = {

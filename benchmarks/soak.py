@@ -74,11 +74,11 @@ def read(tagger: Any, sentences: Sequence[list[str]], most: int) -> list[Case]:
     long = [" ".join(texts[i : i + 20]) for i in range(0, len(texts), 80)]
     texts = [x for x in texts[::10] + long if max(map(len, tokens.read(x))) <= most]
     cases = {}
-    for name, asked in (("tokens", sentences), ("texts", texts)):
-        answers = jaxner.entities(tagger, asked, raw=name == "texts")
-        for each, records in zip(asked, answers, strict=True):
+    for name, inputs in (("tokens", sentences), ("texts", texts)):
+        answers = jaxner.entities(tagger, inputs, raw=name == "texts")
+        for value, records in zip(inputs, answers, strict=True):
             rows = [record._asdict() for record in records]
-            data = request(json.dumps({name: each}).encode())
+            data = request(json.dumps({name: value}).encode())
             cases[json.dumps(rows)] = Case([data], [200], rows)
     return [*cases.values()]
 
@@ -87,7 +87,7 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
     """Returns the cases of each kind; connections are idle for some seconds."""
     (data,) = good[0].pieces
     head, body = data.split(b"\r\n\r\n")
-    malformed = [
+    errors = [
         *((request(x), [400]) for x in (b'{"texts": "Ro', b"[" * 1000, b'"\xff"')),
         *((request(x), [422]) for x in (b"{}", b'{"texts": [1]}', b'{"tokens": "a"}')),
         (request(b'{"texts": "a", "n_best": 99}'), [422]),
@@ -97,16 +97,16 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
         (b"nonsense\r\n\r\n", [400]),
     ]
     chunk = b"10000\r\n" + b"a" * (1 << 16) + b"\r\n"
-    many = json.dumps({"texts": ["a"] * 1000}).encode()
+    batch = json.dumps({"texts": ["a"] * 1000}).encode()
     large = [
         (request(b"a" * _HUGE), [413]),
         (request(b"", head=f"content-length: {10**12}\r\nconnection: close"), [413]),
         (request(chunk * 8 + b"0\r\n\r\n", head="transfer-encoding: chunked"), [413]),
-        (request(many), [413, 422]),
+        (request(batch), [413, 422]),
     ]
     parts = head[: len(head) // 2], data[: -len(body) // 2], data
     cases = {"good": good, "idle": [Case([b""], pause=idle)]}
-    cases["malformed"] = [Case([x], statuses) for x, statuses in malformed]
+    cases["malformed"] = [Case([x], statuses) for x, statuses in errors]
     cases["too large"] = [Case([x], statuses) for x, statuses in large]
     cases["cut off"] = [Case([x], pause=wait) for x in parts for wait in (0, 0.002)]
     cases["slow"] = [case._replace(pause=3.0) for case in good[-20:]]  # to read
@@ -121,15 +121,15 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
 class Asked(NamedTuple):
     """What came of a request: a status that is right, wrong, lost, refused, none due.
 
-    Times are in seconds; it began `late` after it was due: the clients' own delay.
+    Times are in seconds; it began `delay` after it was due: the clients' own.
     """
 
     kind: str
     outcome: str
     retries: int
     due: float
-    late: float
-    over: float
+    delay: float
+    end: float
 
 
 class Load:
@@ -138,16 +138,16 @@ class Load:
     is_ending = False  # a new connection may be refused
 
     def __init__(self, port: int):
-        self._port, self._kept = port, list[Connection]()
-        self.asked: list[Asked] = []
+        self._port, self._pool = port, list[Connection]()
+        self.requests: list[Asked] = []
         self.bursts: list[tuple[float, float]] = []  # start and end
 
     async def _try(self, case: Case) -> tuple[str, float | None]:
         """Returns what came of a request, and after how many seconds to retry."""
         connection = Connection(self._port)
-        while self._kept and connection.is_new:
-            idle_connection, now = self._kept.pop(), time.perf_counter()
-            if idle_connection.is_open() and now - idle_connection.since < _IDLE:
+        while self._pool and connection.is_new:
+            idle_connection, clock = self._pool.pop(), time.perf_counter()
+            if idle_connection.is_open() and clock - idle_connection.last_use < _IDLE:
                 connection = idle_connection
             else:
                 idle_connection.close()
@@ -161,14 +161,14 @@ class Load:
             return "refused" if is_late or not case.statuses else "lost", None
         finally:
             if connection.is_kept:
-                self._kept.append(connection)
+                self._pool.append(connection)
             else:
                 connection.close()
         return str(answer.status) if case.is_right(answer) else "wrong", answer.wait
 
     async def ask(self, kind: str, case: Case, due: float) -> None:
         """Sends a request, again where it is told to, and notes what came of it."""
-        late, outcome, retries, wait = time.perf_counter() - due, "lost", -1, 0.0
+        delay, outcome, retries, wait = time.perf_counter() - due, "lost", -1, 0.0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 while wait is not None:
@@ -176,8 +176,8 @@ class Load:
                     retries += 1
                     name, wait = await self._try(case)
                 outcome = name
-        over = time.perf_counter()
-        self.asked.append(Asked(kind, outcome, retries, due, late, over))
+        end = time.perf_counter()
+        self.requests.append(Asked(kind, outcome, retries, due, delay, end))
 
     async def _burst(self, good: Sequence[Case], start: float, size: int) -> None:
         await asyncio.sleep(start - time.perf_counter())
@@ -197,28 +197,28 @@ class Load:
         kinds, weights = zip(*rates.items(), strict=True)
         async with asyncio.TaskGroup() as group:
             for i, size in enumerate(bursts):
-                at = start + (i + 0.25) * seconds / len(bursts)
-                group.create_task(self._burst(cases["good"], at, size))
+                moment = start + (i + 0.25) * seconds / len(bursts)
+                group.create_task(self._burst(cases["good"], moment, size))
             while (due := due + random.expovariate(sum(weights))) < start + seconds:
                 await asyncio.sleep(due - time.perf_counter())
                 (kind,) = random.choices(kinds, weights)
                 group.create_task(self.ask(kind, random.choice(cases[kind]), due))
-        while self._kept:
-            self._kept.pop().close()
+        while self._pool:
+            self._pool.pop().close()
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Returns a row for each kind."""
         kinds: dict[str, list[Asked]] = collections.defaultdict(list)
-        for x in self.asked:
-            near = any(x.due < b + _WAKE and x.over > a for a, b in self.bursts)
-            kinds[x.kind + ", near bursts" * (near and x.kind == "good")].append(x)
+        for x in self.requests:
+            is_near = any(x.due < b + _WAKE and x.end > a for a, b in self.bursts)
+            kinds[x.kind + ", near bursts" * (is_near and x.kind == "good")].append(x)
         rows = {}
-        for kind, asked in sorted(kinds.items()):
-            counts = sorted(collections.Counter(x.outcome for x in asked).items())
-            p50, p99 = np.percentile([x.over - x.due for x in asked], (50, 99)).tolist()
-            row: dict[str, Any] = {"kind": kind, "requests": len(asked)}
+        for kind, group in sorted(kinds.items()):
+            counts = sorted(collections.Counter(x.outcome for x in group).items())
+            p50, p99 = np.percentile([x.end - x.due for x in group], (50, 99)).tolist()
+            row: dict[str, Any] = {"kind": kind, "requests": len(group)}
             row |= {"p50, ms": 1e3 * p50, "p99, ms": 1e3 * p99}
-            row["retries"] = sum(x.retries for x in asked)
+            row["retries"] = sum(x.retries for x in group)
             row["outcomes"] = ", ".join(f"{name}: {n:,}" for name, n in counts)
             rows[kind] = row
         return rows
@@ -250,13 +250,13 @@ async def run(server: Any, cases: Mapping[str, Sequence[Case]], options: Any) ->
     loads = {phase: Load(server.port) for phase in phases}
     await loads["warm-up"].offer(cases, rates, options.seconds / 10)
     await asyncio.sleep(1.0)
-    opened, only = files(), {"good": rates["good"]}
-    await loads["alone"].offer(cases, only, options.seconds / 5)
+    limit, rate = files(), {"good": rates["good"]}
+    await loads["alone"].offer(cases, rate, options.seconds / 5)
     watching, bursts = asyncio.create_task(watch()), [options.burst] * options.bursts
     await loads["others"].offer(cases, rates, options.seconds, bursts)
     watching.cancel()
-    await wait(10.0, lambda: files() <= opened)
-    still, idle = files(), [Connection(server.port) for _ in range(4)]
+    await wait(10.0, lambda: files() <= limit)
+    count, idle = files(), [Connection(server.port) for _ in range(4)]
     for connection in idle:
         await connection.send()
     ending = asyncio.create_task(loads["end"].offer(cases, rates, 3.0))
@@ -264,31 +264,31 @@ async def run(server: Any, cases: Mapping[str, Sequence[Case]], options: Any) ->
     loads["end"].is_ending, stop = True, time.perf_counter()
     process.terminate()
     await wait(options.stop_seconds, lambda: process.poll() is not None)
-    stopped, status = time.perf_counter() - stop, process.poll()
+    duration, status = time.perf_counter() - stop, process.poll()
     await ending
     for connection in idle:
         connection.close()
 
-    asked = loads["others"].asked
-    outcomes = {k: {x.outcome for x in load.asked} for k, load in loads.items()}
-    wrong, lost = ({k for k in outcomes if x in outcomes[k]} for x in ("wrong", "lost"))
-    alone, among = (loads[x].rows()["good"]["p99, ms"] for x in ("alone", "others"))
-    ratio, late = among / alone, float(np.percentile([x.late for x in asked], 99))
+    requests = loads["others"].requests
+    outcomes = {k: {x.outcome for x in load.requests} for k, load in loads.items()}
+    wrong, loss = ({k for k in outcomes if x in outcomes[k]} for x in ("wrong", "lost"))
+    solo, crowd = (loads[x].rows()["good"]["p99, ms"] for x in ("alone", "others"))
+    ratio, delay = crowd / solo, float(np.percentile([x.delay for x in requests], 99))
     first, half, last = memory[0], memory[len(memory) // 2 :], memory[-1]
     slope, _ = np.polyfit(np.linspace(0, 1, len(half)), half, 1)
     growth = float(slope / last)
     figures = {
         "MiB at the start, half and end": [round(x) for x in (first, half[0], last)],
-        "s to end": stopped,
-        "late, p99, ms": 1e3 * late,
+        "s to end": duration,
+        "late, p99, ms": 1e3 * delay,
     }
     promises = [
-        ("no answer is lost", sorted(lost - {"end"}), lost <= {"end"}),
+        ("no answer is lost", sorted(loss - {"end"}), loss <= {"end"}),
         ("no answer is wrong", sorted(wrong), not wrong),
         (f"p99 ÷ that alone: at most {_SLOWER:g}", ratio, ratio <= _SLOWER),
         (f"growth of memory: at most {_GROWTH:g}", growth, growth <= _GROWTH),
-        ("all files are closed", [opened, still], still <= opened),
-        ("SIGTERM loses no answer", sorted(lost & {"end"}), "end" not in lost),
+        ("all files are closed", [limit, count], count <= limit),
+        ("SIGTERM loses no answer", sorted(loss & {"end"}), "end" not in loss),
         ("SIGTERM ends it with 0", status, status == 0),
     ]
     return loads, figures, promises
@@ -317,7 +317,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     report.table("the server, and the clients' delay", [figures])
     rows = [{"promise": x, "figure": y, "kept": str(bool(z))} for x, y, z in promises]
     report.table("promises", rows)
-    raise SystemExit(not all(kept for _, _, kept in promises))
+    raise SystemExit(not all(is_kept for _, _, is_kept in promises))
 
 
 if __name__ == "__main__":

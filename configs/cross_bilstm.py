@@ -51,8 +51,8 @@ def get_config(config, arg):
         config.data.num_shapes = 3
     else:
         sizes = {"wnut17": (400, 1600, "word2vec_twitter_tokens.txt")}
-        others = 300, 400, "glove.840B.300d.txt"
-        dim, config.num_epochs, config.data.vectors = sizes.get(arg.dataset, others)
+        default = 300, 400, "glove.840B.300d.txt"
+        dim, config.num_epochs, config.data.vectors = sizes.get(arg.dataset, default)
         config.data.train_words = False
     chars = {"name": "cnn", "dim": 25, "num_filters": 20, "width": (1, 2, 3)}
     chars |= {"length": 20, "types": True, "bias": False}

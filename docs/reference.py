@@ -89,27 +89,27 @@ def options() -> str:
     rows = ((f"`{part}=`", ", ".join(table)) for part, table in TABLES.items())
     text = _OPTIONS.format(", ".join(schema.DATASETS))
     text += _table(("Part", "Names"), *rows) + f"## A run\n\n{_options(top)}"
-    seen: set[Any] = set()
+    kinds: set[Any] = set()
     for name, part in top.inner.items():
-        text += "".join(_parts(name, part, seen))
+        text += "".join(_parts(name, part, kinds))
     for name in configuration.names():
         docstring = configuration.describe(name).partition("\n--config.")[0]
         text += f"## Config {name}\n\n{docstring}\n\n{_departures(name)}"
     return text
 
 
-def _parts(path: str, part: Part, seen: set[Any]) -> Iterator[str]:
+def _parts(path: str, part: Part, kinds: set[Any]) -> Iterator[str]:
     """Yields the options of a part in all its forms, then of the parts within."""
     names = TABLES[part.kind] if isinstance(part.kind, str) else ("",)
     part = dataclasses.replace(part, is_many=False)
     new = [(name, section_of(path, {"name": name}, part)) for name in names]
-    new = [(name, section) for name, section in new if section.kind not in seen]
-    seen |= {section.kind for _, section in new}
+    new = [(name, section) for name, section in new if section.kind not in kinds]
+    kinds |= {section.kind for _, section in new}
     for name, section in new:
         yield f"## {path}{f', {name}' * bool(name)}\n\n{_options(section)}"
     for _, section in new:
         for inner, kind in section.inner.items():
-            yield from _parts(f"{path}.{inner}", kind, seen)
+            yield from _parts(f"{path}.{inner}", kind, kinds)
 
 
 def _options(section: Section) -> str:
@@ -139,18 +139,18 @@ def _departures(name: str) -> str:
 
 def formats_page() -> str:
     """Returns the page of formats: from their readers, and what the writers write."""
-    text, seen = _FORMATS, dict[Any, str]()
+    text, names = _FORMATS, dict[Any, str]()
     for name, format in formats.FORMATS.items():
         meaning = inspect.cleandoc(format.read.__doc__ or "")
         meaning = re.sub(r"https:[^\s,]+", r"<\g<0>>", meaning)
-        if (first := seen.setdefault(format.read, name)) != name:
+        if (first := names.setdefault(format.read, name)) != name:
             meaning = f"Read as {first}, but written otherwise."
         text += f"## {name}\n\n{meaning}\n\n"
         lists = (", ".join(x) or "–" for x in (format.endings, format.options))
         text += _table(("Names end with", "Options"), lists)
         if format.write:
-            written = "".join(format.write([_EXAMPLE], False)).rstrip()
-            text += f"```text\n{written}\n```\n\n"
+            content = "".join(format.write([_EXAMPLE], False)).rstrip()
+            text += f"```text\n{content}\n```\n\n"
     text += f"## text\n\n{inspect.cleandoc(spans.texts.__doc__ or '')}\n\n"
     rows = ((x, *schemes.to_labels(_SPANS, 6, x)) for x in schemes.SCHEMES)
     text += "## Schemes of labels\n\nTokens 1 to 3 are a PER, 4 another, 6 an ORG.\n\n"
@@ -197,8 +197,8 @@ def on_post_page(output: str, **_: Any) -> str:
     """
 
     def long(word: re.Match[str]) -> str:
-        place = r"([\w)][._:,=/]|[^\W_]{20})(?=[\w(])"
-        return re.sub(place, r"\1<wbr>", word[0])
+        pattern = r"([\w)][._:,=/]|[^\W_]{20})(?=[\w(])"
+        return re.sub(pattern, r"\1<wbr>", word[0])
 
     def breakable(code: re.Match[str]) -> str:
         text = re.sub(r"\S{15,}", long, code[0])

@@ -36,11 +36,11 @@ def main():
         params
     )
     best = jax.vmap(lambda x, m: inference.viterbi(Potentials(x, **params), m))
-    sure = jax.vmap(lambda x, m: inference.marginals(Potentials(x, **params), m))
+    chances = jax.vmap(lambda x, m: inference.marginals(Potentials(x, **params), m))
     assert grads["transitions"].shape == (size, size)
-    return float(total), best(logits, mask), sure(logits, mask)
+    return float(total), best(logits, mask), chances(logits, mask)
 
 
 if __name__ == "__main__":
-    total, best, sure = main()
-    print(f"{total:.3f} nats", best.tolist(), sure.shape)
+    total, best, chances = main()
+    print(f"{total:.3f} nats", best.tolist(), chances.shape)

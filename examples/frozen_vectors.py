@@ -44,9 +44,9 @@ def main(folder: str, output: str, data: str = "sample") -> None:
     weights = pretrained.fill(jaxner.init(model, jax.random.key(0)), folder, encoder)
     tagger = jaxner.Tagger(weights, model, vocabulary)
     pathlib.Path(output).mkdir(parents=True, exist_ok=True)
-    known, folder = (data, None) if data in corpora.CORPORA else (None, data)
+    corpus, folder = (data, None) if data in corpora.CORPORA else (None, data)
     for name in corpora.SPLITS:
-        split = corpora.load(known, name, directory=folder)
+        split = corpora.load(corpus, name, directory=folder)
         texts = [example.tokens for example in split.examples]
         arrays = tagging.over(features, tagger, texts)
         vectors.write_contextual(f"{output}/{name}.npz", arrays, texts)

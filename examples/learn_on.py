@@ -49,13 +49,13 @@ def main():
     }
     test = labelled(splits["test"], types.__contains__)
 
-    def train(name, part, **more):
+    def train(name, part, **changes):
         rows, kinds = halves[part]
         data = {
             "train": labelled(rows, kinds.__contains__),
             "dev": labelled(splits["dev"], kinds.__contains__),
         }
-        values = {"seed": options.seed, "num_epochs": options.num_epochs, **more}
+        values = {"seed": options.seed, "num_epochs": options.num_epochs, **changes}
         if options.vectors:
             values["data.vectors"] = options.vectors
         workdir = options.workdir / name
@@ -63,12 +63,12 @@ def main():
         scores = jaxner.evaluate(tagger, test).by_type
         return {kind: scores[kind].f1 for kind in sorted(types)}
 
-    continued = {"init_from": options.workdir / "old"}
+    start = {"init_from": options.workdir / "old"}
     terms = {"objective.retain": 1.0, "objective.partial": True}
     rows = {
         "old": train("old", "old"),
-        "continued": train("continued", "new", **continued),
-        "continued, old types kept": train("kept", "new", **continued, **terms),
+        "continued": train("continued", "new", **start),
+        "continued, old types kept": train("kept", "new", **start, **terms),
         "all at once": train("both", "both"),
     }
     print(f"{'F1 on test':28}", *(f"{kind:>8}" for kind in sorted(types)))

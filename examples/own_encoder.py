@@ -21,10 +21,10 @@ class WindowEncoder(nn.Module):
     def __call__(self, x, mask, *, train):
         """Returns features, zero under padding, and no intermediates."""
         del train  # there is no dropout here
-        before = jnp.pad(x, ((1, 0), (0, 0)))[:-1]
-        after = jnp.pad(x, ((0, 1), (0, 0)))[1:]
-        around = jnp.concatenate([before, x, after], axis=1)
-        features = jax.nn.relu(nn.Dense(self.hidden_dim)(around))
+        left = jnp.pad(x, ((1, 0), (0, 0)))[:-1]
+        right = jnp.pad(x, ((0, 1), (0, 0)))[1:]
+        windows = jnp.concatenate([left, x, right], axis=1)
+        features = jax.nn.relu(nn.Dense(self.hidden_dim)(windows))
         return jnp.where(mask[:, None], features, 0.0), {}
 
 

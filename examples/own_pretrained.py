@@ -35,9 +35,9 @@ class StaticVectors(nn.Module):
         del train  # there is no dropout here
         x = nn.Embed(self.vocab_size, self.hidden_size, name="vectors")(ids)
         x = jnp.where(mask[:, None], x, 0.0)
-        padded = jnp.pad(x, ((1, 1), (0, 0)))
-        around = (padded[:-2] + padded[2:]) / 2
-        return jnp.where(mask[:, None], jnp.concatenate([x, around], axis=1), 0.0)
+        rows = jnp.pad(x, ((1, 1), (0, 0)))
+        means = (rows[:-2] + rows[2:]) / 2
+        return jnp.where(mask[:, None], jnp.concatenate([x, means], axis=1), 0.0)
 
     @staticmethod
     def read(folder):
@@ -61,8 +61,8 @@ def main(folder: str) -> jaxner.Tagger:
         (["Rome", "fell"], ["B-LOC", "O"]),
         (["rebuilt", "Rome"], ["O", "B-LOC"]),
     ] * 10
-    place = "examples.own_pretrained:StaticVectors"
-    options = {"model.representation.bert.encoder": place, "num_epochs": 3}
+    module = "examples.own_pretrained:StaticVectors"
+    options = {"model.representation.bert.encoder": module, "num_epochs": 3}
     options |= {"data.pretrained": pretrained, "data.num_shapes": 1}
     return jaxner.train("encoder", examples, workdir=Path(folder) / "run", **options)
 

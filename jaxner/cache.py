@@ -15,8 +15,8 @@ def folder() -> Path:
 
     `$XDG_CACHE_HOME` overrides it on every system.
     """
-    if place := os.environ.get("XDG_CACHE_HOME"):
-        return Path(place) / "jaxner"
+    if path := os.environ.get("XDG_CACHE_HOME"):
+        return Path(path) / "jaxner"
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData/Local") / "jaxner"

@@ -31,7 +31,7 @@ from jaxner.errors import DamagedFileError, MissingFileError
 from jaxner.models.model import named
 from jaxner.types import Owner
 
-_COMMIT_FILE, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
+_COMMIT_FILE, _TMP_NAME = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
 _LOCK = threading.RLock()
 _CONTEXT = ocp.Context()
@@ -116,7 +116,7 @@ class Checkpoints:
             return
         for entry in self.path.glob("*"):
             is_older = entry.name.isdigit() and int(entry.name) != self.step
-            if is_older or _HALF_WRITTEN in entry.name:
+            if is_older or _TMP_NAME in entry.name:
                 shutil.rmtree(entry)
 
     def seal(self) -> None:
@@ -212,10 +212,10 @@ def _plain(path: Path) -> str:
 
 @functools.cache
 def _link_to(folder: Path) -> Path:
-    place = Path(tempfile.mkdtemp(prefix="jaxner-"))
-    atexit.register(shutil.rmtree, place)  # of the link alone
-    (place / "link").symlink_to(folder.absolute())
-    return place / "link"
+    parent = Path(tempfile.mkdtemp(prefix="jaxner-"))
+    atexit.register(shutil.rmtree, parent)  # of the link alone
+    (parent / "link").symlink_to(folder.absolute())
+    return parent / "link"
 
 
 def _kind(leaf: PyTree) -> str:

@@ -188,9 +188,9 @@ def call(function: Callable, arguments: Sequence[str], file: Path | None = None)
     lists = (x if isinstance(x, (list, tuple)) else [x] for x in rest)
     sources = [x for words in lists for x in words if isinstance(x, Path)]
     outputs.check(*paths, sources=sources)
-    bound = parser.bind(values)
+    binding = parser.bind(values)
     with _streams(is_quiet, has_no_output=is_json or is_taken):
-        content = function(*bound.args, **bound.kwargs)
+        content = function(*binding.args, **binding.kwargs)
     if content is not None and (is_json or file):
         text = json.dumps(content, indent=2, ensure_ascii=False)
         outputs.write_text(file or "-", f"{text}\n")
@@ -254,8 +254,8 @@ def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
             stack.callback(logging.set_verbosity, logging.get_verbosity())
             logging.set_verbosity(logging.ERROR)
         if is_quiet:
-            nothing = stack.enter_context(open(os.devnull, "w", errors="replace"))
-            stack.enter_context(contextlib.redirect_stderr(nothing))
+            sink = stack.enter_context(open(os.devnull, "w", errors="replace"))
+            stack.enter_context(contextlib.redirect_stderr(sink))
         if has_no_output:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         yield
@@ -263,8 +263,8 @@ def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
 
 # --- From a signature to options ------------------------------------------------------
 
-_MANY = inspect.Parameter.VAR_POSITIONAL
-_ARGUMENTS = (_MANY, inspect.Parameter.POSITIONAL_ONLY)
+_REST = inspect.Parameter.VAR_POSITIONAL
+_ARGUMENTS = (_REST, inspect.Parameter.POSITIONAL_ONLY)
 _SHORT = {"split_sentences": "sentences"}
 # What the help shows for values whose form their type does not tell.
 _METAVARS = {
@@ -300,7 +300,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options)
         self.signature = signature
         self.outputs: set[str] = set()  # parameters that are files to write
-        self.several: set[str] = set()  # options that take all words up to the next
+        self.lists: set[str] = set()  # options that take all words up to the next
         self.words: dict[str, Sequence[str]] = {}  # that parameters may be
         # What is called with the options of a parameter that are set, and their names.
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
@@ -328,18 +328,18 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unknown option {flag}{hint}")
             overrides[flag[2:]] = "true" if value is None else value
         values = vars(self.parse_args([*flags, "--", *positionals]))
-        for name in (self.actions[flag].dest for flag in self.several):
+        for name in (self.actions[flag].dest for flag in self.lists):
             values[name] = tuple(values[name] or ())
         return {**values, "overrides": overrides}
 
     def bind(self, values: dict[str, Any]) -> inspect.BoundArguments:
         """Returns the arguments for the command's function."""
-        bound = self.signature.bind_partial()
-        bound.arguments.update(values)
+        result = self.signature.bind_partial()
+        result.arguments.update(values)
         for name, (kind, parts) in self.groups.items():
             pairs = ((part, values[part]) for part in parts)
-            bound.arguments[name] = kind(**{k: v for k, v in pairs if v is not None})
-        return bound
+            result.arguments[name] = kind(**{k: v for k, v in pairs if v is not None})
+        return result
 
     def split(
         self, words: Sequence[str]
@@ -370,7 +370,7 @@ class Parser(argparse.ArgumentParser):
                 options.append((flag, None))
             else:
                 options.append((flag, rest.pop(0)))
-                while flag in self.several and rest and rest[0][:1] != "-":
+                while flag in self.lists and rest and rest[0][:1] != "-":
                     options.append((flag, rest.pop(0)))
         return options, positionals + rest
 
@@ -447,7 +447,7 @@ def _usage(parser: Parser) -> str:
 def _add(parser: Parser, group: Any, name: str, field: fields.Field) -> None:
     """Adds the option or argument of a parameter to a group of the parser."""
     parameter = parser.signature.parameters.get(name)
-    if parameter and parameter.kind is _MANY:
+    if parameter and parameter.kind is _REST:
         field = field._replace(default=[])
     hint, default, meaning = field
     is_open = hint == bool | None
@@ -462,7 +462,7 @@ def _add(parser: Parser, group: Any, name: str, field: fields.Field) -> None:
         parser.set_defaults(**{name: default})  # not in the help
         return
     if (origin := typing.get_origin(hint)) in (list, tuple):
-        parser.several |= {flag} if origin is tuple else set()
+        parser.lists |= {flag} if origin is tuple else set()
         hint, options["action"] = typing.get_args(hint)[0], "append"
         default = [*default] if default else None
     (kind,) = fields.kinds(hint)
@@ -484,7 +484,7 @@ def _add(parser: Parser, group: Any, name: str, field: fields.Field) -> None:
         group.add_argument(name, metavar=noun.upper(), nargs=nargs, **options)
         return
     flags = ["-o", flag] if name == "output" else [flag]
-    options["metavar"] = _METAVARS.get(name, metavar) + "…" * (flag in parser.several)
+    options["metavar"] = _METAVARS.get(name, metavar) + "…" * (flag in parser.lists)
     group.add_argument(*flags, dest=name, required=is_needed, **options)
 
 

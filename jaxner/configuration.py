@@ -27,7 +27,7 @@ from jaxner.models.options import gives_scores, section_of
 from jaxner.runs import Workdir
 from jaxner.tagger import OF_THE_VOCABULARY
 from jaxner.training import optimizers, schema
-from jaxner.training.schema import DATASETS, TAGGED
+from jaxner.training.schema import DATASETS, TAG_SETS
 
 # --- A config file --------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ def _parsed(text: str, arguments: dict[str, Any]) -> Any:
 
 def _base(dataset: str) -> Any:
     """Returns the sections of a run that do not depend on the system."""
-    scheme = "tags" if dataset in TAGGED else "BIOES"
+    scheme = "tags" if dataset in TAG_SETS else "BIOES"
     data: dict[str, Any] = {"name": dataset, "scheme": scheme}
     if dataset == "files":  # without vectors, rare words are known, too
         data["min_count_without_vectors"] = 1
@@ -141,9 +141,9 @@ def _chain(first: Any, second: Any) -> Any:
 def _in_place_of(old: Any, part: str, name: str) -> Any:
     """Returns the section of a part that stands in the place of another one."""
     new = {"name": name}
-    allowed = section_of(part, new, Part(part)).fields
+    new_fields = section_of(part, new, Part(part)).fields
     for option in _KEPT_OPTIONS:
-        field, value = allowed.get(option), old.get(option)
+        field, value = new_fields.get(option), old.get(option)
         if field and not fields.problem(value, field.hint):
             new[option] = value
     return new
@@ -254,11 +254,11 @@ def override(config: Any, name: str, text: str) -> None:
     flag = f"--config.{name.replace('-', '_')}"
     path, _, option = flag.rpartition(".")
     parent, _, part = path.rpartition(".")
-    place, parts = "--config.optimizer.parts", config.optimizer.get("parts") or {}
-    if path == place and option in parts and text == "None":
+    root, parts = "--config.optimizer.parts", config.optimizer.get("parts") or {}
+    if path == root and option in parts and text == "None":
         del parts[option]
         return
-    if parent == place and part not in parts:
+    if parent == root and part not in parts:
         rest = config.optimizer.items()
         new = {name: x for name, x in rest if name not in optimizers.SHARED}
         config.optimizer.parts = {**parts, part: new}

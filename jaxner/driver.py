@@ -180,8 +180,8 @@ def over_batches(
     for group, document, tree in zip(text.members, text.rows, trees, strict=True):
         lengths = [text.lengths[i] for i in group]
         places = batching.split(np.arange(len(document.words)), lengths)
-        for i, place in zip(group, places, strict=True):
-            results[i] = jax.tree.map(lambda array, at=place: array[at], tree)
+        for i, index in zip(group, places, strict=True):
+            results[i] = jax.tree.map(lambda array, index=index: array[index], tree)
     return results[0] if text.is_one else results
 
 
@@ -280,7 +280,7 @@ def _batches(
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
         block = batching.without_far_vectors(block, count, parts, own_parts)
         piece_rows = [s.pieces for s in block if s.pieces is not None]
-        pieces = batching.piece_shape(piece_rows, few=True) if piece_rows else None
+        pieces = batching.piece_shape(piece_rows, is_small=True) if piece_rows else None
         if pieces and pieces.windows == 1:
             pieces = pieces._replace(pieces=tokens)
         shape = Shape(tokens, words, chars, long, longest, pieces)

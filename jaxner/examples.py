@@ -262,12 +262,12 @@ def _by_sentence(
     keys: Sequence[tuple[str, str]], pairs: Sequence[tuple[Any, Any]]
 ) -> Iterator[tuple[str, Any]]:
     """Yields the document, and the tokens and labels, of neighbours with one key."""
-    keys_before, returns = set(), []
+    old_keys, returns = set(), []
     for key, places in itertools.groupby(range(len(keys)), key=keys.__getitem__):
         places = [*places]
-        if key in keys_before:
+        if key in old_keys:
             returns.append(f"{key[1]!r} comes back in row {places[0] + 1}")
-        keys_before.add(key)
+        old_keys.add(key)
         yield key[0], tuple(zip(*(pairs[i] for i in places), strict=True))
     if returns:
         warnings.warn(

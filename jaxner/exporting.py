@@ -159,8 +159,8 @@ def _programs(tagger: Tagger) -> dict[str, bytes]:
 
     def write(function: Callable[..., Any], *arguments: Any) -> bytes:
         def compute(arrays, temperature, fields, *arguments):
-            of = map_named(lambda name, _: arrays[name], weights)
-            copy = Tagger(of, tagger.model, tagger.vocabulary, temperature)
+            tree = map_named(lambda name, _: arrays[name], weights)
+            copy = Tagger(tree, tagger.model, tagger.vocabulary, temperature)
             batch = jax.tree.unflatten(structure, fields)
             run = jax.vmap(
                 lambda s: function(copy, s, *arguments), (batch_axes(batch),)

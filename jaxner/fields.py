@@ -126,8 +126,8 @@ Passes = Annotated[int, Range(least=0, most=10_000)]
 Labellings = Annotated[int, Range(least=1, most=10_000)]
 Count = Annotated[int, Range(least=0)]
 Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
-_DROPPED = "it is the share that is dropped, not the one that is kept"
-Rate = Annotated[float, Range(least=0, below=1, note=_DROPPED)]
+_NOTE = "it is the share that is dropped, not the one that is kept"
+Rate = Annotated[float, Range(least=0, below=1, note=_NOTE)]
 Share = Annotated[float, Range(least=0, most=1)]
 Chance = Annotated[float, Range(above=0, below=1)]
 Momentum = Annotated[float, Range(least=0, below=1)]
@@ -260,8 +260,8 @@ def parse(text: str, hint: Any) -> Any:
 
 def problem(value: Any, hint: Any, name: str = "") -> str | None:
     """Returns the message about a value; None if an annotation allows it."""
-    allowed = sorted(kinds(hint), key=lambda kind: not kind.has_type(value))
-    problems = [kind.problem(value, name) for kind in allowed]
+    order = sorted(kinds(hint), key=lambda kind: not kind.has_type(value))
+    problems = [kind.problem(value, name) for kind in order]
     # The problem of the type that the value has says most.
     return None if None in problems else next(iter(problems), None)
 
@@ -315,17 +315,17 @@ class Part:
 
 
 @functools.cache
-def all_of(thing: Callable[..., Any]) -> Mapping[str, Field]:
+def all_of(owner: Callable[..., Any]) -> Mapping[str, Field]:
     """Returns the parameters of a function, or of a dataclass or Linen module.
 
     "Args" of a docstring, or "Attributes" of a class and its bases, give the meanings.
     """
-    hints = typing.get_type_hints(thing, include_extras=True)
-    bases = reversed(getattr(thing, "__mro__", [thing]))
+    hints = typing.get_type_hints(owner, include_extras=True)
+    bases = reversed(getattr(owner, "__mro__", [owner]))
     texts = dict(pair for base in bases for pair in _meanings(base.__doc__))
     return {
         name: Field(hints.get(name), parameter.default, texts.get(name, ""))
-        for name, parameter in inspect.signature(thing).parameters.items()
+        for name, parameter in inspect.signature(owner).parameters.items()
         if "parent" not in hints or name not in ("parent", "name")  # of Linen
     }
 
@@ -338,14 +338,14 @@ def parts(module: type) -> Mapping[str, Part]:
 
 
 @functools.cache
-def of(thing: Callable[..., Any]) -> Mapping[str, Field]:
+def of(owner: Callable[..., Any]) -> Mapping[str, Field]:
     """Returns the options of a dataclass, a Linen module or a function, by name.
 
     Fields that contain other modules, and those marked `Derived`, are not options. What
     a class lists as `MORE` are options that are no fields.
     """
-    options = {name: x for name, x in all_of(thing).items() if kinds(x.hint)}
-    return {**getattr(thing, "MORE", {}), **options}
+    options = {name: x for name, x in all_of(owner).items() if kinds(x.hint)}
+    return {**getattr(owner, "MORE", {}), **options}
 
 
 def _meanings(docstring: str | None) -> list[tuple[str, str]]:
@@ -396,14 +396,14 @@ def checked(function: _Function) -> _Function:
         }
 
     @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: Any, **keywords: Any) -> Any:
         try:
-            values = signature.bind(*args, **named).arguments
+            values = signature.bind(*args, **keywords).arguments
         except TypeError:
             values = {}  # the call below says it with the function's name
         for name, hint in options().items():
             if name in values:
                 check(name, values[name], hint)
-        return function(*args, **named)
+        return function(*args, **keywords)
 
     return call  # pyright: ignore[reportReturnType]

@@ -89,14 +89,14 @@ def from_pretrained(
     run = None if workdir is None else taggers.new_folder(workdir)
     if data is not None and not outputs.expanded(data).is_dir():
         raise NotADirectoryError(f"There is no folder {data}")
-    place, commit = _found(os.fspath(folder), revision)
-    path = place / "config.json"
-    attributes = pretrained.sizes(place)
+    root, commit = _found(os.fspath(folder), revision)
+    path = root / "config.json"
+    attributes = pretrained.sizes(root)
     config = spans.read_json(path)
     _check_known(config, path)
     names = _label_names(config, label_names, path)
-    tokenizer, _ = pretrained.pieces_and_sizes(place)
-    encoder, linear = pretrained.read_with_classifier(place, len(names))
+    tokenizer, _ = pretrained.pieces_and_sizes(root)
+    encoder, linear = pretrained.read_with_classifier(root, len(names))
     with errors.using(path):
         section = dict(config.get(SECTION) or {})
         chain = {x: np.float32(section[x]) for x in _CHAIN if "transitions" in section}
@@ -128,7 +128,7 @@ def from_pretrained(
     options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
     options.model.head.constrained = is_constrained
     model = taggers.build(vocabulary, **options.model.to_dict())
-    arrays = {f"params/{pretrained.PLACE}{n}": x for n, x in named(encoder).items()}
+    arrays = {f"params/{pretrained.PREFIX}{n}": x for n, x in named(encoder).items()}
     arrays |= {f"params/head/emissions/{n}": x for n, x in linear.items()}
     arrays |= {f"params/head/{n}": x for n, x in chain.items()}
 
@@ -142,7 +142,7 @@ def from_pretrained(
     tagger = Tagger(weights, model, vocabulary, jnp.float32(temperature))
     if run is None:
         return tagger
-    record = environment.describe([], pretrained.files(place))
+    record = environment.describe([], pretrained.files(root))
     source = {"name": os.fspath(folder), "revision": commit}
     run.write_json("environment.json", {**record, "source": source})
     taggers.write(run, tagger, "config.json", options.to_dict())
@@ -307,13 +307,13 @@ def _obstacle(tagger: Tagger) -> str | None:
     model: Any = tagger.model
     if isinstance(tagger, Ensemble):
         return "is an ensemble: export each member, ensemble.member(i)"
-    read, kind = model.representation, dict(tagger.vocabulary.encoder_sizes or ())
-    bert = getattr(read, "bert", None)
+    reader, kind = model.representation, dict(tagger.vocabulary.encoder_sizes or ())
+    bert = getattr(reader, "bert", None)
     family = pretrained.FAMILIES.get(kind.get("model_type", "bert"))
     inputs = ("words", "chars", "caps", "vectors")
     if bert is None or family is None or type(bert.encoder) is not family.module:
         return "has no encoder of " + ", ".join(pretrained.FAMILIES)
-    if any(getattr(read, name, None) is not None for name in inputs):
+    if any(getattr(reader, name, None) is not None for name in inputs):
         return "reads more of a token than its pieces"
     if bert.pool != "first":
         return f"has pool={bert.pool!r}, not 'first'"

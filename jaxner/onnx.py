@@ -191,24 +191,24 @@ class _Graph:
         return _Value(self, f"v{self.count}")
 
     def add(
-        self, kind: str, *inputs: Any, many: int = 0, names: Any = (), **options
+        self, kind: str, *inputs: Any, count: int = 0, names: Any = (), **options
     ) -> Any:
-        """Adds a node; returns its output, or a list of `many` outputs."""
-        outputs = [self.new() for _ in range(many or 1)]
-        read = [x if isinstance(x, _Value) else self.constant(x) for x in inputs]
-        ends = [x.name for x in read], [*names] or [x.name for x in outputs]
+        """Adds a node; returns its output, or a list of `count` outputs."""
+        outputs = [self.new() for _ in range(count or 1)]
+        values = [x if isinstance(x, _Value) else self.constant(x) for x in inputs]
+        ends = [x.name for x in values], [*names] or [x.name for x in outputs]
         self.nodes.append(self.helper.make_node(kind, *ends, **options))
-        return outputs if many else outputs[0]
+        return outputs if count else outputs[0]
 
     def along(self, kind: str, x: Any, axes: Any) -> Any:
         """Adds a Squeeze or an Unsqueeze, if there are axes."""
         return self.add(kind, x, _ints(axes)) if len(axes) else x
 
-    def row(self, x: Any, place: Any) -> Any:
+    def row(self, x: Any, index: Any) -> Any:
         """Returns a row of an array; of a constant, a constant."""
-        if isinstance(x, _Value) or isinstance(place, _Value):
-            return self.add("Gather", x, place)
-        return np.asarray(x)[place]
+        if isinstance(x, _Value) or isinstance(index, _Value):
+            return self.add("Gather", x, index)
+        return np.asarray(x)[index]
 
     def constant(self, value: Any) -> _Value:
         """Returns a constant: one for small equal ones, or for an array."""
@@ -282,7 +282,7 @@ class _Graph:
         """Writes a primitive; returns its outputs."""
         name, options = equation.primitive.name, equation.params
         if name not in _PRIMITIVES:
-            programs = [options[place] for place in _CALLS if place in options]
+            programs = [options[call] for call in _CALLS if call in options]
             _expect(equation, programs)
             return self.call(programs[0], inputs)
         result = _PRIMITIVES[name](self, equation, *inputs)
@@ -320,8 +320,8 @@ def _ints(values: Any) -> list[int]:
     return [int(value) for value in values]
 
 
-def _is_bool(equation: Any, place: int = 0) -> bool:
-    return equation.invars[place].aval.dtype == bool
+def _is_bool(equation: Any, index: int = 0) -> bool:
+    return equation.invars[index].aval.dtype == bool
 
 
 def _logic(graph, equation, *inputs):
@@ -378,12 +378,12 @@ def _stack(graph, equation, *parts):
 
 def _split(graph, equation, x):
     sizes, axis = _ints(equation.params["sizes"]), int(equation.params["axis"])
-    return graph.add("Split", x, sizes, many=len(sizes), axis=axis)
+    return graph.add("Split", x, sizes, count=len(sizes), axis=axis)
 
 
 def _unstack(graph, equation, x):
     axis, places = int(equation.params["axis"]), range(len(equation.outvars))
-    return [graph.add("Gather", x, place, axis=axis) for place in places]
+    return [graph.add("Gather", x, index, axis=axis) for index in places]
 
 
 def _pad(graph, equation, x, value):
@@ -442,10 +442,10 @@ def _gather(graph, equation, x, indices):
     offsets, rank = _ints(numbers.offset_dims), len(equation.outvars[0].aval.shape)
     free_axes = [axis for axis in range(rank) if axis not in offsets]
     axes = [axis for axis in range(len(shape)) if axis not in batch + single]
-    place = dict(zip(axes, offsets, strict=True))
-    targets = [*(free_axes[axis] for axis in outer), *(place[axis] for axis in rest)]
+    axis_of = dict(zip(axes, offsets, strict=True))
+    targets = [*(free_axes[axis] for axis in outer), *(axis_of[axis] for axis in rest)]
     values = graph.add("Transpose", values, perm=_ints(np.argsort(targets)))
-    return graph.along("Unsqueeze", values, [place[n] for n in picks if n in place])
+    return graph.along("Unsqueeze", values, [axis_of[n] for n in picks if n in axis_of])
 
 
 def _dot(graph, equation, x, y):
@@ -481,10 +481,10 @@ def _scan(graph, equation, *inputs):
         pairs = zip(outer, inner, strict=True)
         return sum(len(a.aval.shape) - len(b.aval.shape) for a, b in pairs)
 
-    many, rows = len(jaxpr.outvars), number_of_rows(equation.invars, jaxpr.invars)
-    carries = many - number_of_rows(equation.outvars, jaxpr.outvars)
+    total, rows = len(jaxpr.outvars), number_of_rows(equation.invars, jaxpr.invars)
+    carries = total - number_of_rows(equation.outvars, jaxpr.outvars)
     first, last = len(inputs) - rows - carries, len(inputs) - rows
-    if isinstance(options["length"], int) and many == carries:  # a stack of layers
+    if isinstance(options["length"], int) and total == carries:  # a stack of layers
         state = inputs[first:last]
         for step in range(options["length"])[:: -1 if options["reverse"] else 1]:
             step_inputs = [graph.row(x, step) for x in inputs[last:]]
@@ -493,8 +493,8 @@ def _scan(graph, equation, *inputs):
     length = graph.add("Squeeze", graph.shape([options["length"]]))
     step, flag, *state = reads = [graph.new() for _ in range(2 + carries)]
     with graph.into([]) as nodes:
-        place = length - step - 1 if options["reverse"] else step
-        step_inputs = [graph.row(x, place) for x in inputs[last:]]
+        index = length - step - 1 if options["reverse"] else step
+        step_inputs = [graph.row(x, index) for x in inputs[last:]]
         results = graph.call(program, [*inputs[:first], *state, *step_inputs])
         results = [graph.add("Identity", x) for x in (flag, *results)]
     number, boolean = (jax.ShapeDtypeStruct((), kind) for kind in (int, bool))
@@ -506,8 +506,8 @@ def _scan(graph, equation, *inputs):
     ends = [[graph.info(x.name, n) for x, n in zip(*end, strict=True)] for end in ends]
     body = graph.helper.make_graph(nodes, "body", *ends)
     state = inputs[first:last]
-    outputs = graph.add("Loop", length, np.array(True), *state, many=many, body=body)
-    count = carries if options["reverse"] else many
+    outputs = graph.add("Loop", length, np.array(True), *state, count=total, body=body)
+    count = carries if options["reverse"] else total
     return outputs[:count] + [_flip(graph, x, [0]) for x in outputs[count:]]
 
 
@@ -588,7 +588,7 @@ _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "square": lambda g, e, x: g.add("Mul", x, x),
     "squeeze": lambda g, e, x: g.along("Squeeze", x, e.params["dimensions"]),
     "stack": _stack,
-    "top_k": lambda g, e, x: g.add("TopK", x, [e.params["k"]], many=2),
+    "top_k": lambda g, e, x: g.add("TopK", x, [e.params["k"]], count=2),
     "transpose": lambda g, e, x: g.add("Transpose", x, perm=e.params["permutation"]),
     "unstack": _unstack,
 }

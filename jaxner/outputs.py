@@ -113,7 +113,7 @@ def _check_writable(path: AnyPath) -> None:
         kind = "folder" if target.is_dir() else "socket"
         raise InputError(f"Expected a file to write, got the {kind} {path}")
     places = [*[target] * target.exists(), *[folder] * (not is_stream(path))]
-    if not all(os.access(place, os.W_OK) for place in places):
+    if not all(os.access(parent, os.W_OK) for parent in places):
         raise PermissionError(f"There is no permission to write {path}")
 
 

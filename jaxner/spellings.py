@@ -25,7 +25,7 @@ _COMMANDS = {
     ("export", "--onnx"): "export-onnx",
     ("export", "--refresh"): "refresh",
 }
-_FIXED = {"--config", "--workdir"}  # what the scripts in a clone are called with
+_SCRIPT_FLAGS = {"--config", "--workdir"}  # what the scripts in a clone are called with
 
 
 class Line(NamedTuple):
@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
     def say(self, is_script: bool) -> None:
         """Prints the line if it was spelt otherwise; scripts may have some options."""
-        if not (self.old - _FIXED if is_script else self.old):
+        if not (self.old - _SCRIPT_FLAGS if is_script else self.old):
             return
         words = [self.name, *self.positionals]
         for flag, value in self.options:

@@ -40,7 +40,7 @@ CHUNK = 1 << 16
 # Writing.
 
 
-Labelled = tuple[Sequence[str], dict[tuple[int, int, str], float] | None]
+Labelling = tuple[Sequence[str], dict[tuple[int, int, str], float] | None]
 """The labels of a sentence; the probability of each entity, by (first token, last token
 plus one, type), or None if they were not computed."""
 
@@ -79,7 +79,7 @@ class Sink(NamedTuple):
         self,
         record: Record,
         sentences: Sequence[Example],
-        labellings: Sequence[Labelled],
+        labellings: Sequence[Labelling],
     ) -> str:
         """Returns a record as text, with the labels of each of its sentences.
 
@@ -97,7 +97,7 @@ class Sink(NamedTuple):
         self,
         record: Record,
         sentences: Sequence[Example],
-        labellings: Iterable[Labelled],
+        labellings: Iterable[Labelling],
     ) -> Iterator[str]:
         if not sentences and self.source == "conll":
             yield from (*record.lines, "")
@@ -118,7 +118,7 @@ class Sink(NamedTuple):
         self,
         record: Record,
         sentences: Sequence[Example],
-        labellings: Sequence[Labelled],
+        labellings: Sequence[Labelling],
     ) -> dict[str, Any]:
         content, document = dict(record.content or {}), record.document
         for name in ANNOTATION:  # but a class of the text, or its number
@@ -135,7 +135,7 @@ class Sink(NamedTuple):
         return {**content, "spans": [x for pair in pairs for x in _spans(text, *pair)]}
 
 
-def _spans(text: str, piece: Example, labelling: Labelled) -> Iterator[dict[str, Any]]:
+def _spans(text: str, piece: Example, labelling: Labelling) -> Iterator[dict[str, Any]]:
     """Yields the entities of a sentence of a text, as JSON objects."""
     assert piece.offsets is not None
     labels, chances = labelling
@@ -234,8 +234,8 @@ def tag_file(
         text, bad = "".join(texts), "".join(part.bad)
         progress.records, progress.checksum = part.records, part.checksum
         progress.bad += len(part.bad)
-        progress.sentences += len(part.encoded)
-        progress.tokens += sum(len(sentence.words) for sentence in part.encoded)
+        progress.sentences += len(part.inputs)
+        progress.tokens += sum(len(sentence.words) for sentence in part.inputs)
         output.commit(text, bad, done=dataclasses.asdict(progress))
         log(progress)
     return progress
@@ -248,22 +248,22 @@ class Part(NamedTuple):
     checksum: int  # CRC-32 of these
     good: list[tuple[int, Record, list[Example]]]  # each with its index
     bad: list[str]  # JSON lines
-    encoded: Any  # its sentences as `Sentence`s
+    inputs: Any  # its sentences as `Sentence`s
 
 
 def _labelled(
     tagger: Tagger, part: Part, constrained: bool, least: Any
-) -> Iterator[Labelled]:
+) -> Iterator[Labelling]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
     # A record without a document is one itself.
     documents = [r.document or (i,) for i, r, sentences in part.good for _ in sentences]
     options = {"constrained": constrained, "documents": documents}
     if least is None:
-        for labels in tagging.tag(tagger, part.encoded, **options):
+        for labels in tagging.tag(tagger, part.inputs, **options):
             yield labels, None
         return
     types = types_of(tagger)
-    for answer in arrays(tagger, part.encoded, **options):
+    for answer in arrays(tagger, part.inputs, **options):
         labels = tagger.vocabulary.decode(answer.labels)
         chances = read_spans(types, answer)
         entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
@@ -319,7 +319,7 @@ def _parts(
         elif is_taken:
             part.good.append((index, record, sentences))
             for sentence in sentences:
-                part.encoded.append(tagger.vocabulary.encode(sentence.tokens))
+                part.inputs.append(tagger.vocabulary.encode(sentence.tokens))
                 tokens += len(sentence.tokens)
     if count < progress.records:
         raise error

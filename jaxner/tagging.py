@@ -345,8 +345,8 @@ def _of_members(tagger: Ensemble, sentence: Sentence, key: Array | None) -> Pred
 def constrain(tagger: Tagger, potentials: AnyPotentials) -> AnyPotentials:
     """Forbids labellings that are ill-formed; separators count as outside all spans."""
     vocabulary = tagger.vocabulary
-    allowed = schemes.allowed(vocabulary.span_labels, vocabulary.scheme)
-    rules = inference.Constraints(*map(jnp.asarray, allowed))
+    grammar = schemes.allowed(vocabulary.span_labels, vocabulary.scheme)
+    rules = inference.Constraints(*map(jnp.asarray, grammar))
     return inference.constrain(potentials, rules)
 
 

@@ -75,8 +75,8 @@ def main(argv: list[str] | None = None) -> None:
     seeds: dict[tuple[str, str, str], list[str]] = {}
     for job in jobs:
         seeds.setdefault((job.cell.id, *queue.state(job)), []).append(str(job.seed))
-    for (name, state, why), numbers in seeds.items():
-        print(f"{name:40} {state} {','.join(numbers)}{f' ({why})' if why else ''}")
+    for (name, state, note), numbers in seeds.items():
+        print(f"{name:40} {state} {','.join(numbers)}{f' ({note})' if note else ''}")
 
 
 def show_tables(published: Published, results: Results, write: bool) -> None:

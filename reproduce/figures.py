@@ -31,7 +31,7 @@ from jaxner.evaluation import errors, predictions
 from jaxner.runs import Workdir
 from jaxner.training import corpus
 from reproduce import refinement
-from reproduce.plan import HERE
+from reproduce.plan import FOLDER
 
 
 def measured(name: str, workdir: str, split: str, number: int | None) -> Iterable[Any]:
@@ -90,7 +90,7 @@ def chunk_recalls(workdir: str, split: Split) -> Iterator[tuple[str, Any]]:
 
 def main(argv: list[str]) -> None:
     """Prints a figure of a run, then the published values."""
-    tables = tomllib.loads((HERE / "figures.toml").read_text("utf-8"))
+    tables = tomllib.loads((FOLDER / "figures.toml").read_text("utf-8"))
     names = [name for name, table in tables.items() if "mode" not in table]  # not speed
     parser = argparse.ArgumentParser("python -m reproduce figures", description=__doc__)
     parser.add_argument("figure", choices=names)

@@ -26,7 +26,7 @@ from reproduce.results import DONE, FAILED, Line
 
 PAGE, COMMAND = queue.ROOT / "docs/choose.md", "python -m reproduce --own --write"
 MARKS = f"<!-- own data: {COMMAND} -->\n", "<!-- /own data -->\n"
-VECTORS, WITH, SPACY = "glove50+wiki50.cased.100d.txt", " + vectors", "spaCy"
+VECTORS, TAIL, SPACY = "glove50+wiki50.cased.100d.txt", " + vectors", "spaCy"
 SYSTEMS = (
     *("own:files", "grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files"),
     *("idcnn:files,crf", "bilstm:files,crf", "lan:files", "parallel_rnn:files"),
@@ -44,7 +44,7 @@ SETS = {  # corpus, column of the labels and number of training sentences
     )
     for number in numbers
 }
-_MEASURED = ("dev", "test", "processor_seconds")
+_COLUMNS = ("dev", "test", "processor_seconds")
 
 
 def write_set(name: str, folder: Path) -> list[int]:
@@ -57,8 +57,8 @@ def write_set(name: str, folder: Path) -> list[int]:
     corpus, column, number = SETS[name]
     scheme, sizes = "tags" if (has_tags := "tags" in name) else None, []
     for split in corpora.SPLITS:
-        loaded = corpora.load(corpus, split, scheme=scheme, label_column=column)
-        examples = loaded.to_scheme(scheme or "BIO")
+        data = corpora.load(corpus, split, scheme=scheme, label_column=column)
+        examples = data.to_scheme(scheme or "BIO")
         draw = np.random.default_rng(0).permutation(len(examples))
         sample = [
             examples[i] for i in sorted(draw[: number if split != "test" else None])
@@ -83,7 +83,7 @@ class Runs(queue.Queue):
         shutil.rmtree(run, ignore_errors=True)
         (run / "data").mkdir(parents=True)
         sizes, has_tags = write_set(name, run / "data"), "tags" in name
-        vectors = VECTORS if system.endswith(WITH) else None
+        vectors = VECTORS if system.endswith(TAIL) else None
         options = {"seed": job.seed, "data.dir": run / "data"}
         options |= {"data.scheme": "tags"} if has_tags else {}
         options |= {"data.vectors": corpora.find_vectors(vectors)} if vectors else {}
@@ -93,18 +93,18 @@ class Runs(queue.Queue):
         command += [f"--config.{x}={value}" for x, value in options.items()]
         command += ["--output", str(run)]
         variables = {**os.environ, "XDG_CACHE_HOME": str(run / "cache")}
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
         status, error = queue.execute(command, folder, seconds, variables)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if status in queue.STOPPED:
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if status in queue.STOPS:
             return status
         line = results.begun(job, {}, FAILED if status else DONE)
-        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        duration = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
         line |= {"set": name, "sentences": sizes, "vectors": vectors}
-        line |= {_MEASURED[2]: round(used, 1), "cores": len(os.sched_getaffinity(0))}
+        line |= {_COLUMNS[2]: round(duration, 1), "cores": len(os.sched_getaffinity(0))}
         line |= {"error": error} if status else _figures(run, has_tags)
         self.results.add("own", line)
-        self.log(f"{job}: {error if status else [line[x] for x in _MEASURED]}")
+        self.log(f"{job}: {error if status else [line[x] for x in _COLUMNS]}")
         shutil.rmtree(run)
         return status
 
@@ -113,7 +113,7 @@ def _figures(run: Path, has_tags: bool) -> dict[str, Any]:
     """Returns F1 or accuracy in percent and, unless spaCy's, epochs and versions."""
     result = json.loads((run / "result.json").read_text("utf-8"))
     figure = "accuracy" if has_tags else "f1"
-    figures = {x: round(result[x][figure], 2) for x in _MEASURED[:2]}
+    figures = {x: round(result[x][figure], 2) for x in _COLUMNS[:2]}
     if "best_epoch" not in result:
         return figures
     epochs = len((run / "metrics.jsonl").read_text("utf-8").splitlines())
@@ -131,47 +131,47 @@ def table(lines: Sequence[Line]) -> str:
     runs: dict[str, dict[str, list[Line]]] = {}
     for line in lines:
         if line["cell"].partition("/")[0] in SETS and line["status"] == DONE:
-            name = line["set"] + (WITH if line["vectors"] else "")
+            name = line["set"] + (TAIL if line["vectors"] else "")
             runs.setdefault(name, {}).setdefault(line["config"], []).append(line)
     systems = sorted(
         {x for row in runs.values() for x in row}, key=lambda x: (x == SPACY, x)
     )
     gaps: dict[str, list[list[float]]] = {system: [] for system in systems}
     rows = []
-    for name in (x + with_ for x in SETS for with_ in ("", WITH) if x + with_ in runs):
+    for name in (x + tail for x in SETS for tail in ("", TAIL) if x + tail in runs):
         means = {
-            system: [statistics.fmean(line[x] for line in group) for x in _MEASURED]
+            system: [statistics.fmean(line[x] for line in group) for x in _COLUMNS]
             for system, group in runs[name].items()
         }
         show = "{:.1f} {:.1f} {:,.0f}".format
         rows.append([name, *(show(*means[x]) if x in means else "" for x in systems)])
-        ours = [x for system, x in means.items() if system != SPACY]
-        if len(ours) > 1:  # else there is nothing to choose from
-            best = [max(x) for x in zip(*ours, strict=True)]
+        figures = [x for system, x in means.items() if system != SPACY]
+        if len(figures) > 1:  # else there is nothing to choose from
+            best = [max(x) for x in zip(*figures, strict=True)]
             for system, x in means.items():
                 gaps[system].append([best[0] - x[0], best[1] - x[1]])
-    few = (("mean", statistics.fmean), ("largest", max)) if any(gaps.values()) else ()
-    for about, of in few:
+    kinds = (("mean", statistics.fmean), ("largest", max)) if any(gaps.values()) else ()
+    for word, function in kinds:
         columns = (zip(*gaps[system], strict=True) for system in systems)
-        cells = (" ".join(f"{of(x):.1f}" for x in column) for column in columns)
-        rows.append([f"{about} regret", *cells])
+        cells = (" ".join(f"{function(x):.1f}" for x in column) for column in columns)
+        rows.append([f"{word} regret", *cells])
     heads = (x.replace(":files", "").replace(",", " ") for x in systems)
     return tables.markdown(("dev, test, s", *heads), rows)
 
 
-def main(options: Any, stored: results.Results) -> None:
+def main(options: Any, store: results.Results) -> None:
     """Runs what is missing, or writes the table, as the command's options say."""
     if options.write:
         text = PAGE.read_text("utf-8")
-        text = tables.inserted(text, table(stored.lines()), MARKS)
+        text = tables.inserted(text, table(store.lines()), MARKS)
         return outputs.write_text(PAGE, text)
     cells = [
-        Cell(f"{name}/{system}{with_}", "own", "", system, system)
+        Cell(f"{name}/{system}{tail}", "own", "", system, system)
         for name in options.set or SETS
-        for with_ in ("", WITH)
+        for tail in ("", TAIL)
         for system in options.system or SYSTEMS
     ]
     jobs = [Job(cell, seed) for seed in range(options.seeds or 2) for cell in cells]
-    runs = Runs(Plan([], [], []), stored, options.runs)
+    runs = Runs(Plan([], [], []), store, options.runs)
     runs.python = options.python
     runs.work(jobs, options.hours, options.retry)

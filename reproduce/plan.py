@@ -15,7 +15,7 @@ from jaxner import fields
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 class Cell(NamedTuple):
@@ -47,7 +47,7 @@ class Published(NamedTuple):
     claims: list[dict[str, Any]]
 
     @classmethod
-    def load(cls, path: Path = HERE / "published.toml") -> Published:
+    def load(cls, path: Path = FOLDER / "published.toml") -> Published:
         """Returns the published figures of a file.
 
         Raises:
@@ -98,15 +98,15 @@ class Plan(NamedTuple):
     groups: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def load(cls, path: Path = HERE / "plan.toml") -> Plan:
+    def load(cls, path: Path = FOLDER / "plan.toml") -> Plan:
         """Returns the plan of a file."""
         content = tomllib.loads(path.read_text("utf-8"))
         return cls(content["stand_in"], content["setting"], content["group"])
 
     def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
         """Returns all runs by priority; `seeds` of each cell, by default as planned."""
-        named = {name for group in self.groups for name in group["cells"]}
-        rest = {"cells": [name for name in cells if name not in named], "seeds": 1}
+        names = {name for group in self.groups for name in group["cells"]}
+        rest = {"cells": [name for name in cells if name not in names], "seeds": 1}
         return [
             Job(cells[name], seed)
             for group in (*self.groups, rest)
@@ -118,13 +118,13 @@ class Plan(NamedTuple):
         self, cell: Cell, vectors: str | None, is_there: Callable[[str], bool]
     ) -> dict[str, Any]:
         """Returns the overrides of a cell's config, which names a file of vectors."""
-        changed: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         for setting in self.settings:
             if any(fnmatchcase(cell.id, pattern) for pattern in setting["cells"]):
-                changed |= setting["overrides"]  # later ones win
+                changes |= setting["overrides"]  # later ones win
         if vectors and not is_there(vectors):
             for stand_in in self.stand_ins:
                 if vectors in stand_in["for"] and is_there(stand_in["use"]):
-                    changed["data.vectors"] = stand_in["use"]
-                    return changed | stand_in.get("overrides", {})
-        return changed
+                    changes["data.vectors"] = stand_in["use"]
+                    return changes | stand_in.get("overrides", {})
+        return changes

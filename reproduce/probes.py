@@ -61,8 +61,8 @@ def fit(
     tx = optax.adam(optax.linear_schedule(0.01, 0.0, steps), b2=0.9)
 
     def loss_of(params):
-        trained = {"params": params, "frozen": weights["frozen"]}
-        return objectives.batch_loss(model, trained, batch, labels, None, Objective())
+        copy = {"params": params, "frozen": weights["frozen"]}
+        return objectives.batch_loss(model, copy, batch, labels, None, Objective())
 
     def step(_, state):
         params, opt_state = state

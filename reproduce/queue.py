@@ -25,7 +25,7 @@ from reproduce.results import FAILED, Results
 
 ROOT = Path(__file__).parents[1]
 MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
-STOPPED = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
+STOPS = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
 
 
 def train(
@@ -33,8 +33,8 @@ def train(
 ) -> tuple[int, str]:
     """Trains or resumes a run in another process; returns what `execute` does."""
     # All seeds of a cell share compiled programs.
-    compiled = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
-    environment = {"JAX_COMPILATION_CACHE_DIR": str(compiled), **os.environ}
+    programs = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
+    environment = {"JAX_COMPILATION_CACHE_DIR": str(programs), **os.environ}
     command = ["train", "--config", job.cell.config, *flags, "--workdir", str(folder)]
     return execute(
         [sys.executable, "-m", "jaxner", *command], folder, seconds, environment
@@ -111,12 +111,12 @@ class Queue:
         """Runs all missing jobs, for some hours; with `retry`, failed ones, too."""
         end = time.monotonic() + 3600 * hours if hours else float("inf")
         for job in jobs:
-            state, why = self.state(job)
+            state, reason = self.state(job)
             if state in (SKIPPED, WAITING):
-                self.log(f"{job}: {state}, {why}")
+                self.log(f"{job}: {state}, {reason}")
             if state == MISSING or (retry and state == FAILED):
-                left = end - time.monotonic()
-                if left <= 0 or self._run(job, left) in STOPPED:
+                rest = end - time.monotonic()
+                if rest <= 0 or self._run(job, rest) in STOPS:
                     self.log("Stopped; the same command continues from here")
                     return
         self.log("No jobs left")
@@ -141,7 +141,7 @@ class Queue:
         flags = [f"--config.{name}={value}" for name, value in options.items()]
         self.log(f"{job}: {' '.join(flags)}")
         status, error = self.train(job, flags, folder, seconds)
-        if status in STOPPED:
+        if status in STOPS:
             return status
         if status == 0:
             line, rule = results.line_of(job, overrides, folder), job.cell.rule

@@ -110,8 +110,8 @@ class Drafts:
         entropy, wrong = _flat(self.entropy), _flat(self.gold) != _flat(self.draft)
         high, low, auroc = entropy[wrong], entropy[~wrong], float("nan")
         if len(high) and len(low):
-            above = stats.mannwhitneyu(high, low).statistic
-            auroc = float(above / (len(high) * len(low)))
+            statistic = stats.mannwhitneyu(high, low).statistic
+            auroc = float(statistic / (len(high) * len(low)))
         means = self._mean(wrong), self._mean(~wrong)
         return Detection(len(high), len(low), *means, auroc)
 
@@ -163,18 +163,18 @@ def sweep(
     F1 is by conlleval's rule, or accuracy for tags; nothing is trained again. The
     paper's figure shows differences from the first point; these are the scores.
     """
-    made, scheme = drafts(tagger, split), tagger.vocabulary.scheme
+    base, scheme = drafts(tagger, split), tagger.vocabulary.scheme
     if tagger.model.refinement is None:
         raise InputError(
             "This tagger has no threshold Γ: use a run of configs/uanet.py"
         )
     figure = scoring.Task(scheme).main_figure
-    settings = [(f"Γ={x}", dataclasses.replace(made, threshold=x)) for x in thresholds]
+    settings = [(f"Γ={x}", dataclasses.replace(base, threshold=x)) for x in thresholds]
     of_samples = ((f"M={count}", drafts(tagger, split, count)) for count in samples)
     for name, point in chain(settings, of_samples):
         row = {}
         for side in ("draft", "refined", "final"):
-            scores = scoring.score(made.gold, getattr(point, side), scheme=scheme)
+            scores = scoring.score(base.gold, getattr(point, side), scheme=scheme)
             value = getattr(scores, figure)
             row[side] = float("nan") if value is None else 100 * value
         yield name, row
@@ -185,12 +185,12 @@ def of_refinement(tagger, sentence, key):
     model, mask = tagger.model, sentence.mask
 
     def labels_at(threshold):
-        changed = model.clone(refinement=model.refinement.clone(threshold=threshold))
-        final = models.predict(changed, tagger.weights, sentence, key)
+        variant = model.clone(refinement=model.refinement.clone(threshold=threshold))
+        final = models.predict(variant, tagger.weights, sentence, key)
         return inference.viterbi(final, mask)
 
-    alone = model.clone(refinement=None)
-    drafting = dataclasses.replace(tagger, model=alone, temperature=1.0)
+    draft_model = model.clone(refinement=None)
+    drafting = dataclasses.replace(tagger, model=draft_model, temperature=1.0)
     chances = tagging.predict(drafting, sentence, key).mean(
         lambda p: inference.marginals(p, mask)
     )
@@ -222,6 +222,6 @@ def _pass(tagger, sentence, rngs):
     if not rngs or "representation" not in parts:
         x = model.apply(weights, sentence, train=False, method="represent")
     options = {"parts": parts if rngs else (), "rngs": rngs, "method": "draft"}
-    stages, out = model.apply(weights, sentence, x, **options)
-    chances = jnp.mean(out["label_attention"][-1], axis=0)
+    stages, values = model.apply(weights, sentence, x, **options)
+    chances = jnp.mean(values["label_attention"][-1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]

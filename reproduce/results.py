@@ -83,17 +83,17 @@ def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
         InputError: The run began with other weights than its cell says.
     """
     run, cell = Workdir(folder), job.cell
-    result, about = run.read_json("result.json"), run.read_json("environment.json")
+    result, facts = run.read_json("result.json"), run.read_json("environment.json")
     config = run.read_json("config.json")
     source = config.get("init_from")
     if "/".join(Path(source or "").parts[-3:-1]) != cell.begins_with:
         expected = f"a run of {cell.begins_with}" if cell.begins_with else None
         raise InputError(f"expected init_from to be {expected}, got {source}", folder)
-    data = {name: about["data"][name]["sha256"] for name in ("train", "dev")}
+    data = {name: facts["data"][name]["sha256"] for name in ("train", "dev")}
     line = begun(job, overrides, DONE)
-    line["commit"] = " ".join(about.get("commits", [line["commit"]]))
+    line["commit"] = " ".join(facts.get("commits", [line["commit"]]))
     tallies = {split: sentence_counts(cell, run, split) for split in ("dev", "test")}
-    packed = {
+    content = {
         rule: base64.b64encode(zlib.compress(x.astype("<u2").tobytes(), 9)).decode()
         for rule, x in tallies["test"].items()
         if rule != STRICT or rule == cell.rule
@@ -109,18 +109,18 @@ def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
         "patience": config["patience"],
         "seconds": result["seconds"],
         "data": {**data, "test": result["test"]["sha256"]},
-        "vectors": about["data"].get("vectors", {}).get("sha256"),
-        "versions": about["versions"],
-        "device_kind": sorted(set(about["devices"])),
-        "precision": about.get("precision", "highest"),
-        COUNTS: packed,
+        "vectors": facts["data"].get("vectors", {}).get("sha256"),
+        "versions": facts["versions"],
+        "device_kind": sorted(set(facts["devices"])),
+        "precision": facts.get("precision", "highest"),
+        COUNTS: content,
     }
 
 
 def counts(line: Line, rule: str) -> np.ndarray:
     """Returns the counts of each test sentence from a line that has `COUNTS`."""
-    packed = base64.b64decode(line[COUNTS][rule])
-    return np.frombuffer(zlib.decompress(packed), "<u2").reshape(-1, 3).astype(int)
+    content = base64.b64decode(line[COUNTS][rule])
+    return np.frombuffer(zlib.decompress(content), "<u2").reshape(-1, 3).astype(int)
 
 
 def sentence_counts(cell: Cell, run: Workdir, split: str) -> dict[str, np.ndarray]:

@@ -112,33 +112,33 @@ def settings(lines: Iterable[Line]) -> str:
 def pages(published: Published, lines: Sequence[Line], costs: Costs) -> dict[str, str]:
     """Returns tables by page: a few systems; in the docs the main and the sure ones."""
     equal = under_equal_vectors(published, lines)
-    more = [x for x in equal if x.main or len(finished(x, lines)) >= MIN_RUNS]
-    few = [x for x in equal if x.id in README]
-    cells_by_page = {"README.md": few, "docs/systems.md": more}
+    main_cells = [x for x in equal if x.main or len(finished(x, lines)) >= MIN_RUNS]
+    selection = [x for x in equal if x.id in README]
+    cells_by_page = {"README.md": selection, "docs/systems.md": main_cells}
     return {page: systems(cells, lines, costs) for page, cells in cells_by_page.items()}
 
 
 def inserted(text: str, table: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """Returns a text with the table inserted between its two marks."""
-    before, begin, rest = text.partition(marks[0])
-    _, end, after = rest.partition(marks[1])
+    head, begin, rest = text.partition(marks[0])
+    _, end, tail = rest.partition(marks[1])
     if not (begin and end):
         raise InputError("Expected the lines {!r} and {!r} in the text".format(*marks))
-    return f"{before}{begin}\n{table}\n{end}{after}"
+    return f"{head}{begin}\n{table}\n{end}{tail}"
 
 
 def report(
     published: Published, lines: Sequence[Line], p_values: Known, costs: Costs
 ) -> str:
     """Returns the systems under equal vectors; of each paper, a table and verdicts."""
-    more = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
+    columns = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
     claims = ("better", "worse", "source", "difference", "runs", "p", "Holm", "verdict")
     ranking = systems(under_equal_vectors(published, lines), lines, costs)
     parts = [_HEAD, f"## Under equal vectors\n\n{_RANKING}\n{ranking}"]
-    for table, about in published.tables.items():
+    for table, entry in published.tables.items():
         cells = published.of_table(table)
         rows = [_row(cell, lines) for cell in cells]
-        parts += [f"## {about['paper']}\n", markdown((*COLUMNS, *more), rows)]
+        parts += [f"## {entry['paper']}\n", markdown((*COLUMNS, *columns), rows)]
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
         orders = [claim for claim in published.claims if claim["table"] == table]
@@ -195,7 +195,7 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
         summary(runs, cell.rule),
         difference,
         settings(runs) if runs else "",
-        *(_beside(runs, cell.rule, other) for other in (CONLLEVAL, STRICT)),
+        *(_beside(runs, cell.rule, rule) for rule in (CONLLEVAL, STRICT)),
         summary(runs, cell.rule, "dev"),
         ", ".join({_vectors(line): None for line in runs}),
         epochs,
@@ -204,16 +204,16 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
     ]
 
 
-def _beside(lines: Sequence[Line], rule: str, other: str) -> str:
+def _beside(lines: Sequence[Line], rule: str, rival: str) -> str:
     """Returns the figure by another rule if it differs by more than a tenth."""
-    runs = [line for line in lines if other in line["test"]]
-    gaps = [line["test"][other] - line["test"][rule] for line in runs]
-    return summary(runs, other) if gaps and abs(statistics.fmean(gaps)) > 0.1 else ""
+    runs = [line for line in lines if rival in line["test"]]
+    gaps = [line["test"][rival] - line["test"][rule] for line in runs]
+    return summary(runs, rival) if gaps and abs(statistics.fmean(gaps)) > 0.1 else ""
 
 
 def _vectors(line: Line) -> str:
-    changed = line["overrides"]
-    names = (changed.get(name) for name in ("data.vectors", "data.pretrained"))
+    changes = line["overrides"]
+    names = (changes.get(name) for name in ("data.vectors", "data.pretrained"))
     return next((name.removesuffix(".txt") for name in names if name), "the paper's")
 
 
@@ -223,13 +223,13 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
     notes = [note] if (note := published.tables[table].get("note")) else []
     notes += [f"`{cell.id}`: {cell.note}" for cell in cells if cell.note]
     settings: dict[str, dict[str, None]] = {}
-    shown = ("num_epochs", "patience")  # in a column
+    columns = ("num_epochs", "patience")  # in a column
     for cell in cells:
         for line in finished(cell, lines):
             options = line["overrides"].items()
-            changed = " ".join(f"{k}={v}" for k, v in options if k not in shown)
+            changes = " ".join(f"{k}={v}" for k, v in options if k not in columns)
             kinds = sorted({*line.get("device_kind", ())} - {"cpu"})
-            departure = f" with `{changed}`" if changed else ""
+            departure = f" with `{changes}`" if changes else ""
             departure += "".join(f", on {kind}" for kind in kinds)
             if departure:
                 settings.setdefault(departure, {})[f"`{cell.id}`"] = None
@@ -237,8 +237,8 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
         f"Run{departure}: {', '.join(names)}." for departure, names in settings.items()
     ]
     ids = {cell.id for cell in cells}
-    failed = (x for x in lines if x["cell"] in ids and x["status"] == FAILED)
-    notes += [f"Failed: `{x['cell']}`, seed {x['seed']}: {x['error']}" for x in failed]
+    errors = (x for x in lines if x["cell"] in ids and x["status"] == FAILED)
+    notes += [f"Failed: `{x['cell']}`, seed {x['seed']}: {x['error']}" for x in errors]
     return notes
 
 
@@ -248,18 +248,18 @@ def verdicts(
     lines: Sequence[Line],
     p_values: Known,
 ) -> list[list[str]]:
-    """Returns a row of each claim; `known` has p values and gets those of new runs."""
-    compared = [_compare(claim, published, lines, p_values) for claim in claims]
-    corrected: dict[float, float] = {}
-    for i, p in enumerate(sorted(p for _, _, p in compared if p is not None)):
-        least = max(corrected.values(), default=0.0)  # claims without runs count, too
-        corrected[p] = max(least, min(1.0, (len(claims) - i) * p))
-    for row, gap, p in compared:
+    """Returns a row of each claim; `p_values` gets those of new runs."""
+    rows = [_compare(claim, published, lines, p_values) for claim in claims]
+    corrections: dict[float, float] = {}
+    for i, p in enumerate(sorted(p for _, _, p in rows if p is not None)):
+        least = max(corrections.values(), default=0.0)  # claims without runs count, too
+        corrections[p] = max(least, min(1.0, (len(claims) - i) * p))
+    for row, gap, p in rows:
         word = "holds" if gap > 0 else "does not hold"
-        if p is None or corrected[p] >= LEVEL:
+        if p is None or corrections[p] >= LEVEL:
             word = "too few runs" if p is None else "undecided"
-        row += ["" if p is None else _show(corrected[p]), word]
-    return [row for row, _, _ in compared]
+        row += ["" if p is None else _show(corrections[p]), word]
+    return [row for row, _, _ in rows]
 
 
 def _compare(
@@ -299,15 +299,15 @@ def _bootstrap(
     """
     name = " > ".join(side[0]["cell"] for side in sides)
     pair = [[line for line in side if COUNTS in line] for side in sides]
-    compared = [[line["test"][rule] for line in side] for side in pair]
-    if all(pair) and p_values.get(name, {}).get("figures") != compared:
+    values = [[line["test"][rule] for line in side] for side in pair]
+    if all(pair) and p_values.get(name, {}).get("figures") != values:
         tallies = [[stats.of_spans(results.counts(x, rule)) for x in y] for y in pair]
         p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap
-        p_values[name] = {"figures": compared, "p": p}
-    stored = p_values.get(name, {"figures": figures, "p": None})
-    pairs = zip(stored["figures"], figures, strict=True)
+        p_values[name] = {"figures": values, "p": p}
+    entry = p_values.get(name, {"figures": figures, "p": None})
+    pairs = zip(entry["figures"], figures, strict=True)
     is_stale = any(set(old) - set(new) for old, new in pairs)
-    return (figures, None) if is_stale else (stored["figures"], stored["p"])
+    return (figures, None) if is_stale else (entry["figures"], entry["p"])
 
 
 def _show(p: float) -> str:

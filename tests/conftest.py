@@ -63,12 +63,12 @@ def _share_contexts() -> None:
 
     new = mlir.make_ir_context
 
-    def shared():
+    def base():
         if getattr(_LOWERING, "context", None) is None:
             _LOWERING.context = new()
         return _LOWERING.context
 
-    mlir.make_ir_context = shared
+    mlir.make_ir_context = base
 
 
 if version("jax").startswith("0.10."):  # the name is no part of JAX's interface
@@ -101,7 +101,7 @@ def float64():
 
 
 @pytest.fixture
-def unchecked(monkeypatch):
+def no_checks(monkeypatch):
     """Does not check the annotations of shapes and types within one test.
 
     For large inputs: other tests have checked the same functions on small ones.
@@ -125,42 +125,42 @@ def file(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory):
+def base(tmp_path_factory):
     """A folder that all workers share."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session")
-def corpus(shared):
+def corpus(base):
     """A folder with a tiny train, dev and test file."""
     from tests import tiny
 
-    with filelock.FileLock(shared / "corpus.lock"):
-        if not (shared / "corpus").exists():
-            tiny.write_corpus(shared / "corpus")
-    return shared / "corpus"
+    with filelock.FileLock(base / "corpus.lock"):
+        if not (base / "corpus").exists():
+            tiny.write_corpus(base / "corpus")
+    return base / "corpus"
 
 
 @pytest.fixture(scope="session")
-def finished(corpus, shared):
+def tiny_run(corpus, base):
     """The folder of a finished tiny run, which the first worker to ask trains."""
     import train
     from tests import tiny
 
-    folder = shared / "runs" / "finished"
-    with filelock.FileLock(shared / "finished.lock"):
+    folder = base / "runs" / "finished"
+    with filelock.FileLock(base / "finished.lock"):
         if not (folder / "result.json").exists():
             train.main_run(tiny.config(corpus), folder)
     return folder
 
 
 @pytest.fixture(scope="session")
-def params(finished):
+def params(tiny_run):
     """The tagger of the finished run."""
     import jaxner
 
-    return jaxner.load(finished)
+    return jaxner.load(tiny_run)
 
 
 def _stored(name):
@@ -177,7 +177,7 @@ def _stored(name):
 
 
 @pytest.fixture(scope="session")
-def imported(tmp_path_factory):
+def hub_run(tmp_path_factory):
     """The folder of a run that was a token classifier of transformers."""
     import jaxner
     from tests import test_hub
@@ -188,8 +188,8 @@ def imported(tmp_path_factory):
     return folder / "run"
 
 
-attending = _stored("att_bilstm")  # its encoder ends in self-attention
-refining = _stored("uanet")
+att_run = _stored("att_bilstm")  # its encoder ends in self-attention
+uanet_run = _stored("uanet")
 
 
 @pytest.fixture

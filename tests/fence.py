@@ -29,8 +29,8 @@ SYSTEMS, ANSWERS, DOORS = (
     for name in ("systems", "answers", "doors")
 )
 CORPUS = {"train": 6, "dev": 2}
-STORED = sorted(path.stem for path in RUNS.glob("*.zip"))
-CASES = ["grn", *slow(*(name for name in STORED if name != "grn"))]
+NAMES = sorted(path.stem for path in RUNS.glob("*.zip"))
+CASES = ["grn", *slow(*(name for name in NAMES if name != "grn"))]
 BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
 
 
@@ -67,8 +67,8 @@ def write_inputs(corpus, folder, dim):
     words = sorted({token for s in text.values() for tokens in s for token in tokens})
     rows = rng.normal(size=(len(words), dim)).round(3)
     lines = [" ".join([w, *map(str, row)]) for w, row in zip(words, rows, strict=True)]
-    known = [line for i, line in enumerate(lines) if i % 4]
-    (folder / "vectors.txt").write_text("\n".join(known) + "\n", "utf-8")
+    part = [line for i, line in enumerate(lines) if i % 4]
+    (folder / "vectors.txt").write_text("\n".join(part) + "\n", "utf-8")
     for split, tokens in text.items():
         arrays = [rng.normal(size=(3, len(t), 5)).astype(np.float32) for t in tokens]
         write_contextual(folder / f"{split}.npz", arrays, tokens)
@@ -158,15 +158,15 @@ def unpack(name, folder):
     return folder
 
 
-def answers(tagger, texts, vectors=None, exported=None):
+def answers(tagger, texts, vectors=None, archive=None):
     """Returns what a tagger says about sentences, as JSON values.
 
-    A tagger that was `exported` decodes in one way only.
+    The tagger of an `archive` decodes in one way only.
     """
     options = {} if vectors is None else {"vectors": vectors}
-    says = exported or tagger
+    says = archive or tagger
     record = {"labels": [" ".join(s) for s in says.tag(texts, **options)]}
-    if not exported:
+    if not archive:
         strict = tagger.tag(texts, constrained=True, **options)
         record["strict"] = [" ".join(s) for s in strict]
     if type(tagger.model.head).__name__ == "Seq2seqHead":
@@ -181,9 +181,9 @@ def answers(tagger, texts, vectors=None, exported=None):
         passes = says.uncertainty(texts, jax.random.key(1), 4, **options)
         entropies = (np.asarray(summary.entropy) for summary in passes)
         record["uncertainty"] = [[*map(_rounded, row)] for row in entropies]
-    elif getattr(tagger.model.head, "transitions", False) and not exported:
+    elif getattr(tagger.model.head, "transitions", False) and not archive:
         record["n_best"] = [
-            [[" ".join(each.labels), _rounded(each.probability)] for each in best]
+            [[" ".join(answer.labels), _rounded(answer.probability)] for answer in best]
             for best in jaxner.n_best(tagger, texts, 3, **options)
         ]
     return record
@@ -221,7 +221,7 @@ def same(value, golden):
 
 def options_of(command):
     """Returns the options that a command's help lists, with hyphens."""
-    with contextlib.redirect_stdout(io.StringIO()) as shown:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         cli.run([command, "--help"])
-    names = re.findall(r"--(?:\[no-?\])?([a-z][\w-]*)(?![\w.-])", shown.getvalue())
+    names = re.findall(r"--(?:\[no-?\])?([a-z][\w-]*)(?![\w.-])", output.getvalue())
     return {name.replace("_", "-") for name in names}

@@ -49,8 +49,8 @@ def test_imports_point_down(path):
         if name == "jaxner":  # methods that call functions above them
             assert room in ("tagger", "doors")
         elif parts[0] == "jaxner":
-            below = ORDER[: ORDER.index(room) + 1]
-            assert parts[1] in below, f"{room} imports {name}"
+            rooms = ORDER[: ORDER.index(room) + 1]
+            assert parts[1] in rooms, f"{room} imports {name}"
         assert parts[0] not in ("train", "evaluate", "configs", "tests")
         if room in HOST:
             assert parts[0] not in DEVICE_LIBRARIES, f"{room} imports {name}"

@@ -18,8 +18,8 @@ WORDS = ["Rome", "fell"]
 NAN = float("nan")
 KEY = jax.random.key(0)
 VOCABULARY = jaxner.build_vocabulary([WORDS], ["LOC"])[0]
-ASKED = "tag encode entities marginals n_best sample uncertainty relations attention"
-pytestmark = pytest.mark.usefixtures("unchecked")  # what a user's process does
+NAMES = "tag encode entities marginals n_best sample uncertainty relations attention"
+pytestmark = pytest.mark.usefixtures("no_checks")  # what a user's process does
 
 
 def fails(function, *args, **options):
@@ -39,18 +39,18 @@ def fail_by(function, wrong, **right):
             fails(function, **{**right, option: value})
 
 
-@pytest.mark.parametrize("name", [*ASKED.split(), "entity_types"])
+@pytest.mark.parametrize("name", [*NAMES.split(), "entity_types"])
 def test_a_tagger_and_tokens_are_needed(name, params):
-    call, more = getattr(jaxner, name), (KEY,) * (name in ("sample", "uncertainty"))
+    call, extra = getattr(jaxner, name), (KEY,) * (name in ("sample", "uncertainty"))
     tokens = () if name == "entity_types" else (WORDS,)
     unfit = [jaxner.Tagger(params.weights, params.model, None)]
     unfit.append(jaxner.Tagger({}, params.model, params.vocabulary))
     fails(params.show, WORDS)  # not one text
     for wrong in ("runs/grn", None, params.weights, *unfit):
-        fails(call, wrong, *tokens, *more)
+        fails(call, wrong, *tokens, *extra)
     for wrong in (None, 3, NAN, {"a": 1}, [None], [[3]], ["a", ["b"]], b"x", {"a"}):
         if tokens:
-            fails(call, params, wrong, *more)
+            fails(call, params, wrong, *extra)
 
 
 OPTIONS = {
@@ -83,11 +83,11 @@ def test_options_have_types_and_ranges(name, params):
 def test_a_temperature_is_positive(params):
     for wrong in (0.0, -1, NAN, "x", True):
         fails(jaxner.Tagger, params.weights, params.model, params.vocabulary, wrong)
-    traced = jax.jit(lambda t: dataclasses.replace(params, temperature=t).temperature)
-    assert traced(2.0) == 2.0
+    program = jax.jit(lambda t: dataclasses.replace(params, temperature=t).temperature)
+    assert program(2.0) == 2.0
 
 
-def test_a_folder_is_a_path_and_load_takes_changes(tmp_path, params, finished):
+def test_a_folder_is_a_path_and_load_takes_changes(tmp_path, params, tiny_run):
     file = tmp_path / "file.txt"
     file.write_text("x")
     for wrong in (None, 3, NAN, [], b"x", params, "", "\0", str(file)):
@@ -97,7 +97,7 @@ def test_a_folder_is_a_path_and_load_takes_changes(tmp_path, params, finished):
         fails(jaxner.save, tmp_path / "new", wrong)
     assert not (tmp_path / "new").exists()
     wrong = {"changes": (3, "x", NAN, {3: 1}), "model": (3, "x", {})}
-    fail_by(jaxner.load, wrong, workdir=finished)
+    fail_by(jaxner.load, wrong, workdir=tiny_run)
 
 
 def test_a_vocabulary_is_built_of_sentences_and_types_and_takes_words_and_ids():
@@ -148,8 +148,8 @@ def test_a_model_takes_weights_sentences_and_keys(params):
     weights, model, gold = params.weights, params.model, jnp.zeros((1, 2), int)
     wrong = {"model": (None, 3, "x"), "weights": (None, 3, {}, weights["params"])}
     wrong["key"] = 0, "x", NAN
-    of_one = {"model": model, "weights": weights, "sentence": sentence}
-    fail_by(jaxner.apply, {**wrong, "sentence": (None, 3, "x", batch)}, **of_one)
+    single = {"model": model, "weights": weights, "sentence": sentence}
+    fail_by(jaxner.apply, {**wrong, "sentence": (None, 3, "x", batch)}, **single)
     labels = None, 3, ["O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))
     of_batch = {"model": model, "weights": weights, "batch": batch, "labels": gold}
     wrong |= {"batch": (sentence,), "labels": labels, "objective": (3,)}

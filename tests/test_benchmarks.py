@@ -14,11 +14,11 @@ from benchmarks import deviceless, host, hub, measure, orders, tagging, training
 from benchmarks.measure import Timing
 
 FILE = measure.ROOT / "results" / "deviceless.jsonl"
-STORED = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
 def test_the_page_shows_the_stored_programs():
-    for text in deviceless.tables(STORED).values():
+    for text in deviceless.tables(ROWS).values():
         assert text in deviceless.PAGE.read_text("utf-8")
 
 
@@ -52,8 +52,8 @@ def test_which_arguments_keep_their_addresses():
     """Counted in the program; and each array lies where it lay a step before."""
     config = ("ncrfpp:conll2003,crf", 4, 8, ["LOC"], {"model.encoder.hidden_dim": 8})
     program, (sums, state, *rest) = deviceless.programs(*config)["train"]
-    compiled = program.lower(sums, state, *rest).compile()
-    counts = deviceless.addresses(compiled.as_text())
+    executable = program.lower(sums, state, *rest).compile()
+    counts = deviceless.addresses(executable.as_text())
     assert counts["new"] == 0
     assert counts["in place"] == len(jax.tree.leaves(state))
 
@@ -61,9 +61,9 @@ def test_which_arguments_keep_their_addresses():
         return [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(state)]
 
     state, *rest = jax.device_put((state, *rest))
-    state = compiled(sums, state, *rest)
-    before = places(state)
-    assert places(compiled(sums, state, *rest)) == before
+    state = executable(sums, state, *rest)
+    addresses = places(state)
+    assert places(executable(sums, state, *rest)) == addresses
 
 
 @pytest.mark.slow
@@ -77,9 +77,9 @@ def test_programs_are_those_stored(tmp_path):
     subprocess.run(command, check=True, cwd=measure.ROOT, env=clean)
     for row in map(json.loads, file.read_text("utf-8").splitlines()):
         key = {k: row[k] for k in deviceless.KEY[:-1]}.items()
-        (there,) = [x for x in STORED if key <= x.items()]
+        (match,) = [x for x in ROWS if key <= x.items()]
         for unit in {"kernels", "starts", "collective MB", "MB"} & row.keys():
-            assert row[unit] == pytest.approx(there[unit], rel=0.1)  # XLA changes
+            assert row[unit] == pytest.approx(match[unit], rel=0.1)  # XLA changes
 
 
 GRN = ("--peers", "--systems", "GRN", "--batch")
@@ -106,19 +106,19 @@ def test_each_command_runs(module, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_tagger_of_the_hub_is_compared_with_transformers(imported, tmp_path):
+def test_a_tagger_of_the_hub_is_compared_with_transformers(hub_run, tmp_path):
     for package in ("torch", "transformers"):
         pytest.importorskip(package)
     folder, text, file = (tmp_path / name for name in ("hub", "text", "figures.json"))
-    jaxner.export_transformers(jaxner.load(imported), folder)
+    jaxner.export_transformers(jaxner.load(hub_run), folder)
     text.write_text("ann lee left\n\n" + 20 * "rome fell " + "\nann, rome.\n")
     options = ["--text", text, "--quick", "--batch", "2", "--json", file]
     hub.main([*map(str, (folder, *options))])
     rows = json.loads(file.read_text())
-    found = {row[""]: row["number"] for row in rows["agreement"]}
-    assert (found["texts"], found["too long for the pipeline"]) == (3, 1)
-    assert found["words"] == found["equal labels"] == 7
-    assert float(found["largest difference of scores"]) < 5e-6
+    numbers = {row[""]: row["number"] for row in rows["agreement"]}
+    assert (numbers["texts"], numbers["too long for the pipeline"]) == (3, 1)
+    assert numbers["words"] == numbers["equal labels"] == 7
+    assert float(numbers["largest difference of scores"]) < 5e-6
     speeds = rows["batch 2, 45 words"]
     assert [row["system"] for row in speeds[:2]] == ["jaxner", "pipeline"]
     assert all(row["peak, MiB"] > 50 for row in speeds)

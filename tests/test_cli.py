@@ -90,9 +90,9 @@ def test_usage_has_no_brackets_around_what_a_command_needs(usage):
     """A config is needed to train without --data, which brings its own."""
     name = usage.partition(" ")[0]
     assert cli.parser_of(COMMANDS[name]).usage.startswith(f"jaxner {usage}")
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as end:
         cli.run([name])
-    assert ended.value.code == cli.WRONG_USE
+    assert end.value.code == cli.WRONG_USE
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_usage_has_no_brackets_around_what_a_command_needs(usage):
 )
 def test_help_and_version_import_next_to_nothing(lines, libraries):
     code = f"import sys; from jaxner import cli; [cli.run(x.split()) for x in {lines}]"
-    told = python("-c", f"{code}; print({libraries} & set(sys.modules))", cwd=ROOT)
-    assert told.startswith("usage: jaxner")
-    assert told.endswith("\nset()\n")
+    output = python("-c", f"{code}; print({libraries} & set(sys.modules))", cwd=ROOT)
+    assert output.startswith("usage: jaxner")
+    assert output.endswith("\nset()\n")
 
 
 def test_the_module_is_the_command_and_needs_no_installation(monkeypatch, run):
@@ -119,7 +119,7 @@ def test_the_module_is_the_command_and_needs_no_installation(monkeypatch, run):
 # Lines of `jaxner`, what the error names, and the status.
 SMALL = "train grn --config.data.dir=CORPUS"
 ODD = "train grn:sample,encoder=identity,head=direction,chars=none"
-REFUSED = [
+CASES = [
     ("tagg", "'tag'?", 2),
     ("tag", "required: RUN", 2),
     ("train grn more", "more", 2),
@@ -187,19 +187,19 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "message", "status"), REFUSED)
+@pytest.mark.parametrize(("line", "message", "status"), CASES)
 def test_what_cannot_be_is_a_line_and_leaves_no_run(
-    line, message, status, corpus, finished, tmp_path, capsys
+    line, message, status, corpus, tiny_run, tmp_path, capsys
 ):
     write_vectors(tmp_path, dim=100)
-    for name, path in (("CORPUS", corpus), ("HERE", tmp_path), ("RUN", finished)):
+    for name, path in (("CORPUS", corpus), ("HERE", tmp_path), ("RUN", tiny_run)):
         line = line.replace(name, str(path))
-    place = f" --output={tmp_path / 'run'}"
-    with pytest.raises(SystemExit) as ended:
-        cli.run((line + place * line.startswith("train")).split())
-    (told,) = [x for x in capsys.readouterr().err.splitlines() if x[-1] != "…"]
-    assert ended.value.code == status
-    assert message in told
+    option = f" --output={tmp_path / 'run'}"
+    with pytest.raises(SystemExit) as end:
+        cli.run((line + option * line.startswith("train")).split())
+    (text,) = [x for x in capsys.readouterr().err.splitlines() if x[-1] != "…"]
+    assert end.value.code == status
+    assert message in text
     assert not (tmp_path / "run").exists()
 
 
@@ -217,7 +217,7 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
 @pytest.mark.parametrize(
-    ("redirection", "status", "told"),
+    ("redirection", "status", "text"),
     [
         ("| :", 141, ""),
         (">&-", 141, ""),
@@ -226,12 +226,12 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
         ("<&- >/dev/null", 0, ""),
     ],
 )
-def test_an_output_that_takes_nothing(redirection, status, told):
+def test_an_output_that_takes_nothing(redirection, status, text):
     """The tests of each command have others; here, nothing comes after its end."""
     line = f"{sys.executable} -m jaxner --help {redirection}; exit ${{PIPESTATUS[0]}}"
     line = f"trap '' PIPE; {line}" if redirection == "| :" else line
-    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True)
-    assert (done.returncode, done.stdout, done.stderr.decode()) == (status, b"", told)
+    bash = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True)
+    assert (bash.returncode, bash.stdout, bash.stderr.decode()) == (status, b"", text)
 
 
 @pytest.mark.parametrize("start", ["-m jaxner", "-P script.py"])
@@ -246,8 +246,8 @@ def test_code_beside_the_data_does_not_run(tmp_path, start, line):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     options = {"cwd": tmp_path, "env": environment, "capture_output": True}
     command = [sys.executable, *start.split(), *line.split()]
-    done = subprocess.run(command, text=True, **options)
-    last = done.stderr.splitlines()[-1:]
+    process = subprocess.run(command, text=True, **options)
+    last = process.stderr.splitlines()[-1:]
     is_script = "script" in start
     assert last == ["ModuleNotFoundError: No module named 'missing'"] * is_script
 
@@ -259,24 +259,24 @@ def test_choices_that_commands_repeat_are_those_of_the_library():
 
 
 @pytest.fixture
-def as_before(monkeypatch):
-    before = {k: v for k, v in jax.config.values.items() if "compilation_cache" in k}
+def patch(monkeypatch):
+    values = {k: v for k, v in jax.config.values.items() if "compilation_cache" in k}
     yield monkeypatch
-    for name, value in before.items():
+    for name, value in values.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
 
 
-def test_a_choice_goes_before_the_variable_of_jax(as_before, finished, tmp_path):
-    as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_a_choice_goes_before_the_variable_of_jax(patch, tiny_run, tmp_path):
+    patch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.folder() == tmp_path / "jaxner"
-    as_before.setenv("JAX_COMPILATION_CACHE_DIR", "given")
-    before = jax.config.jax_compilation_cache_dir
+    patch.setenv("JAX_COMPILATION_CACHE_DIR", "given")
+    folder = jax.config.jax_compilation_cache_dir
     cache.use(None)
-    assert jax.config.jax_compilation_cache_dir == before
-    as_before.delenv("JAX_COMPILATION_CACHE_DIR")
+    assert jax.config.jax_compilation_cache_dir == folder
+    patch.delenv("JAX_COMPILATION_CACHE_DIR")
     jax.config.update("jax_compilation_cache_dir", None)
-    load(finished)  # as a command does
+    load(tiny_run)  # as a command does
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "jaxner")
     cache.use(str(tmp_path / "mine"))
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "mine")
@@ -287,7 +287,7 @@ def test_a_choice_goes_before_the_variable_of_jax(as_before, finished, tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         cache.use(str(tmp_path / "file" / "x"))
-    as_before.delenv("XDG_CACHE_HOME")
-    as_before.setattr(sys, "platform", "win32")
-    as_before.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    patch.delenv("XDG_CACHE_HOME")
+    patch.setattr(sys, "platform", "win32")
+    patch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
     assert cache.folder() == tmp_path / "local" / "jaxner"

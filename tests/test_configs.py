@@ -58,7 +58,7 @@ def test_every_system_has_every_data_set(name, dataset):
     config = configuration.load(f"{name}:{dataset}")
     assert config.data.name == dataset
     assert shapes_of(config)
-    assert (config.data.scheme == "tags") == (dataset in schema.TAGGED)
+    assert (config.data.scheme == "tags") == (dataset in schema.TAG_SETS)
     if dataset == "sample":
         assert configuration.load(name) == config
         assert config.num_epochs <= 30
@@ -70,15 +70,15 @@ def test_every_system_has_every_data_set(name, dataset):
 
 def test_data_sets_are_the_known_corpora_and_ones_own():
     assert set(schema.DATASETS) == {*corpora.CORPORA, "files"}
-    tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == "tags"}
-    assert tagged == set(schema.TAGGED)
+    names = {name for name, c in corpora.CORPORA.items() if c.scheme == "tags"}
+    assert names == set(schema.TAG_SETS)
 
 
 def arguments_of(name):
     """The arguments that a config's docstring lists, a number being 2."""
     docstring = configuration.describe(name).partition("--config.seed")[0]
-    listed = re.findall(r"^ {4}([a-z]+(?:=[a-z0-9.]+)?) {2,}\S", docstring, re.M)
-    return [a.replace("=N", "=2") for a in listed if not a.startswith("python")]
+    names = re.findall(r"^ {4}([a-z]+(?:=[a-z0-9.]+)?) {2,}\S", docstring, re.M)
+    return [a.replace("=N", "=2") for a in names if not a.startswith("python")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,7 +118,7 @@ def test_no_variant_loses_settings(name):
             is_own = options.get(path) != corpus[variant].get(path, ())
             assert is_own or options.get(path) in (None, plain[path]), (variant, path)
         for argument in variant:
-            rest = tuple(each for each in variant if each != argument)
+            rest = tuple(part for part in variant if part != argument)
             is_default = sample[(argument,)] == plain
             assert is_default or sample[rest] != options, (variant, argument)
 
@@ -141,7 +141,7 @@ STRUBELL = {
     "bilstm:ontonotes5,crf": (5e-4, .999, 1e-4, .5, .75, .75, 32, 5, 1e-6),
     "bilstm:ontonotes5,document,crf": (1e-3, .9, 1e-4, .75, .5, .75, 32, 5, 1e-8),
 }  # fmt: skip
-OF_ALL = """
+SETTINGS = """
 num_epochs=100 patience=0 optimizer: name=adam_eps_hat b1=0.9 model.head: bias=0.01
 model.representation.caps: rule=shape dim=5 unknown=False data: scheme=BILOU min_count=4
 zero_digits=True lowercase=False lowercase_fallback=False train_words=True
@@ -184,7 +184,7 @@ def test_strubells_systems_have_the_authors_settings(arg):
     assert config.data.unit == ("document" if is_document else "sentence")
     assert model.head.name == ("crf" if has_crf else "softmax")
     assert config.objective.reduction == ("sentence" if has_crf else "token")
-    assert_settings(arg, OF_ALL)
+    assert_settings(arg, SETTINGS)
 
 
 # Options by section, as for the command; a config begins a line.

@@ -75,10 +75,10 @@ def test_every_config_takes_every_part(name):
     ],
 )
 def test_an_argument_means_what_the_configs_own_option_means(argument, switch):
-    ours, expected = load(argument), load(switch)
+    actual, expected = load(argument), load(switch)
     if "baseline" not in switch and "direction" in switch:
-        expected.model.encoder = ours.model.encoder  # model= picks the encoder, too
-    assert ours.to_dict() == expected.to_dict()
+        expected.model.encoder = actual.model.encoder  # model= picks the encoder, too
+    assert actual.to_dict() == expected.to_dict()
 
 
 def test_a_part_keeps_dropout_and_how_weights_are_drawn():
@@ -115,8 +115,8 @@ def test_a_part_that_a_config_lacks_is_added_with_its_defaults():
 
 def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
     config = load("grn")
-    place = "optimizer.parts.head/transitions"
-    configuration.override(config, f"{place}.learning-rate", "1")
+    path = "optimizer.parts.head/transitions"
+    configuration.override(config, f"{path}.learning-rate", "1")
     schema.check(config.to_dict())
     rates = {"name": "sgd", "learning_rate": 1.0, "momentum": 0.9, "decay": 0.02}
     (part,) = config.optimizer.parts.items()
@@ -192,11 +192,11 @@ def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], **rules)
     Workdir(tmp_path).write_text("vocabulary.json", vocabulary.to_json())
     config, start = load("grn:files"), {"init_from": str(tmp_path)}
-    before = config.data.to_dict()
-    assert {name: before[name] for name in rules} != rules
+    options = config.data.to_dict()
+    assert {name: options[name] for name in rules} != rules
     configuration.override_all(config, {"data.zero_digits": "False", **start})
-    expected = {**before, "scheme": "BIO", "lowercase": True, "zero_digits": False}
+    expected = {**options, "scheme": "BIO", "lowercase": True, "zero_digits": False}
     assert config.data.to_dict() == expected
     config = load("grn:files")  # the run is not there: reading its weights will say so
     configuration.override_all(config, {"init_from": str(tmp_path / "nowhere")})
-    assert config.data.to_dict() == before
+    assert config.data.to_dict() == options

@@ -78,8 +78,8 @@ def test_decodings_equal_enumeration(crf):
     first = jaxner.n_best(params, tokens, 2, constrained=True)[0]
     assert first.labels == decode(best_legal)
     assert first.probability == pytest.approx(chances[legal].max() / share, rel=1e-4)
-    alone = jaxner.tag(params, tokens, decoding="independent", constrained=True)
-    assert schemes.violations(alone, "BIOES") == []
+    single = jaxner.tag(params, tokens, decoding="independent", constrained=True)
+    assert schemes.violations(single, "BIOES") == []
     # Of the well-formed labellings, the one with the most expected right labels.
     table = jaxner.marginals(params, tokens, constrained=True)
     hits = [sum(table[t][y] for t, y in enumerate(labellings[i])) for i in legal]
@@ -91,13 +91,13 @@ def test_decodings_equal_enumeration(crf):
 @pytest.mark.parametrize("decoding", DECODINGS)
 def test_batch_mates_padding_and_jit_change_nothing(crf, decoding):
     key = jax.random.key(3)
-    together = jaxner.tag(crf, SENTENCES, decoding=decoding, key=key)
-    alone = [jaxner.tag(crf, s, decoding=decoding, key=key) for s in SENTENCES]
-    assert together == alone
+    rows = jaxner.tag(crf, SENTENCES, decoding=decoding, key=key)
+    singles = [jaxner.tag(crf, s, decoding=decoding, key=key) for s in SENTENCES]
+    assert rows == singles
     tag = functools.partial(jaxner.tag, decoding=decoding, key=key)
     ids = jax.jit(tag)(crf, jaxner.encode(crf, SENTENCES))
     assert [len(row) for row in ids] == [9] * 4
-    for row, labels in zip(ids, together, strict=True):
+    for row, labels in zip(ids, rows, strict=True):
         assert crf.vocabulary.decode(row[: len(labels)].tolist()) == labels
         assert not row[len(labels) :].any()
 
@@ -119,18 +119,18 @@ def test_n_best_of_all_doors(crf):
     assert word.labels.shape == (7, 1)
     assert (word.probability[:5] > 0).all()  # as many labellings as labels
     assert not word.probability[5:].any()
-    nothing = jaxner.n_best(crf, crf.vocabulary.encode([]), 2)
-    assert nothing.labels.shape == (2, 0)
-    assert nothing.probability.tolist() == [1.0, 0.0]
+    result = jaxner.n_best(crf, crf.vocabulary.encode([]), 2)
+    assert result.labels.shape == (2, 0)
+    assert result.probability.tolist() == [1.0, 0.0]
 
 
 def test_passes_are_averaged():
     params = tiny("crf", mc_dropout={"num_samples": 3, "parts": ("representation",)})
     tokens, key = SENTENCES[0], jax.random.key(13)
     sentence = jaxner.encode(params, tokens)
-    sampled = jaxner.sample(params, tokens, key, 3)
+    samples = jaxner.sample(params, tokens, key, 3)
     marginals = jaxner.marginals(params, tokens, key=key)
-    np.testing.assert_allclose(marginals, sampled.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(marginals, samples.mean(axis=0), atol=1e-6)
     single = jaxner.marginals(params, tokens, key=key, num_samples=0)
     assert (single.argmax(axis=1) != marginals.argmax(axis=1)).any()
 
@@ -151,16 +151,16 @@ def test_passes_are_averaged():
 @pytest.mark.parametrize("refinement", [None, *slow({"head": {"name": "softmax"}})])
 def test_labels_and_passes_are_drawn_by_different_keys(refinement, monkeypatch):
     params = tiny("softmax", mc_dropout={"num_samples": 9}, refinement=refinement)
-    sentence, key, seen = jaxner.encode(params, SENTENCES[0]), jax.random.key(2), []
+    sentence, key, calls = jaxner.encode(params, SENTENCES[0]), jax.random.key(2), []
     sample = inference.sample
 
     def draw(potentials, mask, key):
-        seen.append(key)
+        calls.append(key)
         return sample(potentials, mask, key)
 
     monkeypatch.setattr(tagging.inference, "sample", draw)
     tagging.choose(params, sentence, key, decoding="sampled")
-    of_tokens = [jax.random.fold_in(*seen, t) for t in range(len(SENTENCES[0]))]
+    of_tokens = [jax.random.fold_in(*calls, t) for t in range(len(SENTENCES[0]))]
     of_passes = models.pass_keys(key, sentence, 9)
-    values = [tuple(jax.random.key_data(k).tolist()) for k in (*seen, *of_tokens)]
+    values = [tuple(jax.random.key_data(k).tolist()) for k in (*calls, *of_tokens)]
     assert not {*values} & {*map(tuple, jax.random.key_data(of_passes).tolist())}

@@ -34,9 +34,9 @@ MODULES = [
     *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
 ]
 EXPERIMENTS = ("jaxner.analysis.", "jaxner.answers.temperature", "jaxner.examples")
-RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
-RUNS |= {"runs/hub": "imported"}
-TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
+RUNS = {"runs/grn": "tiny_run", "runs/att": "att_run", "runs/uanet": "uanet_run"}
+RUNS |= {"runs/hub": "hub_run"}
+CONFIGS = {"grn": "tiny_run", "cross_bilstm": "att_run", "uanet": "uanet_run"}
 
 
 def examples_of(name):
@@ -55,9 +55,9 @@ def with_runs(request, tmp_path, monkeypatch):
 
     def enter(text):
         (tmp_path / "runs").mkdir()
-        for place, fixture in RUNS.items():
-            if place in text:
-                (tmp_path / place).symlink_to(request.getfixturevalue(fixture))
+        for path, fixture in RUNS.items():
+            if path in text:
+                (tmp_path / path).symlink_to(request.getfixturevalue(fixture))
         monkeypatch.chdir(tmp_path)
 
     return enter
@@ -97,9 +97,9 @@ def pages_with(language, *slow):
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_have_only_blocks_that_are_run(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    known = {"sh", "python", "diff", "text", "bibtex", "js"}  # js: see test_onnx
+    languages = {"sh", "python", "diff", "text", "bibtex", "js"}  # js: see test_onnx
     blocks = blocks_of(page)
-    assert {block.language for block in blocks} <= known
+    assert {block.language for block in blocks} <= languages
     assert len(re.findall(r"^\s*```", text, re.MULTILINE)) == 2 * len(blocks)
     assert all(block.title for block in blocks if block.language == "diff")
 
@@ -128,11 +128,11 @@ def write_titled(folder, block):
         file.write_text(block.text, "utf-8")
         return
     lines = [line or " " for line in block.text.splitlines()]
-    before = "".join(f"{line[1:]}\n" for line in lines if line[0] != "+")
-    after = "".join(f"{line[1:]}\n" for line in lines if line[0] != "-")
+    old = "".join(f"{line[1:]}\n" for line in lines if line[0] != "+")
+    new = "".join(f"{line[1:]}\n" for line in lines if line[0] != "-")
     text = file.read_text("utf-8")
-    assert text.count(before) == 1, before
-    file.write_text(text.replace(before, after), "utf-8")
+    assert text.count(old) == 1, old
+    file.write_text(text.replace(old, new), "utf-8")
 
 
 # Stands for the interpreter of the reader's virtual environment: installs nothing, runs
@@ -207,7 +207,7 @@ def test_shell_blocks(page, tmp_path, request):
     text = (ROOT / page).read_text("utf-8")
     runs = {
         name: str(request.getfixturevalue(fixture))
-        for name, fixture in TRAINED.items()
+        for name, fixture in CONFIGS.items()
         if f"jaxner train {name}" in text
     }
     tools = tmp_path / ".venv" / "bin"
@@ -256,7 +256,7 @@ def test_the_page_of_commands_has_all_options_and_examples_parse(tmp_path, monke
 def test_the_page_of_options_has_all_options_of_every_config():
     text = reference.PAGES["options"]()
     sections = re.findall(r"^## (.+)\n\n((?:\|.*\n)*)", text, re.MULTILINE)
-    known = {
+    options = {
         f"--config.{path.partition(',')[0]}.{option}".replace("A run.", "")
         for path, table in sections
         for option in re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
@@ -270,7 +270,7 @@ def test_the_page_of_options_has_all_options_of_every_config():
             parts = re.sub("encoder.(first|then)|refinement.head", "", section.path)
             if parts == section.path and ".parts." not in parts:
                 flags = {section.flag(x) for x in section.fields if x != "name"}
-                assert flags <= known
+                assert flags <= options
 
 
 def test_the_page_of_formats_has_what_each_writer_writes(tmp_path):
@@ -279,8 +279,8 @@ def test_the_page_of_formats_has_what_each_writer_writes(tmp_path):
         part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         assert all(ending in part for ending in format.endings)
         if format.write:
-            written = part.partition("```text\n")[2].partition("```")[0]
-            (tmp_path / name).write_text(written)
+            content = part.partition("```text\n")[2].partition("```")[0]
+            (tmp_path / name).write_text(content)
             (example,) = formats.read(tmp_path / name, name).examples
             assert example.tokens == ("Ms", "Ann", "won")
     assert all(f"\n| {scheme} |" in text for scheme in schemes.SCHEMES)
@@ -289,8 +289,8 @@ def test_the_page_of_formats_has_what_each_writer_writes(tmp_path):
 def test_the_page_of_the_environment_has_every_variable_that_the_code_reads():
     code = "".join(path.read_text("utf-8") for path in ROOT.glob("jaxner/**/*.py"))
     lines = "".join(x for x in code.splitlines(True) if "environ" in x or "_DIR" in x)
-    read = set(re.findall(r'"([A-Z][A-Z_]+)"', lines)) | {corpora.DATA_VARIABLE}
-    assert read <= set(reference.VARIABLES)
+    names = set(re.findall(r'"([A-Z][A-Z_]+)"', lines)) | {corpora.DATA_VARIABLE}
+    assert names <= set(reference.VARIABLES)
     page = reference.PAGES["environment"]()
     assert all(f"| `{name}` |" in page for name in reference.VARIABLES)
     assert all(f"| {status} |" in page for status in cli.STATUSES)
@@ -299,8 +299,8 @@ def test_the_page_of_the_environment_has_every_variable_that_the_code_reads():
 def test_the_page_of_the_api_has_every_public_name_and_no_other():
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
     for name in jaxner._HOMES:
-        listed = rf"::: jaxner\.{name}\n|members: \[[^\]]*\b{name}\b"
-        assert re.search(listed, text), f"add {name} to docs/api.md"
+        pattern = rf"::: jaxner\.{name}\n|members: \[[^\]]*\b{name}\b"
+        assert re.search(pattern, text), f"add {name} to docs/api.md"
     for name in re.findall(r"^::: (\S+)", text, re.MULTILINE):
         assert pydoc.locate(name) is not None, name
 
@@ -312,9 +312,9 @@ def test_every_public_name_has_its_home_and_every_function_an_example():
     pairs = [(home, x.split()) for home, names in lines for x in names.split(", ")]
     assert {names[-1]: home for home, names in pairs} == jaxner._HOMES
     for _, names in pairs:
-        thing = getattr(jaxner, names[-1])
-        assert thing.__name__ == names[0]
-        assert isinstance(thing, type) or ">>>" in thing.__doc__, names
+        value = getattr(jaxner, names[-1])
+        assert value.__name__ == names[0]
+        assert isinstance(value, type) or ">>>" in value.__doc__, names
     assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(dir(jaxner))
     assert all(getattr(jaxner, name) is not None for name in dir(jaxner))
     with pytest.raises(AttributeError, match="has no attribute 'tagg'"):

@@ -49,8 +49,8 @@ def test_labels_are_the_best_of_all(head, constrained):
     for seed in range(4):
         params = tagger(head, seed=seed)
         names = params.vocabulary.label_names
-        joined = batching.join([params.vocabulary.encode(s) for s in sentences])
-        arrays = jax.tree.map(jnp.asarray, joined)
+        document = batching.join([params.vocabulary.encode(s) for s in sentences])
+        arrays = jax.tree.map(jnp.asarray, document)
         scores = models.apply(params.model, params.weights, arrays)
         emissions, transitions, start, end = scores
         sep, best, most = len(names) - 1, (), -np.inf
@@ -64,8 +64,8 @@ def test_labels_are_the_best_of_all(head, constrained):
             is_fit = not any(schemes.violations(row, "BIO") for row in rows)
             if score > most and (is_fit or not constrained):
                 best, most = rows, score
-        how = {"documents": [0, 0, 0], "constrained": constrained}
-        labels = jaxner.tag(params, sentences, **how)
+        options = {"documents": [0, 0, 0], "constrained": constrained}
+        labels = jaxner.tag(params, sentences, **options)
         assert labels == best
         outputs += labels
     assert len({label for row in outputs for label in row}) > 1
@@ -102,8 +102,8 @@ def test_encoded_sentences_stand_between_separators(wild):
     np.testing.assert_array_equal(jaxner.tag(wild, text), ids[0, : len(text.words)])
     for row, tokens, labels in zip(ids, sentences, expected, strict=True):
         length = len(tokens) + 2
-        got = wild.vocabulary.decode(row[:length].tolist())
-        assert got == ["<sep>", *labels, "<sep>"]
+        result = wild.vocabulary.decode(row[:length].tolist())
+        assert result == ["<sep>", *labels, "<sep>"]
         assert not row[length:].any()
 
 
@@ -116,15 +116,15 @@ def test_the_wrong_number_of_documents_is_an_error(wild):
 
 
 def test_a_run_on_documents(answer, tmp_path):
-    marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
-    config = tiny.config(marked, 8, "sample,encoder=idcnn")
+    source = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
+    config = tiny.config(source, 8, "sample,encoder=idcnn")
     changes = {"batch_size": 1, "optimizer.learning_rate": 0.02}
     config.update_from_flattened_dict({"data.unit": "document", **changes})
     train.main_run(config, tmp_path / "run")
     folder, params = Workdir(tmp_path / "run"), jaxner.load(tmp_path / "run")
     assert folder.read_json("config.json")["data"]["unit"] == "document"
     assert params.vocabulary.reads_documents
-    data, predicted = marked / "test.conll", tmp_path / "predicted.conll"
+    data, predicted = source / "test.conll", tmp_path / "predicted.conll"
     scores = answer("evaluate", folder.path, "--split", data, "--output", predicted)
     assert scores["f1"] == folder.read_json("result.json")["test"]["f1"]
     gold, examples = (formats.read(path).examples for path in (data, predicted))

@@ -25,9 +25,9 @@ TEXTS = ["\n ".join(SHORT[:6]), "", " \n", SHORT[6]]
 
 
 @pytest.fixture
-def nlp(finished):
+def nlp(tiny_run):
     nlp = spacy.blank("en")
-    nlp.add_pipe("jaxner", config={"workdir": str(finished), "num_samples": 2})
+    nlp.add_pipe("jaxner", config={"workdir": str(tiny_run), "num_samples": 2})
     return nlp
 
 
@@ -76,8 +76,8 @@ def test_entities_and_sentences_of_other_components_stay(nlp):
 def test_tokens_without_an_entity_are_outside(nlp, text):
     doc = nlp(text)
     assert doc.has_annotation("ENT_IOB")
-    inside = {token.i for span in doc.ents for token in span}
-    assert all((token.ent_iob == 2) == (token.i not in inside) for token in doc)
+    indices = {token.i for span in doc.ents for token in span}
+    assert all((token.ent_iob == 2) == (token.i not in indices) for token in doc)
     assert not any(span[i].is_space for span in doc.ents for i in (0, -1))
 
 
@@ -87,8 +87,8 @@ def test_only_blocked_tokens_stay_out_of_entities(nlp, kind):
     doc = nlp.make_doc(TEXTS[0])
     part = [doc[first.end - 1 : first.end]]
     doc.set_ents([], **{kind: part}, default="missing")
-    kept = rest if kind == "blocked" else [first, *rest]
-    assert [*map(str, nlp(doc).ents)] == [*map(str, kept)]
+    expected = rest if kind == "blocked" else [first, *rest]
+    assert [*map(str, nlp(doc).ents)] == [*map(str, expected)]
     if kind == "blocked":  # for components after this one, too
         assert (doc[first.end - 1].ent_iob, doc[first.end - 1].ent_type) == (3, 0)
 
@@ -129,28 +129,28 @@ def test_a_pipeline_is_saved_with_its_tagger(nlp, params, tmp_path):
     empty = spacy.util.load_model_from_config(config, auto_fill=True)
     blank = spacy.blank("en")
     blank.add_pipe("jaxner")  # without a folder
-    saved = spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())
-    for loaded in (*saved, blank.from_disk(tmp_path)):
-        assert spans(loaded(TEXTS[0])) == spans(nlp(TEXTS[0]))
-        assert loaded.meta["labels"] == {"jaxner": [*jaxner.entity_types(params)]}
+    copies = spacy.load(tmp_path), empty.from_bytes(nlp.to_bytes())
+    for copy in (*copies, blank.from_disk(tmp_path)):
+        assert spans(copy(TEXTS[0])) == spans(nlp(TEXTS[0]))
+        assert copy.meta["labels"] == {"jaxner": [*jaxner.entity_types(params)]}
     (tmp_path / "jaxner" / "model.json").unlink()  # a folder of another's
     with pytest.raises(FileExistsError):
         nlp.to_disk(tmp_path)
 
 
-def test_batches_that_fail_go_to_the_error_handler(finished):
-    nlp, failed = spacy.blank("en"), []
-    config = {"workdir": str(finished), "min_probability": 3}
+def test_batches_that_fail_go_to_the_error_handler(tiny_run):
+    nlp, errors = spacy.blank("en"), []
+    config = {"workdir": str(tiny_run), "min_probability": 3}
     nlp.add_pipe("jaxner", name="ours", config=config)
     with pytest.raises(InputError):
         [*nlp.pipe(TEXTS)]
-    nlp.set_error_handler(lambda name, pipe, docs, _: failed.append((name, len(docs))))
+    nlp.set_error_handler(lambda name, pipe, docs, _: errors.append((name, len(docs))))
     assert [*nlp.pipe(TEXTS[:3], batch_size=2)] == []
-    assert failed == [("ours", 2), ("ours", 1)]
+    assert errors == [("ours", 2), ("ours", 1)]
 
 
 @pytest.mark.slow
-def test_processes_forked_after_jax_ran_are_refused(finished):
+def test_processes_forked_after_jax_ran_are_refused(tiny_run):
     """They would hang for ever; those forked before it ran do not."""
     script = """if True:
         import multiprocessing, sys, jax, spacy
@@ -165,18 +165,18 @@ def test_processes_forked_after_jax_ran_are_refused(finished):
             print("spawn" in str(error))
         assert nlp(texts[0]).to_json() == fresh[3].to_json()
     """
-    command = (sys.executable, "-c", script, finished)
+    command = (sys.executable, "-c", script, tiny_run)
     assert tiny.output_of(*command, timeout=200) == "True\n"
 
 
-def test_long_documents_take_linear_time(finished, monkeypatch):
+def test_long_documents_take_linear_time(tiny_run, monkeypatch):
     """All but the model, which has its own tests."""
     entity = mentions.Entity("Milan", 0, 1, 0, 5, "LOC", 0.5)
     monkeypatch.setattr(
         jaxner, "entities", lambda _, split, **options: [[entity]] * len(split.examples)
     )
     nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("jaxner", config={"workdir": str(finished)})
+    pipe = nlp.add_pipe("jaxner", config={"workdir": str(tiny_run)})
 
     assert growth(pipe, lambda n: nlp.make_doc("Milan won. " * n), 1000) < LINEAR
 
@@ -196,12 +196,12 @@ def test_presidio_gets_exact_probabilities(params):
     analyzer = presidio.AnalyzerEngine(registry, engine, supported_languages=languages)
     mentions = jaxner.entities(params, TEXTS[0], n_best=5)
     people = [e for e in mentions if e.type == "PER"]
-    wanted = {(e.start_char, e.end_char): e.probability for e in people}
+    expected = {(e.start_char, e.end_char): e.probability for e in people}
     results = recognizer.analyze(TEXTS[0], ["PERSON"])
-    assert {(r.start, r.end): r.score for r in results} == wanted
+    assert {(r.start, r.end): r.score for r in results} == expected
     results = analyzer.analyze(TEXTS[0], "en", entities=["PERSON"])
     assert results
-    assert all(wanted[r.start, r.end] == r.score for r in results)
+    assert all(expected[r.start, r.end] == r.score for r in results)
     best = max(results, key=lambda r: r.score)
     call = functools.partial(analyzer.analyze, TEXTS[0], "en", entities=["PERSON"])
     assert {r.score for r in call(score_threshold=best.score)} == {best.score}
@@ -215,12 +215,12 @@ def test_presidio_gets_exact_probabilities(params):
             Recognizer(params, **options)
 
 
-def test_a_tagger_of_the_hub_in_spacy_and_presidio(imported):
-    tagger, text = jaxner.load(imported), "ann lee fell and rome left"
+def test_a_tagger_of_the_hub_in_spacy_and_presidio(hub_run):
+    tagger, text = jaxner.load(hub_run), "ann lee fell and rome left"
     expected = jaxner.entities(tagger, text)
     assert expected
     nlp = spacy.blank("en")
-    nlp.add_pipe("jaxner", config={"workdir": str(imported)})
+    nlp.add_pipe("jaxner", config={"workdir": str(hub_run)})
     rows = [(e.text, e.type, e.start_char, e.probability) for e in expected]
     assert spans(nlp(text)) == rows
     pytest.importorskip("presidio_analyzer")
@@ -233,7 +233,7 @@ def test_a_tagger_of_the_hub_in_spacy_and_presidio(imported):
 
 
 @pytest.mark.slow
-def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
+def test_ray_maps_and_serves_a_tagger(tiny_run, params, tmp_path):
     pytest.importorskip("ray.data")
     pytest.importorskip("ray.serve")
     lines = ["Rome beat Milan .", "It rained ."]
@@ -264,10 +264,10 @@ def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    command = (sys.executable, "-c", script, finished, tmp_path, port, *bodies)
+    command = (sys.executable, "-c", script, tiny_run, tmp_path, port, *bodies)
     tiny.output_of(*command, timeout=300)
-    *refused, first, second = json.loads((tmp_path / "answers.json").read_text())
-    assert ["error" in answer for answer in refused] == [True, True]
+    *refusals, first, second = json.loads((tmp_path / "answers.json").read_text())
+    assert ["error" in answer for answer in refusals] == [True, True]
     for text, answer in zip(texts, (first, second), strict=True):
         entities = [e._asdict() for e in jaxner.entities(params, text)]
         assert [{**e, "probability": ANY} for e in entities] == answer["entities"]
@@ -275,17 +275,17 @@ def test_ray_maps_and_serves_a_tagger(finished, params, tmp_path):
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [" ".join(row["tokens"]) for row in rows] == lines
     labels = jaxner.tag(params, [row["tokens"] for row in rows])
-    assert [row["labels"] for row in rows] == [[*each] for each in labels]
+    assert [row["labels"] for row in rows] == [[*names] for names in labels]
 
 
 def test_show_draws_entities_in_notebooks_and_terminals(params):
     text = f"{TEXTS[0]} <b>"
-    shown, mentions = params.show(text), jaxner.entities(params, text)
+    view, mentions = params.show(text), jaxner.entities(params, text)
     assert mentions
-    html = shown._repr_html_()
+    html = view._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<html" not in html
     for mention in mentions:
         badge = f"{mention.type}\u00a0{int(100 * mention.probability)}%"
         assert badge in html
-        assert badge in repr(shown)
+        assert badge in repr(view)

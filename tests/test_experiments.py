@@ -23,9 +23,9 @@ from tests.models import draws
 
 
 @pytest.mark.slow  # compiles UANet for several settings
-def test_each_point_is_what_the_tagger_scores_with_that_setting(refining):
+def test_each_point_is_what_the_tagger_scores_with_that_setting(uanet_run):
     """Loads the run again with a changed option."""
-    params, dev = jaxner.load(refining), corpora.load("sample", "dev")
+    params, dev = jaxner.load(uanet_run), corpora.load("sample", "dev")
     # Of two padded shapes, each with its own program.
     short = [e for e in dev.examples if len(e.tokens) <= 12]
     dev = dataclasses.replace(dev, examples=tuple(short[:20]))
@@ -33,16 +33,16 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining):
     assert [*points] == ["Γ=0.0", "Γ=0.3", "Γ=5.0", "M=1", "M=3", "M=8"]
     for name, option in (("Γ=0.3", "refinement.threshold"), ("M=3", "mc_dropout.num_")):
         option += "samples" * name.startswith("M")
-        loaded = jaxner.load(refining, {option: float(name[2:]) if "Γ" in name else 3})
-        scores = scoring.score(*tagging.label_split(loaded, dev), scheme="BIOES")
+        tagger = jaxner.load(uanet_run, {option: float(name[2:]) if "Γ" in name else 3})
+        scores = scoring.score(*tagging.label_split(tagger, dev), scheme="BIOES")
         assert points[name]["final"] == pytest.approx(100 * scores.f1)
     assert points["Γ=0.0"]["final"] == points["Γ=0.0"]["refined"]  # all are uncertain
     assert points["Γ=5.0"]["final"] == points["Γ=5.0"]["draft"]
     key = jax.random.key(params.model.mc_dropout.seed)
     tokens = [e.tokens for e in dev.to_scheme("BIOES")]
-    each = jaxner.uncertainty(params, tokens, key, 8)
+    answers = jaxner.uncertainty(params, tokens, key, 8)
     drafts = refinement.drafts(params, dev)
-    for entropy, uncertainty in zip(drafts.entropy, each, strict=True):
+    for entropy, uncertainty in zip(drafts.entropy, answers, strict=True):
         np.testing.assert_allclose(entropy, uncertainty.entropy, rtol=1e-3, atol=1e-5)
     assert drafts.detection.auroc > 0.5
 
@@ -55,8 +55,8 @@ def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(tmp_path):
     assert drafts.final == jaxner.tag(lan, [e.tokens for e in split.examples])
     for i, example in enumerate(split.examples):
         sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(example.tokens))
-        out = lan.model.apply(lan.weights, sentence, train=False)[1]
-        chances = np.asarray(out["label_attention"], np.float64)[-1].mean(axis=0)
+        values = lan.model.apply(lan.weights, sentence, train=False)[1]
+        chances = np.asarray(values["label_attention"], np.float64)[-1].mean(axis=0)
         np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
         entropy = -(chances * np.log(chances)).sum(axis=1)
         np.testing.assert_allclose(drafts.entropy[i], entropy, rtol=1e-4)
@@ -92,7 +92,7 @@ def test_auroc_is_that_of_sklearn():
 
 
 @pytest.mark.slow
-def test_chunk_recalls_are_by_prefix_and_by_part(attending):
+def test_chunk_recalls_are_by_prefix_and_by_part(att_run):
     def labels(*arguments):
         gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
         # Types do not matter, prefixes do.
@@ -100,12 +100,12 @@ def test_chunk_recalls_are_by_prefix_and_by_part(attending):
         return gold, [row.split() for row in predicted]
 
     names = ["all", "hidden", "context", *(f"context{i}" for i in range(1, 6))]
-    rows = dict(figures.measured("chunk-recall", str(attending), "dev", 4))
+    rows = dict(figures.measured("chunk-recall", str(att_run), "dev", 4))
     assert [*rows] == names
     assert len({str(row) for row in rows.values()}) > 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tagging, "label_split", labels)
-        _, row = next(iter(figures.measured("chunk-recall", str(attending), "dev", 4)))
+        _, row = next(iter(figures.measured("chunk-recall", str(att_run), "dev", 4)))
     assert row == {"O": 1 / 3, "S": 1 / 2, "B": 1, "I": 0, "E": 1 / 2}
 
 

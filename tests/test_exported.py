@@ -39,9 +39,9 @@ def changed(file, target, name, change):
     if name == MANIFEST:
         change(facts)
         files[name] = json.dumps(facts).encode()
-        with zipfile.ZipFile(target, "w") as zipped:
+        with zipfile.ZipFile(target, "w") as output:
             for entry in files.items():
-                zipped.writestr(*entry)
+                output.writestr(*entry)
     else:
         files[name] = change(files[name])
         archive.write(target, facts, {k: v for k, v in files.items() if v is not None})
@@ -49,11 +49,11 @@ def changed(file, target, name, change):
 
 
 def test_it_answers_as_the_tagger(file, params):
-    alone = jaxner.load_exported(file)
-    assert isinstance(alone, exported.Exported)
-    assert alone.labels == params.labels
-    sides, texts = (alone, params), [TOKENS, []]  # one shape
-    assert alone.tag(texts) == params.tag(texts)
+    copy = jaxner.load_exported(file)
+    assert isinstance(copy, exported.Exported)
+    assert copy.labels == params.labels
+    sides, texts = (copy, params), [TOKENS, []]  # one shape
+    assert copy.tag(texts) == params.tag(texts)
     for left, right in zip(*(x.entities(texts) for x in sides), strict=True):
         assert [entity[:6] for entity in left] == [entity[:6] for entity in right]
         chances = [[entity.probability for entity in side] for side in (left, right)]
@@ -65,26 +65,26 @@ def test_it_answers_as_the_tagger(file, params):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
     for tokens in (TOKENS, ["Rome"] * 70, [["a" * 200, "b"]] * 40):
-        assert alone.tag(tokens) == params.tag(tokens)
+        assert copy.tag(tokens) == params.tag(tokens)
     text = "Rome beat Milan. Rain fell."
-    answer = alone.entities(text, min_probability=0.1)
+    answer = copy.entities(text, min_probability=0.1)
     expected = params.entities(text, min_probability=0.1)
     assert [e[:6] for e in answer] == [e[:6] for e in expected]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in fence.STORED if n != "grn"])
+@pytest.mark.parametrize("name", [n for n in fence.NAMES if n != "grn"])
 def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "PLATFORMS", ("cpu",))  # the fast test has all
     tagger = jaxner.load(fence.unpack(name, tmp_path / "run"))
     texts = fence.texts()[:1]  # one shape
     jaxner.export(tagger, tmp_path / "tagger.zip")
-    alone = jaxner.load_exported(tmp_path / "tagger.zip")  # or warns
-    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts), alone)
+    copy = jaxner.load_exported(tmp_path / "tagger.zip")  # or warns
+    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts), copy)
     fence.same(answers, {key: fence.ANSWERS[name][key][:1] for key in answers})
     if name == "seq2seq":
         with pytest.raises(InputError, match="no marginals"):
-            alone.marginals(texts)
+            copy.marginals(texts)
 
 
 def test_a_tagger_of_documents_reads_them_whole(tmp_path):
@@ -93,13 +93,13 @@ def test_a_tagger_of_documents_reads_them_whole(tmp_path):
     tagger = tiny("crf", documents=True, **parts)
     text = [["Rome", "beat", "Milan"], ["x", "y"]]
     jaxner.export(tagger, tmp_path / "tagger.zip")
-    alone = jaxner.load_exported(tmp_path / "tagger.zip")
+    copy = jaxner.load_exported(tmp_path / "tagger.zip")
     for documents in ([0, 0], [0, 1]):
-        how = {"documents": documents}
-        sides = [x.marginals(text, **how) for x in (alone, tagger)]
+        options = {"documents": documents}
+        sides = [x.marginals(text, **options) for x in (copy, tagger)]
         for left, right in zip(*sides, strict=True):
             np.testing.assert_allclose(left, right, atol=1e-6)
-        assert alone.tag(text, **how) == tagger.tag(text, **how)
+        assert copy.tag(text, **options) == tagger.tag(text, **options)
 
 
 def test_it_needs_jax_and_numpy_alone(file, params):
@@ -116,15 +116,15 @@ print(tagger.tag({TOKENS}))
 print(len(tagger.entities("Rome beat Milan.")))
 tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
 """
-    told = output_of(sys.executable, "-W", "error", "-c", program)
+    output = output_of(sys.executable, "-W", "error", "-c", program)
     count = len(params.entities("Rome beat Milan."))
-    assert told.splitlines() == [str(params.tag(TOKENS)), str(count)]
+    assert output.splitlines() == [str(params.tag(TOKENS)), str(count)]
 
 
 def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
     facts = {"jax": "0.1", "expires": "2020-01-31"}
-    place, old = MANIFEST, tmp_path / "old.zip"
-    changed(file, old, place, lambda manifest: manifest.update(facts))
+    part, old = MANIFEST, tmp_path / "old.zip"
+    changed(file, old, part, lambda manifest: manifest.update(facts))
     with pytest.warns(UserWarning, match="expired on 2020-01-31 for JAX"):
         tagger = jaxner.load_exported(old)
     assert isinstance(tagger, jaxner.Tagger)
@@ -147,33 +147,33 @@ def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
 def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
     def compute(arrays, temperature, fields):
         if program == "call":
-            like = jax.ShapeDtypeStruct((), np.float32)
-            return jax.ffi.ffi_call("x", like)(temperature)
+            shape = jax.ShapeDtypeStruct((), np.float32)
+            return jax.ffi.ffi_call("x", shape)(temperature)
         return temperature
 
     if isinstance(program, str):
-        how = {"disabled_checks": [jax.export.DisabledSafetyCheck.custom_call("x")]}
+        options = {"disabled_checks": [jax.export.DisabledSafetyCheck.custom_call("x")]}
         inputs = {"a": np.zeros(1, np.float32)}, np.float32(1), [np.zeros(1, np.int32)]
-        program = jax.export.export(jax.jit(compute), **how)(*inputs).serialize()
-    place, target = "programs/labels.bin", tmp_path / "x.zip"
-    changed(file, target, place, lambda _: bytes(program))
+        program = jax.export.export(jax.jit(compute), **options)(*inputs).serialize()
+    name, target = "programs/labels.bin", tmp_path / "x.zip"
+    changed(file, target, name, lambda _: bytes(program))
     with pytest.warns(UserWarning, match=reason):
         assert isinstance(jaxner.load_exported(target), jaxner.Tagger)
 
 
 @pytest.mark.parametrize(("kind", "share"), [("bfloat16", 0.55), ("int8", 0.35)])
-def test_weights_are_stored_in_less(kind, share, finished, params, tmp_path, capsys):
+def test_weights_are_stored_in_less(kind, share, tiny_run, params, tmp_path, capsys):
     load = pytest.importorskip("safetensors.numpy").load
     path = tmp_path / "small.zip"
-    cli.call(export.export, [str(finished), "--output", str(path), "--weights", kind])
+    cli.call(export.export, [str(tiny_run), "--output", str(path), "--weights", kind])
     assert "f1 on dev" in capsys.readouterr().err
-    packed = archive.read(path)[1][WEIGHTS]
+    content = archive.read(path)[1][WEIGHTS]
     whole = {k: np.asarray(v) for k, v in named(params.weights).items()}
     full = archive.pack(whole)
-    assert len(packed) < share * len(full)
-    loaded = load(full)
-    for name, array in archive.unpack(packed, path).items():
-        np.testing.assert_array_equal(loaded[name], whole[name])
+    assert len(content) < share * len(full)
+    weights = load(full)
+    for name, array in archive.unpack(content, path).items():
+        np.testing.assert_array_equal(weights[name], whole[name])
         step = np.abs(whole[name]).max(initial=0) / (250 if kind == "int8" else 256)
         np.testing.assert_allclose(array, whole[name], atol=step + 1e-30)
     assert len(jaxner.load_exported(path).tag(TOKENS)) == len(TOKENS)  # or warns
@@ -229,18 +229,18 @@ def test_bad_files_are_refused(file, tmp_path, message, name, change):
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_damage_is_found(file, tmp_path):
     whole, target = file.read_bytes(), tmp_path / "x.zip"
-    for place in range(0, len(whole), len(whole) // 60):
-        damaged = bytearray(whole)
-        damaged[place] ^= 0x40
-        target.write_bytes(damaged)
+    for offset in range(0, len(whole), len(whole) // 60):
+        content = bytearray(whole)
+        content[offset] ^= 0x40
+        target.write_bytes(content)
         try:
             _, files = archive.read(target)
         except DamagedFileError:
             continue
         assert files == archive.read(file)[1]  # dates of the zip, which nobody reads
-    with zipfile.ZipFile(target, "w") as zipped:
-        zipped.writestr("README.md", b"")
-        zipped.writestr("README.md", b"")
+    with zipfile.ZipFile(target, "w") as output:
+        output.writestr("README.md", b"")
+        output.writestr("README.md", b"")
     with pytest.raises(DamagedFileError, match="cannot be used"):
         archive.read(target)
     with pytest.raises(FileNotFoundError):
@@ -251,15 +251,15 @@ def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
     pytest.importorskip("starlette")
     from jaxner.serving import server
 
-    served = []
-    monkeypatch.setattr(server, "run", lambda model, *_, **__: served.append(model))
+    models = []
+    monkeypatch.setattr(server, "run", lambda model, *_, **__: models.append(model))
     model = [str(file)]
     least = [[*model, f"--min-probability={x}"] for x in ("calibrated", "DRAGON=0.5")]
     for wrong in ([], [*model, "runs/grn"], *least):
         with pytest.raises(SystemExit):
             cli.run(["serve", *wrong])
     cli.run(["serve", *model])
-    (model,) = served
+    (model,) = models
     (arrays,) = model.cut(model([model.job([TOKENS])])[0], [TOKENS])
     labels = [model.labels[i] for i in arrays["best"].labels]
     assert labels == jaxner.tag(params, TOKENS)

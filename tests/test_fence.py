@@ -41,7 +41,7 @@ def inputs(tmp_path_factory):
 
 
 @pytest.fixture
-def trained_alone(monkeypatch):
+def plain_training(monkeypatch):
     """Takes the right labels for the tagger's, and saves no state to resume from.
 
     Compiling the prediction takes as long as training. No loss depends on a score, and
@@ -63,7 +63,7 @@ def trained_alone(monkeypatch):
     monkeypatch.setattr(tagging, "label_split", label_split)
 
 
-@pytest.mark.usefixtures("trained_alone")
+@pytest.mark.usefixtures("plain_training")
 @pytest.mark.parametrize("system", [FAST, *slow(*SLOW)])
 def test_a_system_has_its_weights_and_first_losses(system, inputs, tmp_path):
     words = fence.config_of(system).model.representation.words

@@ -102,11 +102,11 @@ def function(size: Size, names, rate: Rate = 0.5):
     """
 
 
-@pytest.mark.parametrize("thing", [Heir, function])
-def test_the_fields_of_a_class_are_read_as_the_parameters_of_a_function(thing):
-    options = fields.all_of(thing)
+@pytest.mark.parametrize("owner", [Heir, function])
+def test_the_fields_of_a_class_are_read_as_the_parameters_of_a_function(owner):
+    options = fields.all_of(owner)
     assert [*options] == ["size", "names", "rate"]
-    assert [*fields.of(thing)] == ["size", "rate"]
+    assert [*fields.of(owner)] == ["size", "rate"]
     assert options["size"].default is options["names"].default is fields.REQUIRED
     assert options["size"].meaning == "Its size, in metres."
     assert options["rate"] == (Rate, 0.5, "Its rate.")

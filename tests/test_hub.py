@@ -33,11 +33,11 @@ SPECIAL = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
 TEXT = [["rome", "fell"], ["ann", "lee", "lefts", "x"], ["romers"]]
 
 
-def config_of(kind, labels=LABELS, **more):
+def config_of(kind, labels=LABELS, **fields):
     architecture = pretrained.classifiers()[kind]
     named_ids = {str(i): name for i, name in enumerate(labels)}
-    about = {"architectures": [architecture], "id2label": named_ids, "pad_token_id": 1}
-    return {**CASE_OF[kind]["config"], **about, **more}
+    config = {"architectures": [architecture], "id2label": named_ids, "pad_token_id": 1}
+    return {**CASE_OF[kind]["config"], **config, **fields}
 
 
 def tensors_with_head(kind, labels=LABELS):
@@ -51,11 +51,11 @@ def tensors_with_head(kind, labels=LABELS):
     return {f"{prefix}.{n}": x for n, x in encoder.items()} | tensors_of(shapes)
 
 
-def classifier(folder, kind="bert", labels=LABELS, **more):
+def classifier(folder, kind="bert", labels=LABELS, **fields):
     """Writes a folder as of transformers' save_pretrained."""
-    write(folder, config_of(kind, labels, **more), tensors_with_head(kind, labels))
-    cut = pieces.word_pieces([*SPECIAL, *WORDS], lowercase=True)
-    (folder / "tokenizer.json").write_text(cut.json)
+    write(folder, config_of(kind, labels, **fields), tensors_with_head(kind, labels))
+    tokenizer = pieces.word_pieces([*SPECIAL, *WORDS], lowercase=True)
+    (folder / "tokenizer.json").write_text(tokenizer.json)
     return folder
 
 
@@ -99,10 +99,10 @@ def test_in_out_and_in_again(kind, tmp_path):
     np.testing.assert_allclose(scores, expected[: len(scores)], rtol=0, atol=2e-5)
     assert tagger.labels == LABELS
     jaxner.export_transformers(tagger, tmp_path / "out")
-    written = load_file(tmp_path / "out/model.safetensors")
-    assert written.keys() == tensors.keys()
+    copy = load_file(tmp_path / "out/model.safetensors")
+    assert copy.keys() == tensors.keys()
     for name, tensor in tensors.items():
-        np.testing.assert_array_equal(written[name], tensor)
+        np.testing.assert_array_equal(copy[name], tensor)
     assert same(jaxner.from_pretrained(tmp_path / "out"), tagger)
 
 
@@ -114,15 +114,15 @@ def test_transformers_gives_the_same_labels_and_scores(kind, tmp_path):
     auto = transformers.AutoModelForTokenClassification
     for folder in ("in", "out"):
         model = auto.from_pretrained(tmp_path / folder).eval()
-        cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
         for words in TEXT:
-            read = cut(words, is_split_into_words=True, return_tensors="pt")
+            batch = tokenizer(words, is_split_into_words=True, return_tensors="pt")
             with torch.no_grad():
-                scores = model(**read).logits[0].numpy()
-            firsts = [read.word_ids().index(i) for i in range(len(words))]
+                scores = model(**batch).logits[0].numpy()
+            firsts = [batch.word_ids().index(i) for i in range(len(words))]
             sentence = jaxner.encode(tagger, words)
-            ours = jaxner.apply(tagger.model, tagger.weights, sentence).emissions
-            np.testing.assert_allclose(ours, scores[firsts], rtol=0, atol=5e-6)
+            emissions = jaxner.apply(tagger.model, tagger.weights, sentence).emissions
+            np.testing.assert_allclose(emissions, scores[firsts], rtol=0, atol=5e-6)
             best = [model.config.id2label[i] for i in scores[firsts].argmax(axis=1)]
             assert tagger.tag(words) == best
 
@@ -140,8 +140,8 @@ def test_windows_of_a_long_text_have_the_scores_of_transformers(tmp_path):
         inputs = {name: torch.tensor(array) for name, array in inputs.items()}
         scores = model(**inputs).logits.numpy()
     expected = scores.reshape(-1, len(LABELS))[positions[:, 0]]
-    ours = jaxner.apply(tagger.model, tagger.weights, sentence).emissions
-    np.testing.assert_allclose(ours, expected, rtol=0, atol=5e-6)
+    emissions = jaxner.apply(tagger.model, tagger.weights, sentence).emissions
+    np.testing.assert_allclose(emissions, expected, rtol=0, atol=5e-6)
 
 
 def test_sentences_of_a_batch_have_as_many_pieces(bert):
@@ -168,10 +168,10 @@ def test_heads_and_temperatures_go_out_and_in(bert, tmp_path, transitions, const
         names = bert.vocabulary.label_names
         head = head.clone(constrained=True, grammar=(bert.vocabulary.scheme, *names))
     model = bert.model.clone(head=head)
-    drawn = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     leaves = models.shapes(model)["params"]["head"]
     names = ("transitions", "start", "end") if transitions else ()
-    chain = {name: drawn.normal(size=leaves[name].shape) for name in names}
+    chain = {name: rng.normal(size=leaves[name].shape) for name in names}
     chain = {name: jax.numpy.asarray(x, "float32") for name, x in chain.items()}
     params = bert.weights["params"]
     params = {**params, "head": {**params["head"], **chain}}
@@ -181,9 +181,9 @@ def test_heads_and_temperatures_go_out_and_in(bert, tmp_path, transitions, const
     warns = pytest.warns(UserWarning, match="ignores scores")
     with warns if is_less else contextlib.nullcontext():
         jaxner.export_transformers(tagger, tmp_path / "out")
-    again = jaxner.from_pretrained(tmp_path / "out")
-    assert same(again, tagger)
-    assert again.tag(TEXT, constrained=True) == tagger.tag(TEXT, constrained=True)
+    copy = jaxner.from_pretrained(tmp_path / "out")
+    assert same(copy, tagger)
+    assert copy.tag(TEXT, constrained=True) == tagger.tag(TEXT, constrained=True)
 
 
 def test_entities_that_the_pipeline_would_cut_are_said(tmp_path):
@@ -202,8 +202,8 @@ def test_a_run_like_any_other(bert, tmp_path, answer, run):
         (tmp_path / f"{split}.conll").write_text("rome B-LOC\nfell O\n\nann B-PER\n")
     folder = tmp_path / "run"
     source = classifier(tmp_path / "in")
-    status, told = run("import", source, "--data", tmp_path, "-o", folder)
-    assert (status, told.partition("\n")[0]) == (0, f"{folder}: 5 labels, BIO")
+    status, output = run("import", source, "--data", tmp_path, "-o", folder)
+    assert (status, output.partition("\n")[0]) == (0, f"{folder}: 5 labels, BIO")
     tagger = jaxner.load(folder)
     assert same(tagger, bert)
     record = json.loads((folder / "environment.json").read_text())
@@ -214,10 +214,10 @@ def test_a_run_like_any_other(bert, tmp_path, answer, run):
     counts = answer("evaluate", folder, "--split", "dev")
     assert (counts["tokens"], counts["correct_tokens"]) == (3, correct)
     answer("calibrate", folder)
-    calibrated = jaxner.load(folder)
-    assert calibrated.temperature != 1
+    copy = jaxner.load(folder)
+    assert copy.temperature != 1
     answer("export", folder, "--to", "transformers", "-o", tmp_path / "out")
-    assert same(jaxner.from_pretrained(tmp_path / "out"), calibrated)
+    assert same(jaxner.from_pretrained(tmp_path / "out"), copy)
     for status, words in (
         (1, ("import", source, "-o", folder)),
         (1, ("import", source, "--data", tmp_path / "no", "-o", tmp_path / "b")),
@@ -225,8 +225,8 @@ def test_a_run_like_any_other(bert, tmp_path, answer, run):
     ):
         assert run(*words)[0] == status
     assert not (tmp_path / "b").exists()
-    status, told = run("export", folder, "--to=transformers", "-o", tmp_path / "out")
-    assert (status, "out is not empty: save to an empty or" in told) == (1, True)
+    status, output = run("export", folder, "--to=transformers", "-o", tmp_path / "out")
+    assert (status, "out is not empty: save to an empty or" in output) == (1, True)
 
 
 @pytest.mark.slow
@@ -249,12 +249,12 @@ def test_learning_on_with_another_model_and_a_new_type(model, bert, tmp_path):
     name, folder = f"encoder:model={model}", tmp_path / model
     tagger = jaxner.train(name, data, workdir=folder, **options)
     assert tagger.vocabulary.types == ("LOC", "ORG", "PER")
-    encoder, learnt = (
-        {n: x for n, x in named(t.weights["params"]).items() if pretrained.PLACE in n}
+    encoder, start = (
+        {n: x for n, x in named(t.weights["params"]).items() if pretrained.PREFIX in n}
         for t in (bert, tagger)
     )
-    assert encoder.keys() == learnt.keys()
-    assert all(np.array_equal(x, learnt[n]) for n, x in encoder.items())
+    assert encoder.keys() == start.keys()
+    assert all(np.array_equal(x, start[n]) for n, x in encoder.items())
 
 
 # --- Labels ---------------------------------------------------------------------------
@@ -328,31 +328,31 @@ def test_odd_configs_are_refused_before_anything_is_written(change, message, tmp
 
 def test_missing_files_are_named_with_what_makes_them(tmp_path):
     head = "AutoModelForTokenClassification"  # AutoModel would drop the classifier
-    for name, other, message in (
+    for name, file, message in (
         ("tokenizer.json", "spiece.model", f"AutoTokenizer, t.{head},"),
         ("model.safetensors", "pytorch_model.bin", f"a pickle, .*t.{head},"),
         ("config.json", "more.txt", "config.json is missing"),
     ):
         folder = classifier(tmp_path / name)
         (folder / name).unlink()
-        (folder / other).write_text("")
+        (folder / file).write_text("")
         with pytest.raises(FileNotFoundError, match=message):
             jaxner.from_pretrained(folder)
 
 
 def test_models_that_transformers_lacks_are_refused(bert, tmp_path):
-    read = bert.model.representation
-    others = {
-        "has no encoder": {"representation": read.clone(bert=None)},
+    reader = bert.model.representation
+    parts = {
+        "has no encoder": {"representation": reader.clone(bert=None)},
         "pool='mean'": {
-            "representation": read.clone(bert=read.bert.clone(pool="mean"))
+            "representation": reader.clone(bert=reader.bert.clone(pool="mean"))
         },
         "another head": {"head": models.DirectionHead(len(LABELS))},
         "more layers above": {"encoder": models.Projection(12, "tanh")},
     }
     taggers = {
         name: dataclasses.replace(bert, model=bert.model.clone(**part))
-        for name, part in others.items()
+        for name, part in parts.items()
     }
     pair = jaxner.tagger.ensemble([bert, bert])
     for message, tagger in {**taggers, "each": pair}.items():
@@ -365,10 +365,10 @@ def test_models_that_transformers_lacks_are_refused(bert, tmp_path):
 
 
 def test_a_name_is_fetched_without_code_and_its_commit_recorded(tmp_path, monkeypatch):
-    asked, commit = [], "0" * 40
+    calls, commit = [], "0" * 40
 
     def download(name, **options):
-        asked.append((name, options))
+        calls.append((name, options))
         if name == "gated/model":
             raise OSError("401 Client Error.\n\nAccess to gated/model is restricted.")
         return str(tmp_path / commit)
@@ -380,16 +380,16 @@ def test_a_name_is_fetched_without_code_and_its_commit_recorded(tmp_path, monkey
     jaxner.from_pretrained("org/model", workdir=run, revision="v1")
     record = json.loads((run / "environment.json").read_text())
     assert record["source"] == {"name": "org/model", "revision": commit}
-    ((name, options),) = asked
+    ((name, options),) = calls
     assert (name, options["revision"]) == ("org/model", "v1")
     assert {*options["allow_patterns"]} == {"*.json", "*.safetensors", "vocab.txt"}
     for name, error, message in (
         ("gated/model", InputError, "the Hub says: 401 Client Error. Access"),
         ("./no/such", NotADirectoryError, "no folder ./no/such"),
     ):
-        with pytest.raises(error, match=message) as raised:
+        with pytest.raises(error, match=message) as end:
             jaxner.from_pretrained(name)
-        assert "\n" not in str(raised.value)
+        assert "\n" not in str(end.value)
     with pytest.raises(InputError, match="revision is for names"):
         jaxner.from_pretrained(tmp_path / commit, revision="v1")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)

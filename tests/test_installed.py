@@ -18,7 +18,7 @@ SOURCES = ("LICENSE", "README.md", "configs", "jaxner", "pyproject.toml", "setup
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def dist(tmp_path_factory):
     """The folder of the wheel and the sdist; both are built of a copy."""
     pytest.importorskip("build")
     copy = tmp_path_factory.mktemp("copy")
@@ -30,48 +30,48 @@ def built(tmp_path_factory):
     return copy / "dist"
 
 
-def test_the_wheel_is_small_and_has_every_module_and_config(built):
-    (wheel,) = built.glob("*.whl")
+def test_the_wheel_is_small_and_has_every_module_and_config(dist):
+    (wheel,) = dist.glob("*.whl")
     assert wheel.stat().st_size < 1e6
     names = set(zipfile.ZipFile(wheel).namelist())
-    for folder, inside in (("jaxner", "jaxner"), ("configs", "jaxner/configs")):
+    for folder, target in (("jaxner", "jaxner"), ("configs", "jaxner/configs")):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".toml", ".conll"):
-                place = path.relative_to(ROOT / folder).as_posix()
-                assert f"{inside}/{place}" in names
+                member = path.relative_to(ROOT / folder).as_posix()
+                assert f"{target}/{member}" in names
     assert not any(name.startswith(("tests/", "reproduce/")) for name in names)
-    assert list(built.glob("*.tar.gz"))
+    assert list(dist.glob("*.tar.gz"))
 
 
-def test_its_description_is_valid(built):
+def test_its_description_is_valid(dist):
     pytest.importorskip("twine")
-    run(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir())
+    run(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
 
 
-def test_the_commands_run_away_from_the_clone(built, corpus, tmp_path):
+def test_the_commands_run_away_from_the_clone(dist, corpus, tmp_path):
     folder, python = tmp_path / "packages", sys.executable
     pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
-    run(*pip, "--target", folder, *built.glob("*.whl"))
+    run(*pip, "--target", folder, *dist.glob("*.whl"))
     command = folder / "bin" / "jaxner"
     environment = {**os.environ, "PYTHONPATH": str(folder)}  # before the clone's
     environment["XDG_CACHE_HOME"] = str(tmp_path / "caches")
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    away = {"cwd": tmp_path, "env": environment}
-    place = run(python, "-c", "import jaxner; print(jaxner.__file__)", **away)
-    assert Path(place.strip()).is_relative_to(folder)
+    options = {"cwd": tmp_path, "env": environment}
+    home = run(python, "-c", "import jaxner; print(jaxner.__file__)", **options)
+    assert Path(home.strip()).is_relative_to(folder)
     (tmp_path / "mine.py").write_text(
         "import flax.linen as nn\nfrom jaxner.fields import Size\n"
         "class Mine(nn.Module):\n    depth: Size = 7\n"
     )
-    text = run(command, "options", "grn:sample,encoder=mine:Mine", **away)
+    text = run(command, "options", "grn:sample,encoder=mine:Mine", **options)
     assert "--config.model.encoder.depth=7" in text
     small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
     small += [f"--config.data.dir={corpus}", "--config.num_epochs=1"]
     train = ["train", "grn:sample,encoder=projection", "--output=run"]
-    out = run(command, *train, *small, **away)
-    assert "Everything is in" in out
+    output = run(command, *train, *small, **options)
+    assert "Everything is in" in output
     assert list((tmp_path / "caches" / "jaxner").iterdir())
     evaluate = ["evaluate", "run", "--split=test", "--cache=off", "--json"]
-    scores = json.loads(run(python, "-m", "jaxner", *evaluate, **away))
+    scores = json.loads(run(python, "-m", "jaxner", *evaluate, **options))
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert scores["f1"] == result["test"]["f1"]

@@ -17,14 +17,14 @@ from tests import tiny
 GOLDEN = Path(__file__).parent / "golden" / "messages.json"
 
 
-def test_messages(finished, params, corpus, tmp_path, monkeypatch, run):
+def test_messages(tiny_run, params, corpus, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(corpus, "corpus")
     Path("good.conll").write_text("Rome B-LOC B-LOC\n")
     Path("bad.jsonl").write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n{"tok\n')
     Path("bad.conll").write_text("Rome B-LOC\nfell\n")
     Path("three.txt").write_text("the 1 2 3\nof 1 2 3\n")
-    shutil.copytree(finished, "damaged")
+    shutil.copytree(tiny_run, "damaged")
     file = Path("damaged/vocabulary.json")
     file.write_bytes(file.read_bytes().replace(b"B", b"b", 1))
     monkeypatch.setitem(sys.modules, "jinja2", None)

@@ -82,9 +82,9 @@ def test_an_onnx_model_answers_as_the_stored_run(name, tmp_path):
     path = tmp_path / "tagger.onnx"
     cli.run(["export-onnx", str(tmp_path / name), f"--output={path}"])
     check(tagger, path)
-    about = json.loads(path.with_suffix(".json").read_text("utf-8"))
-    assert about["label_names"] == list(tagger.labels)
-    assert about["max_characters"] == 128
+    content = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert content["label_names"] == list(tagger.labels)
+    assert content["max_characters"] == 128
 
 
 def test_a_language_model_is_left_out(tmp_path):
@@ -144,8 +144,8 @@ def test_a_loop_without_steps():
 def test_primitives_that_no_stored_run_has():
     def compute(inputs):
         x, integers = inputs["x"], jax.numpy.arange(inputs["x"].shape[0])
-        rounded = jax.numpy.floor(x) + jax.numpy.ceil(x) + jax.lax.rem(x, 0.7)
-        results = {"smooth": jax.lax.erf(x) + jax.numpy.sqrt(abs(x)) - x**3 + rounded}
+        steps = jax.numpy.floor(x) + jax.numpy.ceil(x) + jax.lax.rem(x, 0.7)
+        results = {"smooth": jax.lax.erf(x) + jax.numpy.sqrt(abs(x)) - x**3 + steps}
         results |= {"first": jax.numpy.argmax(x, axis=1), "least": jax.numpy.min(x, 0)}
         return results | {"all": jax.numpy.all(x > -3, axis=1), "odd": integers % 2}
 
@@ -195,9 +195,9 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser") / "site"
     shutil.copytree(EXAMPLE, folder)
     install = ["npm", "install", "--no-audit", "--no-fund", "onnxruntime-web@1.30.0"]
-    done = subprocess.run(install, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"npm reaches no registry: {done.stderr[-200:]}")
+    process = subprocess.run(install, cwd=folder, capture_output=True, text=True)
+    if process.returncode:
+        pytest.skip(f"npm reaches no registry: {process.stderr[-200:]}")
     quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     handler = functools.partial(quiet, directory=folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

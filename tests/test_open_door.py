@@ -23,8 +23,8 @@ LABELS = [["S-LOC", "O", "O", "S-LOC"], ["O"]]
 VOCABULARY, _ = jaxner.build_vocabulary(TEXT, ["LOC"])
 
 
-def example(name, thing="main"):
-    return runpy.run_path(str(EXAMPLES / f"{name}.py"))[thing]
+def example(name, function="main"):
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))[function]
 
 
 class Ids(nn.Module):
@@ -48,8 +48,8 @@ def test_modules_of_your_own_stand_in_any_place(tmp_path):
     jaxner.save(tmp_path / "own", tagger)
     with pytest.raises(ValueError, match=r"module of your own.*load\(folder, model="):
         jaxner.load(tmp_path / "own")
-    loaded = jaxner.load(tmp_path / "own", model=tagger.model)
-    assert jaxner.tag(loaded, TEXT) == jaxner.tag(tagger, TEXT)
+    copy = jaxner.load(tmp_path / "own", model=tagger.model)
+    assert jaxner.tag(copy, TEXT) == jaxner.tag(tagger, TEXT)
     batches = jaxner.Batches.of(VOCABULARY, TEXT, LABELS, batch_size=2)
     ((batch, ids),) = batches.epoch(seed=0, epoch=0)
     key = jax.random.key(0)
@@ -65,10 +65,10 @@ def test_encoders_and_heads_of_your_own(tmp_path):
 
 
 def test_a_crf_on_scores_from_anywhere():
-    total, best, sure = example("crf_on_my_logits")()
+    total, best, chances = example("crf_on_my_logits")()
     assert total > 0
     assert best.shape == (2, 4)
-    np.testing.assert_allclose(sure[0].sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(chances[0].sum(axis=1), 1, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -99,8 +99,8 @@ def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypa
     encoder = tagger.model.representation.bert.encoder
     assert (encoder.vocab_size, encoder.hidden_size) == (8, 16)
     weights = tagger.weights["params"]["representation"]["bert"]["encoder"]
-    drawn = np.random.default_rng(0).normal(size=(8, 16))
-    np.testing.assert_allclose(weights["vectors"]["embedding"], drawn, atol=0.01)
+    values = np.random.default_rng(0).normal(size=(8, 16))
+    np.testing.assert_allclose(weights["vectors"]["embedding"], values, atol=0.01)
     # Without it, the folder's model is unknown.
     options = {"workdir": tmp_path / "b", "data.pretrained": tmp_path / "static"}
     with pytest.raises(InputError, match=r"has a model_type of .* got 'static'"):
@@ -116,8 +116,8 @@ def test_frozen_vectors_of_an_encoder_are_written_for_each_split(tmp_path):
         (tmp_path / f"{split}.conll").write_text("Rome B-LOC\nfell O\n\nYes O\n")
     example("frozen_vectors")(str(tmp_path), str(tmp_path / "out"), str(tmp_path))
     texts = [["Rome", "fell"], ["Yes"]]
-    written = vectors.read_contextual(tmp_path / "out/dev.npz", texts)
-    assert written[0].sizes == (1, model.hidden_size)
+    result = vectors.read_contextual(tmp_path / "out/dev.npz", texts)
+    assert result[0].sizes == (1, model.hidden_size)
     ids = jnp.array([2, 4, 5, 3])
     states = encode(ids, ids > 0)
-    np.testing.assert_allclose(written[0], states[1:3, None], atol=1e-6)
+    np.testing.assert_allclose(result[0], states[1:3, None], atol=1e-6)

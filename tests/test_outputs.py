@@ -24,8 +24,8 @@ from jaxner.outputs import Output
 
 def test_streams_are_told_from_files(tmp_path):
     os.mkfifo(tmp_path / "fifo")
-    for name, place in {"out": "/dev/stdout", "chain": "out", "loop": "loop"}.items():
-        (tmp_path / name).symlink_to(place)
+    for name, target in {"out": "/dev/stdout", "chain": "out", "loop": "loop"}.items():
+        (tmp_path / name).symlink_to(target)
     numbers = {"-": 1, "/dev/stdout": 1, "/proc/self/fd/12": 12, tmp_path / "chain": 1}
     numbers |= {"/dev/../dev/stderr": 2, tmp_path / "loop": None, "/dev/fd": None}
     numbers |= {"./-": None, "": None, tmp_path / "fifo": None, "/dev/null": None}
@@ -57,9 +57,9 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
                 outputs.check(name)
     with pytest.raises(FileNotFoundError, match="no folder to write"):
         outputs.check(tmp_path / "no" / "file")
-    for closed, paths in {"file": ["file"], ".": ["file", "new"]}.items():
-        place = tmp_path / closed
-        monkeypatch.setattr(os, "access", lambda path, _, place=place: path != place)
+    for parent, paths in {"file": ["file"], ".": ["file", "new"]}.items():
+        folder = tmp_path / parent
+        monkeypatch.setattr(os, "access", lambda path, _, folder=folder: path != folder)
         outputs.check("/dev/null")
         for path in paths:
             with pytest.raises(PermissionError, match=path):
@@ -95,12 +95,12 @@ def test_no_output_is_an_input_or_another_output(paths, sources, tmp_path, monke
     os.symlink("new", "dangling")
     sides = {"sides": outputs.SIDES} if "." in "".join(paths + sources) else {}
     with open("file") as file:
-        before = os.dup(0)
+        descriptor = os.dup(0)
         os.dup2(file.fileno(), 0)
         with pytest.raises(InputError, match=f"got {[*sources, *paths][0]} and "):
             outputs.check(*paths, sources=sources, **sides)
-        os.dup2(before, 0)
-        os.close(before)
+        os.dup2(descriptor, 0)
+        os.close(descriptor)
     outputs.check(*paths[:1], sources=sources[1:], **sides)
     outputs.check("other", "new", *["/dev/null"] * 2, sources=["file"])
     outputs.check("fifo", "fifo.part", sides=outputs.SIDES)
@@ -243,7 +243,7 @@ def test_a_kill_between_any_two_calls_costs_nothing(tmp_path, name, chunks, over
 
 
 def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeypatch):
-    safe, moved = set(), []
+    safe, moves = set(), []
     real = {name: getattr(os, name) for name in CALLS}
 
     def fsync(file):
@@ -254,7 +254,7 @@ def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeyp
         with os.scandir("/proc/self/fd") as entries:
             handles = [os.path.realpath(entry.path) for entry in entries]
         assert not {*map(str, paths)} & {*handles}
-        moved.extend(map(str, paths[: name == "replace"]))
+        moves.extend(map(str, paths[: name == "replace"]))
         real[name](*paths, **options)
 
     monkeypatch.setattr(os, "fsync", fsync)
@@ -263,8 +263,8 @@ def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeyp
     grow(tmp_path)
     outputs.write_text(tmp_path / "text", "1")
     outputs.append_line(tmp_path / "lines", "1")
-    assert {*moved} | {str(tmp_path / "lines")} == safe
-    assert len(moved) == 6  # two files, the journal thrice, the text
+    assert {*moves} | {str(tmp_path / "lines")} == safe
+    assert len(moves) == 6  # two files, the journal thrice, the text
     with pytest.raises(ZeroDivisionError), outputs.writing(tmp_path / "text"):
         raise ZeroDivisionError
     assert (tmp_path / "text").read_text() == "1"
@@ -280,10 +280,10 @@ def test_only_the_same_work_goes_on(tmp_path):
             output.commit("some\n", done={"n": len(output.done)})
             raise EOFError
 
-    for done in (0, 1, 1, 0):
+    for count in (0, 1, 1, 0):
         with pytest.raises(EOFError):
             stop()
-        assert json.loads(journal.read_text())["done"] == {"n": done}
+        assert json.loads(journal.read_text())["done"] == {"n": count}
         if len(part.read_bytes()) == 15:
             part.unlink()
     with pytest.raises(FileExistsError, match="begun with another x;"):
@@ -299,11 +299,11 @@ def test_only_the_same_work_goes_on(tmp_path):
         stop()
     assert grow(tmp_path, name="a", overwrite=True) == {"chunks": 2}
     assert whole(tmp_path, name="a")
-    other = Output(tmp_path / "b", {}, rejects=tmp_path / "c")
+    second = Output(tmp_path / "b", {}, rejects=tmp_path / "c")
     for name in "bc":
         output = Output(tmp_path / name, {})
         with output, pytest.raises(FileExistsError, match="Another process"):
-            other.__enter__()
+            second.__enter__()
         assert not list(tmp_path.glob("*.lock"))
         (tmp_path / name).unlink()
 
@@ -333,11 +333,11 @@ def test_only_the_same_work_goes_on(tmp_path):
         "export-onnx {run} -o {folder}/a.json",
     ],
 )
-def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run):
+def test_no_command_replaces_what_it_reads(line, tmp_path, tiny_run, corpus, run):
     file, json = tmp_path / "train.conll", tmp_path / "a.json"
     file.write_text("Rome B-LOC B-LOC\nfell O O\n")
     json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
-    names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
+    names = {"file": file, "folder": tmp_path, "run": tiny_run, "json": json}
     names["brat"] = tmp_path / "brat"
     names["brat"].mkdir()
     (names["brat"] / "a.txt").write_text("Rome fell")
@@ -345,7 +345,7 @@ def test_no_command_replaces_what_it_reads(line, tmp_path, finished, corpus, run
     names["dev"] = corpus / "dev.conll"
     files = file, json, names["dev"], *names["brat"].iterdir()
     contents = [path.read_bytes() for path in files]
-    shown = run(*line.format(**names).split())[1]
-    assert re.search("Expected two files|is not what --json wrote", shown)
+    output = run(*line.format(**names).split())[1]
+    assert re.search("Expected two files|is not what --json wrote", output)
     assert [path.read_bytes() for path in files] == contents
     assert len(list(tmp_path.rglob("*"))) == 5

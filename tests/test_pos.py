@@ -23,9 +23,9 @@ def treebank(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("treebank")
     for split in corpora.SPLITS:
-        read = corpora.load("sample", split, scheme=schemes.TAGS, label_column=1)
+        sample = corpora.load("sample", split, scheme=schemes.TAGS, label_column=1)
         lines = []
-        similar = [e for e in read.examples if 12 < len(e.tokens) < 17][:32]
+        similar = [e for e in sample.examples if 12 < len(e.tokens) < 17][:32]
         for number, example in enumerate(similar):
             lines += ["# newdoc"] if number % 8 == 0 else [f"# sent_id = {number}"]
             lines += ["1-2\tboth" + 8 * "\t_"]
@@ -46,7 +46,7 @@ def config_of(folder):
 
 
 @pytest.fixture(scope="module")
-def finished(treebank, tmp_path_factory):
+def pos_run(treebank, tmp_path_factory):
     """The folder of a finished run, which gives tags."""
     folder = tmp_path_factory.mktemp("runs") / "pos"
     train.main_run(config_of(treebank), folder)
@@ -57,16 +57,16 @@ def gold_of(treebank, split):
     return formats.read(treebank / f"xx_tiny-ud-{split}.conllu", tags=True).examples
 
 
-def test_a_run_is_scored_by_accuracy(finished, treebank):
-    lines = Workdir(finished).metrics()
+def test_a_run_is_scored_by_accuracy(pos_run, treebank):
+    lines = Workdir(pos_run).metrics()
     names = "epoch step loss seconds dev_accuracy dev_known_accuracy dev_oov_accuracy"
     assert set(lines[0]) == {*names.split()}
     accuracies = [line["dev_accuracy"] for line in lines]
-    result = Workdir(finished).read_json("result.json")
+    result = Workdir(pos_run).read_json("result.json")
     assert result["best_epoch"] == 1 + int(np.argmax(accuracies))
     assert result["dev"]["accuracy"] == pytest.approx(max(accuracies))
     assert "f1" not in result["test"]
-    params = jaxner.load(finished)
+    params = jaxner.load(pos_run)
     train_words = {t for e in gold_of(treebank, "train") for t in e.tokens}
     for split in ("dev", "test"):
         examples = gold_of(treebank, split)
@@ -78,16 +78,16 @@ def test_a_run_is_scored_by_accuracy(finished, treebank):
         ]
         scores = result[split]
         assert scores["accuracy"] == pytest.approx(100 * np.mean([r for _, r in right]))
-        oov = [r for known, r in right if not known]
+        oov = [r for is_known, r in right if not is_known]
         assert scores["oov_accuracy"] == pytest.approx(100 * np.mean(oov))
         assert (scores["tokens"], scores["oov_tokens"]) == (len(right), len(oov))
     commonest = max(s["gold"] for s in result["dev"]["by_type"].values())
     assert result["dev"]["correct_tokens"] > 1.05 * commonest  # it has learned
 
 
-def test_evaluation_gives_the_scores_of_the_run(finished, answer, capsys):
-    result = Workdir(finished).read_json("result.json")["test"]
-    scores = json.loads(json.dumps(answer("evaluate", finished, "--split=test")))
+def test_evaluation_gives_the_scores_of_the_run(pos_run, answer, capsys):
+    result = Workdir(pos_run).read_json("result.json")["test"]
+    scores = json.loads(json.dumps(answer("evaluate", pos_run, "--split=test")))
     assert {name: scores[name] for name in result} == result
     assert re.search("tagger will miss: .*RARE", capsys.readouterr().err)
     assert scores["by_type"]["RARE"]["gold"] == 1
@@ -102,18 +102,18 @@ def test_evaluation_gives_the_scores_of_the_run(finished, answer, capsys):
         ("--split=dev --seqeval", "--seqeval"),
     ],
 )
-def test_what_tags_lack_is_refused(options, message, finished, treebank, answer):
+def test_what_tags_lack_is_refused(options, message, pos_run, treebank, answer):
     with pytest.raises((ValueError, OSError), match=message):
-        answer("evaluate", finished, *options.format(treebank).split())
+        answer("evaluate", pos_run, *options.format(treebank).split())
 
 
 def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):
     (tmp_path / "train.txt").write_text("a X\nb X\n\n", encoding="utf-8")
     (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
-    options, told = config_of(tmp_path).data.to_dict(), []
+    options, lines = config_of(tmp_path).data.to_dict(), []
     with pytest.raises(InputError):
-        training_corpus.load_data(options, word_dim=8, log=told.append)
+        training_corpus.load_data(options, word_dim=8, log=lines.append)
     (tmp_path / "train.txt").write_text("a X\nb Y\n\n", encoding="utf-8")
-    data = training_corpus.load_data(options, word_dim=8, log=told.append)
-    assert "dev has tags that train lacks, which the tagger will miss: W, Z" in told
+    data = training_corpus.load_data(options, word_dim=8, log=lines.append)
+    assert "dev has tags that train lacks, which the tagger will miss: W, Z" in lines
     assert data.train.words() == {"a", "b"}

@@ -56,15 +56,15 @@ def test_all_forms_have_the_same_sentences():
 
 
 @pytest.mark.parametrize("is_scalar", [True, False])
-@pytest.mark.parametrize("other", ["labels", "label", "tags"])
-def test_names_are_of_the_column_of_the_labels(other, is_scalar):
+@pytest.mark.parametrize("name", ["labels", "label", "tags"])
+def test_names_are_of_the_column_of_the_labels(name, is_scalar):
     """Another column before it has names, too: of whole sentences, or of tags."""
     datasets = pytest.importorskip("datasets")
-    columns = {other: "X", "tokens": ["Ann", "ran"], "ner_tags": ["B-PER", "O"]}
+    columns = {name: "X", "tokens": ["Ann", "ran"], "ner_tags": ["B-PER", "O"]}
     if not is_scalar:
-        columns[other] = ["X", "X"] if other != "labels" else ["B-PER", "O"]
+        columns[name] = ["X", "X"] if name != "labels" else ["B-PER", "O"]
     kinds = {"tokens": datasets.Sequence(datasets.Value("string"))}
-    for column, names in ((other, ["O", "X", "B-PER"]), ("ner_tags", NAMES)):
+    for column, names in ((name, ["O", "X", "B-PER"]), ("ner_tags", NAMES)):
         kind = datasets.ClassLabel(names=names)
         is_list = isinstance(columns[column], list)
         kinds[column] = datasets.Sequence(kind) if is_list else kind
@@ -105,7 +105,7 @@ def test_a_sentence_that_comes_back_is_said(documents):
 
 
 @pytest.mark.parametrize(
-    ("data", "more", "message"),
+    ("data", "options", "message"),
     [
         (Classes([{"tokens": ["No"], "tags": [-100]}]), {}, "Example 1.*-100"),
         (Classes([{"tokens": ["No"], "tags": [2]}]), {}, "Example 1: .* got 2"),
@@ -130,9 +130,9 @@ def test_a_sentence_that_comes_back_is_said(documents):
         (ROWS, {"data.contextual": "x"}, "contextual needs"),
     ],
 )
-def test_what_cannot_be_trained_leaves_no_folder(data, more, message, tmp_path):
+def test_what_cannot_be_trained_leaves_no_folder(data, options, message, tmp_path):
     with pytest.raises(InputError, match=message):
-        jaxner.train("grn", data, workdir=tmp_path / "run", **more)
+        jaxner.train("grn", data, workdir=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 
@@ -149,16 +149,16 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     assert (config["data"]["split_dev"], config["patience"]) == (0.1, 10)
     scores = jaxner.evaluate(tagger, ROWS).overall
     assert (scores.gold, scores.predicted) == (2, 1)
-    again = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
-    assert again.tag(["Ann", "saw"]) == tagger.tag(["Ann", "saw"])
+    copy = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
+    assert copy.tag(["Ann", "saw"]) == tagger.tag(["Ann", "saw"])
     monkeypatch.setenv("HOME", str(tmp_path))
     assert jaxner.evaluate(tagger, "~/run/data/train.jsonl").overall.gold == 40
     # A file is read as the run reads its own.
     assert dict(tagger.reading)["encoding"] == "utf-8"
     (tmp_path / "a.conll").write_text("B-PER Ann\nO saw\n")
     columns = {"token_column": 1, "label_column": 0}
-    like = dataclasses.replace(tagger, reading=tuple(columns.items()))
-    assert jaxner.evaluate(like, "~/a.conll").overall.gold == 1
+    reader = dataclasses.replace(tagger, reading=tuple(columns.items()))
+    assert jaxner.evaluate(reader, "~/a.conll").overall.gold == 1
     with pytest.raises(InputError, match="examples:2: expected 1 label"):
         jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
     with pytest.raises(InputError, match=r"train\.jsonl"):
@@ -167,28 +167,28 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
 
 def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     """What reaches the run, without training it."""
-    seen = {}
+    calls = {}
 
     def run(config, workdir, name):
-        seen.update(config=config, workdir=workdir, name=name)
+        calls.update(config=config, workdir=workdir, name=name)
         raise SystemExit(130)  # as Ctrl-C does
 
     monkeypatch.setattr("jaxner.training.train.main_run", run)
-    monkeypatch.setattr(examples.cache, "use", lambda: seen.update(is_cached=True))
+    monkeypatch.setattr(examples.cache, "use", lambda: calls.update(is_cached=True))
     monkeypatch.setenv("HOME", str(tmp_path))
     corpus = tiny.write_corpus(tmp_path / "corpus", sentences=3)
     for share in (None, 0.1):
         with pytest.raises(KeyboardInterrupt):
             jaxner.train("grn", "~/corpus", workdir="~/a", seed=3)
-        data = seen["config"].data
+        data = calls["config"].data
         assert (data.dir, data.split_dev, data.vectors) == (str(corpus), share, None)
         (corpus / "dev.conll").unlink(missing_ok=True)
-    assert (seen["config"].seed, seen["name"]) == (3, "grn")
-    assert (seen["workdir"], seen["is_cached"]) == (tmp_path / "a", True)
+    assert (calls["config"].seed, calls["name"]) == (3, "grn")
+    assert (calls["workdir"], calls["is_cached"]) == (tmp_path / "a", True)
     splits = {"train": ROWS, "validation": ROWS[:1]}
     with pytest.raises(KeyboardInterrupt):
         jaxner.train("grn:head=softmax", splits, workdir=tmp_path / "b", test=ROWS)
     files = {"train.jsonl", "dev.jsonl", "test.jsonl"}
     assert {path.name for path in (tmp_path / "b" / "data").iterdir()} == files
-    config = seen["config"]
+    config = calls["config"]
     assert (config.model.head.name, config.data.split_dev) == ("softmax", None)

@@ -20,8 +20,8 @@ from reproduce.results import Results
 from tests import fence, tiny
 from tests.test_configs import shapes_of
 
-KNOWN, PLAN = Published.load(), Plan.load()
-CELLS = KNOWN.cells
+PAPERS, PLAN = Published.load(), Plan.load()
+CELLS = PAPERS.cells
 RESULTS = Results(ROOT / "results")
 
 # --- Published figures and the plan ---------------------------------------------------
@@ -32,14 +32,14 @@ def test_all_configs_have_their_cells_and_claims_are_orders_of_published_figures
     configs = {cell.config for cell in CELLS.values()}
     assert files - {"own"} == {config.partition(":")[0] for config in configs}
     assert len(configs) + 1 == len(CELLS) == 113  # GRN* is also run without ELMo
-    pairs = {(claim["better"], claim["worse"]) for claim in KNOWN.claims}
-    assert len(pairs) == len(KNOWN.claims)
-    for claim in KNOWN.claims:
-        better, worse = KNOWN.cell(claim["better"]), KNOWN.cell(claim["worse"])
-        assert claim["table"] in KNOWN.tables
-        assert better.figure == worse.figure
-        if better.published and worse.published:
-            assert better.published > worse.published, claim
+    pairs = {(claim["better"], claim["worse"]) for claim in PAPERS.claims}
+    assert len(pairs) == len(PAPERS.claims)
+    for claim in PAPERS.claims:
+        high, low = PAPERS.cell(claim["better"]), PAPERS.cell(claim["worse"])
+        assert claim["table"] in PAPERS.tables
+        assert high.figure == low.figure
+        if high.published and low.published:
+            assert high.published > low.published, claim
 
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.id)
@@ -53,7 +53,7 @@ def test_a_cell_is_complete_and_its_overrides_are_options(cell):
     assert cell.note or is_published or cell.table == "minilm"  # no paper's
     assert bool(cell.begins_with) == (",document" in cell.config)
     if cell.begins_with:
-        source = configuration.load(KNOWN.cell(cell.begins_with).config)
+        source = configuration.load(PAPERS.cell(cell.begins_with).config)
         assert source.data.unit == "sentence"
         assert source.model.encoder.name == config.model.encoder.name
         assert source.model.head.name == config.model.head.name
@@ -71,9 +71,9 @@ def test_the_plan_has_every_cell_by_priority():
     jobs = PLAN.jobs(CELLS)
     assert len(set(jobs)) == len(jobs)
     assert {job.cell.id for job in jobs} == set(CELLS)
-    named = [name for group in PLAN.groups for name in group["cells"]]
-    assert len(set(named)) == len(named)
-    assert set(named) <= set(CELLS)
+    names = [name for group in PLAN.groups for name in group["cells"]]
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(CELLS)
     for pattern in (p for setting in PLAN.settings for p in setting["cells"]):
         assert fnmatch.filter(CELLS, pattern), pattern
     # The first seed of all eight comes before the second of one.
@@ -88,15 +88,15 @@ def test_the_plan_has_every_cell_by_priority():
 # --- The queue ------------------------------------------------------------------------
 
 SAMPLE = Cell("grn/sample", "grn", "Chen et al. 2019", "GRN", "grn:sample")
-OTHER = Cell("ncrfpp/sample", "uanet", "Gui", "X", "ncrfpp:sample", rule="ncrfpp")
-JOBS = [Job(SAMPLE, 0), Job(OTHER, 0), Job(SAMPLE, 1)]
+RIVAL = Cell("ncrfpp/sample", "uanet", "Gui", "X", "ncrfpp:sample", rule="ncrfpp")
+JOBS = [Job(SAMPLE, 0), Job(RIVAL, 0), Job(SAMPLE, 1)]
 
 
-def finish(folder, missed=1, source=None):
+def finish(folder, misses=1, source=None):
     """Writes the files of a finished run that misses some entities of test."""
     run = Workdir(fence.unpack("grn", folder))
     run.write_json("config.json", run.read_json("config.json") | {"init_from": source})
-    for name, count in (("dev", 0), ("test", missed)):
+    for name, count in (("dev", 0), ("test", misses)):
         split = corpora.load("sample", name)
         gold = [list(e.labels) for e in split.to_scheme("BIOES")]
         predicted = [list(labels) for labels in gold]
@@ -122,9 +122,9 @@ class Fake:
 
 
 def queue_of(folder, trainer, **options):
-    said = []
-    about = Plan([], [], []), Results(folder / "results"), folder / "runs"
-    return Queue(*about, log=said.append, train=trainer, **options), said
+    lines = []
+    parts = Plan([], [], []), Results(folder / "results"), folder / "runs"
+    return Queue(*parts, log=lines.append, train=trainer, **options), lines
 
 
 def test_a_finished_run_has_a_line(tmp_path):
@@ -137,12 +137,12 @@ def test_a_finished_run_has_a_line(tmp_path):
     assert 99.9 < line["test"]["ncrfpp"] < 100
     run = Workdir(tmp_path / "runs/ncrfpp/sample/seed-0")
     assert (line["best_epoch"], line["epochs"], line["seconds"]) == (7, 10, 3.0)
-    about = run.read_json("environment.json")["data"]
-    about["test"] = run.read_json("result.json")["test"]
-    assert line["data"] == {x: about[x]["sha256"] for x in corpora.SPLITS}
-    counts = results.sentence_counts(OTHER, run, "test")["ncrfpp"]
+    data = run.read_json("environment.json")["data"]
+    data["test"] = run.read_json("result.json")["test"]
+    assert line["data"] == {x: data[x]["sha256"] for x in corpora.SPLITS}
+    counts = results.sentence_counts(RIVAL, run, "test")["ncrfpp"]
     np.testing.assert_array_equal(results.counts(line, "ncrfpp"), counts)
-    tags = OTHER._replace(figure="accuracy", rule="accuracy")
+    tags = RIVAL._replace(figure="accuracy", rule="accuracy")
     line = results.line_of(Job(tags, 0), {}, run.path)
     assert line["dev"] == {"accuracy": 100.0}
     assert 99 < line["test"]["accuracy"] < 100
@@ -151,31 +151,31 @@ def test_a_finished_run_has_a_line(tmp_path):
 
 
 def test_a_stopped_run_goes_on_and_a_failed_one_is_kept_until_a_retry(tmp_path):
-    stopped, _ = queue_of(tmp_path, Fake(0, -signal.SIGTERM))
-    stopped.work(JOBS)
-    assert set(stopped.results.by_job()) == {("grn/sample", 0)}
-    failing, said = queue_of(tmp_path, Fake(1))
+    first, _ = queue_of(tmp_path, Fake(0, -signal.SIGTERM))
+    first.work(JOBS)
+    assert set(first.results.by_job()) == {("grn/sample", 0)}
+    failing, lines = queue_of(tmp_path, Fake(1))
     failing.work(JOBS)
     assert failing.results.by_job()["ncrfpp/sample", 0]["error"] == "ended with 1"
     assert failing.state(JOBS[1]) == ("failed", "ended with 1")
-    assert any("failed: ended with 1" in line for line in said)
-    again = Fake()
-    queue, _ = queue_of(tmp_path, again)
+    assert any("failed: ended with 1" in line for line in lines)
+    trainer = Fake()
+    queue, _ = queue_of(tmp_path, trainer)
     queue.work(JOBS)
-    assert not again.calls
+    assert not trainer.calls
     queue.work(JOBS, retry=True)
-    assert again.calls == [("ncrfpp/sample", 0)]
+    assert trainer.calls == [("ncrfpp/sample", 0)]
     assert queue.state(JOBS[1])[0] == "done"
 
 
 def test_what_is_missing_or_waited_for_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXNER_DATA", str(tmp_path))
-    queue, said = queue_of(tmp_path, Fake())
+    queue, lines = queue_of(tmp_path, Fake())
     document = SAMPLE._replace(id="grn-doc/sample", begins_with="grn/sample")
-    absent, last = KNOWN.cell("grn/conll2003"), Job(document, 0)
+    absent, last = PAPERS.cell("grn/conll2003"), Job(document, 0)
     queue.work([Job(absent, 0), Job(absent, 1), last])
-    why = "skipped, no train split of conll2003"
-    assert said[:2] == [f"grn/conll2003 seed {seed}: {why}" for seed in (0, 1)]
+    reason = "skipped, no train split of conll2003"
+    assert lines[:2] == [f"grn/conll2003 seed {seed}: {reason}" for seed in (0, 1)]
     assert queue.state(last) == ("waiting", "for the weights of grn/sample")
     queue.work([JOBS[0], last])
     assert queue.state(last)[0] == "done"
@@ -187,9 +187,9 @@ def test_two_queues_do_not_train_the_same_run(tmp_path):
     inner = Fake()
 
     def trainer(job, flags, folder, *rest):
-        rival, said = queue_of(tmp_path, inner)
+        rival, lines = queue_of(tmp_path, inner)
         rival.work([job])
-        assert any("another process" in line for line in said)
+        assert any("another process" in line for line in lines)
         finish(folder)
         return 0, ""
 
@@ -232,34 +232,34 @@ def test_the_command_lists_and_refuses(capsys, tmp_path):
 
 def line_of(cell, seed=0, status="done", overrides=None, **fields):
     """Returns a line; dev and test are dictionaries by rule."""
-    about = KNOWN.cell(cell)
+    entry = PAPERS.cell(cell)
     line = {"cell": cell, "seed": seed, "status": status, "overrides": overrides or {}}
-    line |= {"config": about.config, "rule": about.rule, "dev": {about.rule: 90.0}}
+    line |= {"config": entry.config, "rule": entry.rule, "dev": {entry.rule: 90.0}}
     line |= {"best_epoch": 7, "epochs": 22, "num_epochs": 100, "patience": 15}
     return {**line, **fields}
 
 
 def test_pages_hold_the_tables_as_they_are_made():
     lines, costs = RESULTS.lines(), RESULTS.costs()
-    for page, table in tables.pages(KNOWN, lines, costs).items():
+    for page, table in tables.pages(PAPERS, lines, costs).items():
         text = (ROOT / page).read_text("utf-8")
         assert tables.inserted(text, table) == text, tables.COMMAND
     text = own.PAGE.read_text("utf-8")
     assert tables.inserted(text, own.table(lines), own.MARKS) == text, own.COMMAND
-    known = json.loads((RESULTS.folder / "bootstrap.json").read_text())
-    report, new = (ROOT / "results" / "README.md").read_text("utf-8"), {**known}
-    assert tables.report(KNOWN, lines, new, costs) == report, tables.COMMAND
-    assert new == known
+    old = json.loads((RESULTS.folder / "bootstrap.json").read_text())
+    report, new = (ROOT / "results" / "README.md").read_text("utf-8"), {**old}
+    assert tables.report(PAPERS, lines, new, costs) == report, tables.COMMAND
+    assert new == old
 
 
 def test_the_report_has_failures_and_systems_of_equal_vectors():
     lines = [line_of("lan/conll2003", status="failed", error="no memory")]
-    assert "no memory" in tables.report(KNOWN, lines, {}, {})
+    assert "no memory" in tables.report(PAPERS, lines, {}, {})
     lines = [line_of(x, vectors="a") for x in ("idcnn/conll2003", "grn/ontonotes5")]
     lines += [line_of("bert/conll2003", vectors=None)]
     overrides = {"data.contextual": "minilm/{split}.npz"}
     lines += [line_of("grn-minilm/conll2003", overrides=overrides, vectors="a")]
-    cells = tables.under_equal_vectors(KNOWN, lines)
+    cells = tables.under_equal_vectors(PAPERS, lines)
     assert [cell.id for cell in cells] == ["idcnn/conll2003"]
 
 
@@ -267,36 +267,36 @@ def test_rows_say_how_their_settings_depart():
     def settings(**run):
         return tables.settings([line_of("grn/conll2003", **run)])
 
-    few, more = {"num_epochs": 30, "patience": 5}, {"data.vectors": "a", "seed": 3}
-    assert settings(overrides=few, epochs=22) == "published"  # stopped early
-    assert settings(overrides=few, epochs=30) == "30 of 200 epochs"
-    assert settings(overrides=few | more, epochs=30) == "30 of 200 epochs, `seed=3`"
+    base, extra = {"num_epochs": 30, "patience": 5}, {"data.vectors": "a", "seed": 3}
+    assert settings(overrides=base, epochs=22) == "published"  # stopped early
+    assert settings(overrides=base, epochs=30) == "30 of 200 epochs"
+    assert settings(overrides=base | extra, epochs=30) == "30 of 200 epochs, `seed=3`"
 
 
 NAMES = "grn/conll2003", "cnn-bilstm-crf/conll2003"
-(CLAIM,) = (x for x in KNOWN.claims if (x["better"], x["worse"]) == NAMES)
+(CLAIM,) = (x for x in PAPERS.claims if (x["better"], x["worse"]) == NAMES)
 
 
-def judged(better, worse, *compared, claims=1):
+def judged(high, low, *pair, claims=1):
     """Returns a claim's difference, runs, p and verdict; other claims have no runs."""
     lines = [
         line_of(name, seed, test={"conlleval": test})
-        for name, side in zip(NAMES, (better, worse), strict=True)
+        for name, side in zip(NAMES, (high, low), strict=True)
         for seed, test in enumerate(side)
     ]
-    known = {" > ".join(NAMES): {"figures": x[:2], "p": x[2]} for x in [compared] if x}
-    orders = [CLAIM, *KNOWN.claims[: claims - 1]]
-    return tables.verdicts(orders, KNOWN, lines, known)[0][3:]
+    p_values = {" > ".join(NAMES): {"figures": x[:2], "p": x[2]} for x in [pair] if x}
+    orders = [CLAIM, *PAPERS.claims[: claims - 1]]
+    return tables.verdicts(orders, PAPERS, lines, p_values)[0][3:]
 
 
 def test_verdicts_by_runs():
-    high, low, near = (91.0, 91.1, 91.2), (90.0, 90.1, 90.2), (90.75, 90.85, 90.95)
+    high, low, middle = (91.0, 91.1, 91.2), (90.0, 90.1, 90.2), (90.75, 90.85, 90.95)
     assert judged(high, low)[:3] == ["+1.00", "3, 3", "< 0.001 (Welch)"]
     assert judged(high, low)[3:] == ["< 0.001", "holds"]
     assert judged(low, high)[4] == "does not hold"
     assert judged((90.0,), ()) == ["", "1, 0", "", "", "too few runs"]
-    assert judged(high, near)[2:] == ["0.038 (Welch)", "0.038", "holds"]
-    assert judged(high, near, claims=2)[3:] == ["0.075", "undecided"]
+    assert judged(high, middle)[2:] == ["0.038 (Welch)", "0.038", "holds"]
+    assert judged(high, middle, claims=2)[3:] == ["0.075", "undecided"]
     # One or two runs decide nothing; the difference is always that of all runs.
     row = judged((91.0, 92.0), (90.0,), [91.0], [90.0], 0.01)
     assert row == ["+1.50", "1, 1", "0.010 (bootstrap, one seed)", "", "too few runs"]
@@ -306,24 +306,24 @@ def test_verdicts_by_runs():
 
 def test_the_bootstrap_needs_no_run_folder(tmp_path):
     def pair(seed):
-        for name, missed in zip(NAMES, (1, 60), strict=True):
-            finish(tmp_path / name, missed)
-            yield results.line_of(Job(KNOWN.cell(name), seed), {}, tmp_path / name)
+        for name, misses in zip(NAMES, (1, 60), strict=True):
+            finish(tmp_path / name, misses)
+            yield results.line_of(Job(PAPERS.cell(name), seed), {}, tmp_path / name)
             shutil.rmtree(tmp_path / name)
 
-    lines, known = [*pair(0)], {}
-    assert "one seed" in tables.verdicts([CLAIM], KNOWN, lines, known)[0][5]
-    assert len(known) == 1
+    lines, p_values = [*pair(0)], {}
+    assert "one seed" in tables.verdicts([CLAIM], PAPERS, lines, p_values)[0][5]
+    assert len(p_values) == 1
     # What is known is not computed again, and stands for lines without counts.
     for line in lines:
         del line[results.COUNTS]
-    known[" > ".join(NAMES)]["p"] = 0.5
-    assert tables.verdicts([CLAIM], KNOWN, lines, known)[0][5].startswith("0.500 (")
-    assert tables.verdicts([CLAIM], KNOWN, lines, {})[0][5] == ""
+    p_values[" > ".join(NAMES)]["p"] = 0.5
+    assert tables.verdicts([CLAIM], PAPERS, lines, p_values)[0][5].startswith("0.500 (")
+    assert tables.verdicts([CLAIM], PAPERS, lines, {})[0][5] == ""
     # Three runs of each are compared by their figures.
     lines += [*pair(1), *pair(2)]
-    assert "Welch" in tables.verdicts([CLAIM], KNOWN, lines, known)[0][5]
-    assert not known
+    assert "Welch" in tables.verdicts([CLAIM], PAPERS, lines, p_values)[0][5]
+    assert not p_values
 
 
 # --- One's own data -------------------------------------------------------------------
@@ -331,14 +331,14 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
 
 def test_a_set_is_the_same_draw_for_all(monkeypatch, tmp_path):
     monkeypatch.setattr(own, "SETS", {f"a {n}": ("sample", None, n) for n in (20, 400)})
-    drawn = {}
+    sets = {}
     for name, folder in (("a 20", "x"), ("a 20", "y"), ("a 400", "z")):
         (tmp_path / folder).mkdir()
         sizes = own.write_set(name, tmp_path / folder)
-        drawn[folder] = (tmp_path / folder / "train.jsonl").read_text().splitlines()
+        sets[folder] = (tmp_path / folder / "train.jsonl").read_text().splitlines()
         number = int(name.split()[1])
         assert sizes == [number, min(number, 352), 401]
-    assert drawn["x"] == drawn["y"] == [x for x in drawn["z"] if x in {*drawn["x"]}]
+    assert sets["x"] == sets["y"] == [x for x in sets["z"] if x in {*sets["x"]}]
 
 
 def test_the_table_has_means_and_regret():

@@ -22,18 +22,18 @@ from jaxner.errors import DamagedFileError
 from jaxner.runs import Workdir
 from tests import tiny
 
-GARBLED = b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000, b'{"a": 1}'
+GARBAGE = b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000, b'{"a": 1}'
 
 
 @pytest.fixture
-def run(finished, tmp_path):
+def run(tiny_run, tmp_path):
     """A copy of a finished run."""
-    return Path(shutil.copytree(finished, tmp_path / "run"))
+    return Path(shutil.copytree(tiny_run, tmp_path / "run"))
 
 
-def flip(path, at=None):
+def flip(path, index=None):
     content = bytearray(path.read_bytes())
-    content[len(content) // 2 if at is None else at] ^= 1
+    content[len(content) // 2 if index is None else index] ^= 1
     path.write_bytes(content)
 
 
@@ -106,20 +106,20 @@ def test_cut_missing_and_foreign_files_are_named(run):
 def test_loading_writes_and_removes_nothing(run):
     # Another process is writing its next checkpoint.
     (run / "checkpoints" / "best" / "99.orbax-checkpoint-tmp").mkdir()
-    before = sorted(run.rglob("*"))
+    paths = sorted(run.rglob("*"))
     jaxner.load(run)
-    assert sorted(run.rglob("*")) == before
+    assert sorted(run.rglob("*")) == paths
 
 
-def test_threads_load_at_once_and_leave_the_log_on(finished):
+def test_threads_load_at_once_and_leave_the_log_on(tiny_run):
     with futures.ThreadPoolExecutor(8) as pool:
-        taggers = [*pool.map(jaxner.load, [finished] * 8)]
+        taggers = [*pool.map(jaxner.load, [tiny_run] * 8)]
     assert len({jax.tree.structure(tagger) for tagger in taggers}) == 1
     assert not logging.root.manager.disable
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.json"])
-@pytest.mark.parametrize("content", [*GARBLED, b'{"a": ' + b"9" * 5000 + b"}"])
+@pytest.mark.parametrize("content", [*GARBAGE, b'{"a": ' + b"9" * 5000 + b"}"])
 def test_garbled_small_files_are_named(run, name, content):
     (run / name).write_bytes(content)
     refused(run, run / name)
@@ -127,7 +127,7 @@ def test_garbled_small_files_are_named(run, name, content):
 
 def test_files_of_another_run_are_refused(run, params):
     vocabulary, config = run / "vocabulary.json", run / "config.json"
-    before = vocabulary.read_text()
+    text = vocabulary.read_text()
 
     def swap(content):
         names = content["label_names"]
@@ -135,7 +135,7 @@ def test_files_of_another_run_are_refused(run, params):
 
     edit(vocabulary, swap)
     refused(run, vocabulary)
-    vocabulary.write_text(before)
+    vocabulary.write_text(text)
     config.write_text(config.read_text().replace('"num_epochs": 3', '"num_epochs": 9'))
     assert runs.CHECKSUM in refused(run, config).message  # which `edit` removes
     edit(config, lambda c: c["model"]["encoder"].update(hidden_dim=10**9))
@@ -164,8 +164,8 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
     weights = jax.tree.map(jnp.array, params.weights)
     head = weights["params"]["head"]
     head["start"] = head["start"].at[3].set(jnp.nan)
-    broken = jaxner.Tagger(weights, params.model, params.vocabulary)
-    jaxner.save(tmp_path / "nan", broken)
+    tagger = jaxner.Tagger(weights, params.model, params.vocabulary)
+    jaxner.save(tmp_path / "nan", tagger)
     arrays = tmp_path / "nan" / "checkpoints" / "best" / "0" / "arrays"
     assert "head/start" in refused(tmp_path / "nan", arrays).message
 
@@ -173,10 +173,10 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
 def test_a_run_killed_before_its_checksums_loads_and_warns_once(run, corpus, params):
     for file in run.rglob(runs.CHECKSUMS):
         file.unlink()
-    with pytest.warns(UserWarning, match="no checksums") as warned:
-        loaded = jaxner.load(run)
-    assert len(warned) == 1
-    for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(params), strict=True):
+    with pytest.warns(UserWarning, match="no checksums") as notes:
+        tagger = jaxner.load(run)
+    assert len(notes) == 1
+    for a, b in zip(jax.tree.leaves(tagger), jax.tree.leaves(params), strict=True):
         np.testing.assert_array_equal(a, b)
     train.main_run(tiny.config(corpus), run)
     jaxner.load(run)  # has them now
@@ -197,11 +197,11 @@ def test_a_damaged_or_old_calibration_is_named(run):
 
 def test_resuming_finds_damage_and_changes_nothing(run, corpus):
     flip(arrays_of(run, "latest"))
-    before = contents(run)
+    old = contents(run)
     with pytest.raises(DamagedFileError) as error:
         train.main_run(tiny.config(corpus, num_epochs=4), run)
     assert error.value.path == arrays_of(run, "latest")
-    assert before == contents(run)
+    assert old == contents(run)
     shutil.rmtree(run / "checkpoints" / "latest")
     with pytest.raises(DamagedFileError, match="had reached epoch 3"):
         train.main_run(tiny.config(corpus), run)
@@ -216,10 +216,10 @@ def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus):
 
 
 def test_a_second_process_is_refused_and_writes_nothing(run, corpus, tmp_path):
-    before = contents(run)
+    old = contents(run)
     with Workdir(run).locked(), pytest.raises(BlockingIOError):
         train.main_run(tiny.config(corpus, num_epochs=9), run)
-    assert contents(run).items() - before.items() <= {(run / ".lock", b"")}
+    assert contents(run).items() - old.items() <= {(run / ".lock", b"")}
     with Workdir(tmp_path / "new").locked():
         assert (tmp_path / "new").is_dir()
     assert not (tmp_path / "new").exists()
@@ -230,11 +230,11 @@ def test_a_flipped_byte_in_the_metrics_is_found_or_harmless(tmp_path):
     for epoch in (1, 2):
         run.log({"epoch": epoch, "dev_f1": 12.5})
     expected, file = run.metrics(), tmp_path / "metrics.jsonl"
-    for place in range(file.stat().st_size):
-        flip(file, place)
+    for index in range(file.stat().st_size):
+        flip(file, index)
         with contextlib.suppress(DamagedFileError):
-            assert run.metrics() == expected, place
-        flip(file, place)
+            assert run.metrics() == expected, index
+        flip(file, index)
     assert expected == [{"epoch": epoch, "dev_f1": 12.5} for epoch in (1, 2)]
     for text in ('{"epoch": 1}\n{"epo\n{"epoch": 3}\n', '{"step": 2}\n', "[]\n"):
         file.write_text(text)
@@ -264,14 +264,14 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
             latest.finish()
 
         save(1, jnp.zeros(8))
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
         noise = jax.random.normal(jax.random.key(0), (1 << 18,))
         try:
             with pytest.raises(OSError, match="cannot write the checkpoint") as error:
                 save(2, noise)
         finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert len(str(error.value).splitlines()) == 1
     assert not "".join(capfd.readouterr())
     assert len(list((tmp_path / "latest").iterdir())) == 2  # a half-written one

@@ -27,7 +27,7 @@ from jaxner.serving.service import Service
 from tests.test_serving import COSTS, Slow
 
 GOOD = b'{"tokens": ["good"]}'
-MANY = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
+BULK = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
 HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -44,13 +44,13 @@ def serves(model=None, root_path="", proxies="", **limits):
     service = Service(model or Slow(0.01), limits)
     service.is_ready = True
     listening = socket.create_server(("127.0.0.1", 0))
-    started = server.Server(service, limits, proxies, root_path=root_path)
-    thread = threading.Thread(target=started.run, args=([listening],))
+    instance = server.Server(service, limits, proxies, root_path=root_path)
+    thread = threading.Thread(target=instance.run, args=([listening],))
     thread.start()
     try:
-        yield started, listening.getsockname()[1]
+        yield instance, listening.getsockname()[1]
     finally:
-        started.should_exit = True
+        instance.should_exit = True
         thread.join(10)
         assert not thread.is_alive()
 
@@ -68,8 +68,8 @@ def connect():
         yield open_link
 
 
-def request(body, path="/v1/tag", length=None, more=""):
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\n{more}"
+def request(body, path="/v1/tag", length=None, headers=""):
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\n{headers}"
     return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
 
 
@@ -116,15 +116,15 @@ def test_idle_connections_make_room_for_others(connect):
 
 def test_who_opens_many_connections_locks_nobody_out(connect):
     slow = request(GOOD, length=99)
-    with serves(max_connections=8) as (started, port):
+    with serves(max_connections=8) as (instance, port):
         for content in (b"", slow):  # none of them is old, or all
             for _ in range(100):
                 connect(port, content)
             assert ask(port)[0] == 200
-            assert len(started.server_state.connections) <= 17
+            assert len(instance.server_state.connections) <= 17
             time.sleep(1.5 * server._YOUNG)
             assert ask(port, request(GOOD))[0] == 200
-            assert len(started.server_state.connections) <= 9
+            assert len(instance.server_state.connections) <= 9
 
 
 @pytest.mark.parametrize("target", ["/health", "http://x/health", "/tagger/health"])
@@ -139,7 +139,7 @@ def test_the_log_believes_proxies_that_it_is_told_of(proxies, caplog):
     caplog.set_level("INFO")
     with serves(proxies=proxies) as (_, port):
         for client in ("10.1.2.3", "a b\x85c"):
-            assert ask(port, request(GOOD, more=f"x-forwarded-for: {client}\r\n"))
+            assert ask(port, request(GOOD, headers=f"x-forwarded-for: {client}\r\n"))
     assert ("10.1.2.3 /v1/tag 200" in caplog.text) == bool(proxies)
     assert "\x85" not in caplog.text
 
@@ -156,28 +156,28 @@ def test_two_processes_share_a_port():
 
 def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
     monkeypatch.setattr(server, "_PAUSE", 2.0)
-    with serves(Large(), max_seconds=1.0) as (started, port):
+    with serves(Large(), max_seconds=1.0) as (instance, port):
         silent, head = connect(port), connect(port, b"POST /v1/tag HTTP/1.1\r\nho")
         body = connect(port, request(GOOD, length=99))
-        connect(port, request(MANY) + request(MANY))
+        connect(port, request(BULK) + request(BULK))
         assert answer(body)[0] == 408
         assert is_closed(silent)
         assert is_closed(head)
         deadline = time.monotonic() + 10
-        while started.server_state.connections and time.monotonic() < deadline:
+        while instance.server_state.connections and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert not started.server_state.connections
+        assert not instance.server_state.connections
 
 
 def test_answers_that_nobody_reads_take_limited_memory(connect):
-    with serves(Large(0.0)) as (started, port):
+    with serves(Large(0.0)) as (instance, port):
 
         def backlog():
-            return sum(map(server._unread, [*started.server_state.connections]))
+            return sum(map(server._unread, [*instance.server_state.connections]))
 
         most = 0
         for _ in range(6):
-            link = connect(port, request(MANY))
+            link = connect(port, request(BULK))
             while not select.select([link], [], [], 0.1)[0]:  # until it is answered
                 pass
             most = max(most, backlog())
@@ -210,9 +210,9 @@ def test_health_answers_while_all_is_full(connect):
 def test_who_leaves_or_is_slow_takes_no_place(connect):
     model = Slow(0.3)
     with serves(model, max_requests=1) as (_, port):
-        for cut in (30, -3, None):
+        for size in (30, -3, None):
             for _ in range(5):
-                connect(port, request(GOOD)[:cut]).close()
+                connect(port, request(GOOD)[:size]).close()
         for _ in range(9):
             connect(port, request(GOOD)[:-1])
         time.sleep(0.8)
@@ -221,7 +221,7 @@ def test_who_leaves_or_is_slow_takes_no_place(connect):
 
 
 def test_who_asks_and_does_not_read_holds_nobody_up(connect):
-    with serves(max_connections=20, stop_seconds=2.0) as (started, port):
+    with serves(max_connections=20, stop_seconds=2.0) as (instance, port):
         for _ in range(30):
             connect(port, b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 300)
         time.sleep(1.5 * server._YOUNG)
@@ -229,7 +229,7 @@ def test_who_asks_and_does_not_read_holds_nobody_up(connect):
             assert ask(port)[0] == 200
             assert ask(port, request(GOOD))[0] == 200
         start = time.monotonic()
-        started.should_exit = True
+        instance.should_exit = True
     assert time.monotonic() - start < 5
 
 
@@ -251,18 +251,18 @@ def test_chunks_without_end_hold_nobody_up(connect):
 
 def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
     caplog.set_level("INFO")
-    with serves(Large(1.0), stop_seconds=4.0, max_requests=9) as (started, port):
-        connect(port, request(MANY))
+    with serves(Large(1.0), stop_seconds=4.0, max_requests=9) as (instance, port):
+        connect(port, request(BULK))
         time.sleep(1.5)
         first = connect(port, request(GOOD))
         time.sleep(0.3)
         queue = [connect(port, request(GOOD)) for _ in range(3)]
         slow = connect(port, request(GOOD, length=99))
         idle, head = connect(port), connect(port, b"POST /v1/tag HT")
-        late = connect(port, request(GOOD)[:20])
+        rest = connect(port, request(GOOD)[:20])
         time.sleep(0.2)
         start = time.monotonic()
-        started.should_exit = True
+        instance.should_exit = True
         time.sleep(0.2)
         assert ask(port, b"GET /ready HTTP/1.1\r\nhost: x\r\n\r\n")[0] == 503
         status, text, _ = answer(first)
@@ -270,8 +270,8 @@ def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
         assert [answer(link)[0] for link in queue] == [200] * 3
         assert answer(slow)[0] == 503
         assert is_closed(idle)
-        late.sendall(request(GOOD)[20:])
-        assert answer(late)[0] in (200, 503)
+        rest.sendall(request(GOOD)[20:])
+        assert answer(rest)[0] in (200, 503)
         assert is_closed(head)
     assert time.monotonic() - start < 8
     assert re.search("Stopped: [45] answered and [12] refused since", caplog.text)
@@ -279,24 +279,24 @@ def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
 
 def test_the_end_may_come_when_the_time_of_requests_is_over(connect):
     for delay in (0.28, 0.29, 0.3, 0.31):
-        with serves(Slow(0.5), max_seconds=0.3, max_requests=99) as (started, port):
+        with serves(Slow(0.5), max_seconds=0.3, max_requests=99) as (instance, port):
             links = [connect(port, request(GOOD)) for _ in range(40)]
             time.sleep(delay)
-            started.should_exit = True
+            instance.should_exit = True
             assert {answer(link)[0] for link in links} == {503}
 
 
 def test_what_is_not_done_at_the_end_is_refused(connect):
-    with serves(Slow(6.0), stop_seconds=1.0) as (started, port):
+    with serves(Slow(6.0), stop_seconds=1.0) as (instance, port):
         link = connect(port, request(GOOD))
         time.sleep(0.2)
-        started.should_exit = True
+        instance.should_exit = True
         status, _, body = answer(link)
         assert (status, json.loads(body)["error"]) == (503, "The service stops.")
 
 
 def test_clients_that_keep_connections_lose_nothing_at_the_end(connect):
-    lost, counts = [], []
+    errors, counts = [], []
 
     def go_on(port):
         count, link = 0, connect(port)
@@ -308,17 +308,17 @@ def test_clients_that_keep_connections_lose_nothing_at_the_end(connect):
                 if "connection: close" in head:
                     return counts.append(count)
         except OSError as error:
-            lost.append(error)
+            errors.append(error)
 
-    with serves(max_requests=99) as (started, port):
+    with serves(max_requests=99) as (instance, port):
         threads = [threading.Thread(target=go_on, args=(port,)) for _ in range(16)]
         for thread in threads:
             thread.start()
         time.sleep(0.5)
-        started.should_exit = True
+        instance.should_exit = True
         for thread in threads:
             thread.join(10)
-    assert (lost, len(counts)) == ([], 16)
+    assert (errors, len(counts)) == ([], 16)
     assert min(counts) > 0
 
 
@@ -329,8 +329,8 @@ def test_the_examples_of_a_deployment_are_short_and_know_the_options():
         assert text.count("\n") < 30
         if path.suffix == ".yaml":
             yaml.safe_load(text)
-        (served,) = [x for x in text.splitlines() if '["/tagger"' in x]
-        assert {*re.findall(r"--[a-z-]+", served)} <= {*options}
+        (line,) = [x for x in text.splitlines() if '["/tagger"' in x]
+        assert {*re.findall(r"--[a-z-]+", line)} <= {*options}
 
 
 # --- The process ----------------------------------------------------------------------
@@ -365,65 +365,65 @@ def process(
     script = SCRIPT.format(seconds=seconds, failure=failure, model=model, reuse=reuse)
     command = [*prefix, sys.executable, "-c", script, str(port)]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipe, env=os.environ | environment) as started:
+    with subprocess.Popen(command, **pipe, env=os.environ | environment) as child:
         try:
-            yield started
+            yield child
         finally:
-            started.kill()
+            child.kill()
 
 
-def port_of(started):
-    lines = [started.stdout.readline() for _ in range(2)]
+def port_of(child):
+    lines = [child.stdout.readline() for _ in range(2)]
     assert "compiles\n" in lines
     return int(re.findall(r":(\d+)", "".join(lines))[0])
 
 
-def ends(started, seconds=60):
+def ends(child, seconds=60):
     """Returns exit status and standard error of a process that ends by itself."""
-    _, text = started.communicate(timeout=seconds)
-    return started.returncode, text
+    _, text = child.communicate(timeout=seconds)
+    return child.returncode, text
 
 
 def test_a_process_says_when_it_is_ready_and_when_it_stops():
-    with process() as started:
-        port = port_of(started)
-        line = started.stderr.readline()
+    with process() as child:
+        port = port_of(child)
+        line = child.stderr.readline()
         assert "Compiled 3 of 9 programs" in line
         while "Ready after" not in line:
-            line = started.stderr.readline()
+            line = child.stderr.readline()
         assert re.search(r"Ready after 0\.\d s$", line)
         assert ask(port, request(GOOD))[0] == 200
-        started.send_signal(signal.SIGTERM)
-        status, text = ends(started)
+        child.send_signal(signal.SIGTERM)
+        status, text = ends(child)
         assert (status, "Stopped: 0 answered" in text) == (0, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_process_that_compiles(number):
-    with process(seconds=60) as started:
-        port = port_of(started)
+    with process(seconds=60) as child:
+        port = port_of(child)
         assert ask(port)[0] == 200
         status, _, body = ask(port, request(GOOD))
         assert (status, b"3 of 9 programs" in body) == (503, True)
         start = time.monotonic()
-        started.send_signal(number)
-        assert ends(started)[0] == 0
+        child.send_signal(number)
+        assert ends(child)[0] == 0
         assert time.monotonic() - start < 20  # of the 60 that compiling takes
 
 
 def test_a_signal_ends_a_process_at_any_time():
     for number in (signal.SIGTERM, signal.SIGINT):
-        with process() as started:
-            started.stdout.readline()
-            started.send_signal(number)
-            assert ends(started)[0] == 0
+        with process() as child:
+            child.stdout.readline()
+            child.send_signal(number)
+            assert ends(child)[0] == 0
 
 
 @pytest.mark.slow
 def test_a_process_whose_log_is_not_read_ends():
-    with process() as started:
-        fcntl.fcntl(started.stderr, fcntl.F_SETPIPE_SZ, 4096)
-        port = port_of(started)
+    with process() as child:
+        fcntl.fcntl(child.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        port = port_of(child)
         while ask(port, request(b"{}"))[0] == 503:
             time.sleep(0.1)
 
@@ -435,25 +435,25 @@ def test_a_process_whose_log_is_not_read_ends():
 
         with pytest.raises(TimeoutError):  # the process waits for a reader
             fill()
-        started.send_signal(signal.SIGTERM)
-        assert started.wait(20) == 0
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(20) == 0
 
 
 @pytest.mark.slow
 def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
-    with process(failure="raise MemoryError('no room')") as started:
-        status, text = ends(started)
+    with process(failure="raise MemoryError('no room')") as child:
+        status, text = ends(child)
         message = "jaxner serve: Cannot compile the programs: no room"
         assert (status, text.splitlines()[-1]) == (1, message)
     with (
         socket.create_server(("127.0.0.1", 0)) as rival,
-        process(port=rival.getsockname()[1]) as started,
+        process(port=rival.getsockname()[1]) as child,
     ):
-        status, text = ends(started)
+        status, text = ends(child)
         assert (status, "Address already in use" in text) == (1, True)
     for key in ("", "abc\n"):
-        with process(JAXNER_API_KEY=key) as started:
-            status, text = ends(started)
+        with process(JAXNER_API_KEY=key) as child:
+            status, text = ends(child)
             assert (status, "Expected JAXNER_API_KEY" in text) == (1, True)
 
 
@@ -467,27 +467,27 @@ def test_the_first_process_of_a_container_stops_at_sigterm():
     prefix = ["unshare", "--fork", "--pid", "--mount", "sh", "-c", CONTAINER, "sh"]
     if not shutil.which("unshare") or subprocess.run([*prefix, "true"]).returncode:
         pytest.skip("needs to make namespaces, as root")
-    with process(prefix=prefix) as started:
-        assert ask(port_of(started))[0] == 200
-        parent = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    with process(prefix=prefix) as launcher:
+        assert ask(port_of(launcher))[0] == 200
+        parent = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
         child = int(parent.read_text())
         facts = Path(f"/proc/{child}/status").read_text()
         assert facts.split("NSpid:")[1].split()[1] == "1"
         os.kill(child, signal.SIGTERM)
-        assert ends(started)[0] == 0
+        assert ends(launcher)[0] == 0
 
 
 @pytest.mark.slow
 def test_all_requests_together_take_the_memory_that_the_documentation_says(connect):
     def size(name):
-        text = Path(f"/proc/{started.pid}/status").read_text()
+        text = Path(f"/proc/{child.pid}/status").read_text()
         return int(re.findall(rf"{name}:\s+(\d+)", text)[0]) / 1024
 
     # Each sentence has a word of 128 characters, to which all others are padded.
     texts = "\n\n".join(["a " * 254 + "b" * 128] * 256)
     large = request(json.dumps({"texts": texts}).encode())
-    with process(model="Programs") as started:
-        port = port_of(started)
+    with process(model="Programs") as child:
+        port = port_of(child)
         while ask(port, request(b"{}"))[0] == 503:
             time.sleep(0.2)
         start = size("VmRSS")

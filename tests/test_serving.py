@@ -39,8 +39,8 @@ SENTENCES = [["Rome", "beat", "Milan", "."], [], ["Mr.", "Preston", "fell"]]
 SMALL = Limits(5000, 24, 16, 4, max_seconds=5.0, batch_tokens=32)
 
 
-def service_of(model, limits=SMALL, *options, **more):
-    service = Service(model, limits, *options, **more)
+def service_of(model, limits=SMALL, *options, **parts):
+    service = Service(model, limits, *options, **parts)
     steps = []
     model.compile(lambda *counts: steps.append(counts))
     assert steps == [(number, len(steps) - 1) for number in range(len(steps))]
@@ -48,8 +48,8 @@ def service_of(model, limits=SMALL, *options, **more):
     return service
 
 
-def client_of(*options, **more):
-    return testclient.TestClient(service_of(*options, **more))
+def client_of(*options, **parts):
+    return testclient.TestClient(service_of(*options, **parts))
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def programs(params):
 
 @pytest.fixture(scope="module")
 def client(programs):
-    with client_of(programs) as made:
-        yield made
+    with client_of(programs) as instance:
+        yield instance
 
 
 def ask(client, path, **body):
@@ -80,8 +80,8 @@ def test_labels_are_those_of_the_library(client, params):
     labels = [s["labels"] for result in results for s in result["sentences"]]
     assert labels == jaxner.tag(params, SENTENCES)
     tokens, (sentence,) = SENTENCES[0], results[0]["sentences"]
-    best = [each.labels for each in jaxner.n_best(params, tokens, 3)]
-    assert [each["labels"] for each in sentence["labellings"]] == best
+    best = [x.labels for x in jaxner.n_best(params, tokens, 3)]
+    assert [x["labels"] for x in sentence["labellings"]] == best
     passes = jaxner.uncertainty(params, tokens, jax.random.key(0), 8)
     for name, values in sentence["uncertainty"].items():
         np.testing.assert_allclose(values, getattr(passes, name), atol=1e-5)
@@ -122,8 +122,8 @@ def test_the_service_has_a_minimum_for_requests_without_one(programs):
         (result,) = ask(client, "entities", **options)
         (whole,) = ask(client, "entities", **options, min_probability=0.0)
         assert client.get("/ready").json()["min_probability"] == {"PER": 1.0}
-    kept = [e for e in whole["entities"] if e["type"] != "PER"]
-    assert result["entities"] == kept != whole["entities"]
+    expected = [e for e in whole["entities"] if e["type"] != "PER"]
+    assert result["entities"] == expected != whole["entities"]
 
 
 def test_requests_compile_nothing(client, programs):
@@ -152,8 +152,8 @@ def test_a_tagger_without_probabilities_gives_labels(tmp_path):
     with client_of(Programs(tagger, 8, 8)) as client:
         (result,) = ask(client, "tag", tokens=["Rome", "fell"])
         assert result["sentences"][0]["labels"] == tagger.tag(["Rome", "fell"])
-        for path, more in (("entities", {}), ("tag", {"n_best": 2})):
-            answer = client.post(f"/v1/{path}", json={"tokens": ["Rome"], **more})
+        for path, options in (("entities", {}), ("tag", {"n_best": 2})):
+            answer = client.post(f"/v1/{path}", json={"tokens": ["Rome"], **options})
             assert answer.status_code == 422
 
 
@@ -169,7 +169,7 @@ def test_attention_is_that_of_the_library(tmp_path):
 # --- Refusals -------------------------------------------------------------------------
 
 LARGE, LARGER = "9" * 4001, "9" * 4501
-REFUSED = {
+CASES = {
     '{"texts": "Ro': (400, "Expected JSON in UTF-8, each name once."),
     "[" * 1000: (400, "Expected JSON in UTF-8"),
     '{"texts": "a", "texts": "b"}': (400, "Expected JSON in UTF-8"),
@@ -208,7 +208,7 @@ PYTHON = r"None|True|False|NaN|Error|\b(list|dict|tuple|str|int|jaxner|raw)\b|\\
 
 @pytest.mark.parametrize("path", ["tag", "entities"])
 def test_refusals_have_a_status_and_a_reason(client, path):
-    for body, (status, reason) in REFUSED.items():
+    for body, (status, reason) in CASES.items():
         body = body if isinstance(body, bytes) else body.encode()
         for content in (body, iter([body])):  # with and without a length
             answer = client.post(f"/v1/{path}", content=content)
@@ -236,19 +236,19 @@ def test_http_is_as_its_specifications_say(client):
         assert (answer.status_code, answer.content) == (200, b"")
     answer = client.post("/v1/entities", json={"texts": "a", "maps": True})
     assert answer.status_code == 422
-    zipped = gzip.compress(b'{"texts": "a"}')
+    content = gzip.compress(b'{"texts": "a"}')
     headers = {"content-encoding": "gzip"}
-    answer = client.post("/v1/tag", content=zipped, headers=headers)
+    answer = client.post("/v1/tag", content=content, headers=headers)
     assert answer.status_code == 415
 
 
 def test_a_request_has_an_id_in_its_answer_and_in_the_log(client, caplog):
     caplog.set_level(logging.INFO)
-    for sent in ("a.B-7:_", "two words", "é", "x" * 65, ""):
-        headers = {"x-request-id": sent.encode()}
+    for value in ("a.B-7:_", "two words", "é", "x" * 65, ""):
+        headers = {"x-request-id": value.encode()}
         answer = client.post("/v1/tag", json={"texts": "Rome"}, headers=headers)
         name = answer.headers["x-request-id"]
-        assert (name == sent) == (sent == "a.B-7:_")
+        assert (name == value) == (value == "a.B-7:_")
         assert f"{name} - /v1/tag 200" in caplog.text  # of no address
 
 
@@ -269,11 +269,11 @@ class Slow:
         return Job(words, len(sentences[0]), is_deep)
 
     def __call__(self, jobs):
-        self.batches.append([job.encoded.words for job in jobs])
+        self.batches.append([job.sentence.words for job in jobs])
         time.sleep(self.seconds)
-        if any("crash" in job.encoded.words for job in jobs):
+        if any("crash" in job.sentence.words for job in jobs):
             raise RuntimeError(str(jobs))
-        return [len(job.encoded.words) for job in jobs]
+        return [len(job.sentence.words) for job in jobs]
 
     def cut(self, count, sentences):
         ids = np.zeros(count, int)
@@ -345,19 +345,19 @@ class Full(Slow):
     types = label_types([f"B-ABCDEFGH-{i}" for i in range(10)])
 
     def __call__(self, jobs):
-        return [len(job.encoded.words) for job in jobs]
+        return [len(job.sentence.words) for job in jobs]
 
     def cut(self, count, sentences):
-        ids, ones = np.zeros(count, int), np.full(count, 0.123456)
+        ids, chances = np.zeros(count, int), np.full(count, 0.123456)
         flags = np.ones(count, bool)
-        best = EntityArrays(ids, ones, flags, np.arange(1, count + 1), ids, ones)
-        several = EntityArrays(*(np.stack([array] * 10, axis=-1) for array in best))
+        best = EntityArrays(ids, chances, flags, np.arange(1, count + 1), ids, chances)
+        labellings = EntityArrays(*(np.stack([array] * 10, axis=-1) for array in best))
         names = ("entropy", "mutual_information", "vote_share")
         yield {
             "best": best,
-            "n_best": several._replace(type=several.type + np.arange(10)),
-            "chances": np.tile(ones[:10], (count, 1)),
-            "uncertainty": dict.fromkeys(names, ones),
+            "n_best": labellings._replace(type=labellings.type + np.arange(10)),
+            "chances": np.tile(chances[:10], (count, 1)),
+            "uncertainty": dict.fromkeys(names, chances),
             "relations": np.full((count, count), 0.123456),
         }
 
@@ -413,27 +413,27 @@ def test_before_all_is_compiled_requests_are_refused():
 def test_a_key_is_asked_for():
     with client_of(Slow(), SMALL, "s3sam") as client:
         refusals = "", "Bearer nein", "Bearer", "Basic s3sam"
-        for sent in (*refusals, "Bearer s3sam", "bEARER s3sam"):
-            status = 401 if sent in refusals else 200
-            headers = [("authorization", sent.encode())]
+        for value in (*refusals, "Bearer s3sam", "bEARER s3sam"):
+            status = 401 if value in refusals else 200
+            headers = [("authorization", value.encode())]
             answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)
             assert answer.status_code == status
             assert answer.headers.get("www-authenticate") == {401: "Bearer"}.get(status)
-        headers = [("authorization", b"Bearer s"), ("authorization", sent.encode())]
+        headers = [("authorization", b"Bearer s"), ("authorization", value.encode())]
         answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)
         assert answer.status_code == 401
 
 
 def test_the_description_is_valid_and_describes_each_answer(client):
-    described = client.get("/openapi.json").json()
-    openapi.validate(described)
+    document = client.get("/openapi.json").json()
+    openapi.validate(document)
     routes = {route.path for route in client.app._app.routes}
     files = {"/", "/script.js", "/style.css", "/openapi.json"}
-    assert {*described["paths"]} == routes - files
+    assert {*document["paths"]} == routes - files
 
     def check(name, content):
         schema = {"$ref": f"#/components/schemas/{name}"}
-        jsonschema.validate(content, {**schema, "components": described["components"]})
+        jsonschema.validate(content, {**schema, "components": document["components"]})
 
     check("Ready", client.get("/ready").json())
     for name, path in (("Tagged", "tag"), ("Entities", "entities")):
@@ -442,9 +442,9 @@ def test_the_description_is_valid_and_describes_each_answer(client):
             check("Question", question | options)
             for result in ask(client, path, **question, **options):
                 check(name, result)
-    statuses = {status for status, _ in REFUSED.values()} | {200, 401, 405, 408, 415}
+    statuses = {status for status, _ in CASES.values()} | {200, 401, 405, 408, 415}
     for path in ("/v1/tag", "/v1/entities"):
-        responses = described["paths"][path]["post"]["responses"]
+        responses = document["paths"][path]["post"]["responses"]
         assert {*map(int, responses)} == statuses | {429, 500, 503}
     check("Error", client.get("/nothing").json())
 
@@ -463,7 +463,7 @@ def test_pages_and_metrics(client):
 
 
 @pytest.fixture
-def browser(finished, tmp_path):
+def browser(tiny_run, tmp_path):
     """The address of a tiny run, and what sends WebDriver's commands to Chromium."""
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs chromium and chromedriver")
@@ -471,7 +471,7 @@ def browser(finished, tmp_path):
     serve = ["jaxner", "serve", "--port=0", "--max-tokens=16"]
     pipe = {"stdout": subprocess.PIPE, "text": True}
     with (
-        benchmark.serves(*serve, str(finished)) as service,
+        benchmark.serves(*serve, str(tiny_run)) as service,
         subprocess.Popen(["chromedriver", "--port=0"], **pipe) as driver,
     ):
         assert driver.stdout is not None
@@ -496,13 +496,13 @@ def test_the_page_works_by_keyboard_and_by_mouse(browser):
     url, send = browser
     script = "return document.querySelector(arguments[0]).innerText"
 
-    def seen(place, text):
+    def seen(selector, text):
         for _ in range(100):
-            shown = send("/execute/sync", script=script, args=[place])
-            if text in shown:
-                return shown
+            content = send("/execute/sync", script=script, args=[selector])
+            if text in content:
+                return content
             time.sleep(0.1)
-        raise AssertionError(f"{text!r} is not in {shown!r}")
+        raise AssertionError(f"{text!r} is not in {content!r}")
 
     def press(keys):
         keys = keys.translate({0x21E5: 0xE004, 0x2192: 0xE014, 0x21B5: 0xE007})
@@ -521,12 +521,12 @@ def test_the_page_works_by_keyboard_and_by_mouse(browser):
     assert "🙂 beat <b>" in seen("#words", "Milan")
     for keys in ("⇥", "⇥", "⇥", "⇥", "⇥", "→", "→", "↵"):
         press(keys)
-    shown = seen("#detail", "relates to")
-    assert shown.startswith("beat")
-    assert "Uncertainty" in shown
-    assert "labellings" in shown
-    for place in ("#examples button", ".word"):
-        (element,) = send("/element", using="css selector", value=place).values()
+    content = seen("#detail", "relates to")
+    assert content.startswith("beat")
+    assert "Uncertainty" in content
+    assert "labellings" in content
+    for selector in ("#examples button", ".word"):
+        (element,) = send("/element", using="css selector", value=selector).values()
         send(f"/element/{element}/click")
         seen("#words", "Preston")
     assert seen("#detail", "relates to").startswith("Ms.")

@@ -35,14 +35,14 @@ def asked(answer, seconds=0.5, size=0, ending=False):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 size = int(head.split(b"length: ")[1].split()[0])
                 ((word,),) = json.loads(await reader.readexactly(size)).values()
-                if (made := answer(next(numbers), word)) is None:
+                if (parts := answer(next(numbers), word)) is None:
                     break
-                status, more, word, chance = made
+                status, lines, word, chance = parts
                 entities = [{"text": word, "probability": chance}]
                 body = json.dumps({"results": [{"entities": entities}]})
-                head = f"HTTP/1.1 {status} -\r\ncontent-length: {len(body)}\r\n{more}"
+                head = f"HTTP/1.1 {status} -\r\ncontent-length: {len(body)}\r\n{lines}"
                 writer.write(f"{head}\r\n{body}".encode())
-                if "close" in more:
+                if "close" in lines:
                     break
         except EOFError:
             pass
@@ -65,12 +65,12 @@ def asked(answer, seconds=0.5, size=0, ending=False):
 
 
 def outcomes(*arguments, **options):
-    return collections.Counter(x.outcome for x in asked(*arguments, **options).asked)
+    return collections.Counter(x.outcome for x in asked(*arguments, **options).requests)
 
 
-@pytest.mark.parametrize("more", ["", "connection: close\r\n"])
-def test_right_answers_are_right(more):
-    counts = outcomes(lambda number, word: (200, more, word, 0.50001), size=50)
+@pytest.mark.parametrize("headers", ["", "connection: close\r\n"])
+def test_right_answers_are_right(headers):
+    counts = outcomes(lambda number, word: (200, headers, word, 0.50001), size=50)
     assert {*counts} == {"200"}
     assert counts.total() > 100
 
@@ -94,10 +94,10 @@ def test_one_wrong_answer_shows(kind):
 
 
 def test_who_is_refused_for_now_asks_again():
-    later = 429, "retry-after: 0\r\n", "", 0.0
-    load = asked(lambda n, word: later if n % 2 else right(n, word))
-    assert {x.outcome for x in load.asked} == {"200"}
-    assert sum(x.retries for x in load.asked) > 10
+    refusal = 429, "retry-after: 0\r\n", "", 0.0
+    load = asked(lambda n, word: refusal if n % 2 else right(n, word))
+    assert {x.outcome for x in load.requests} == {"200"}
+    assert sum(x.retries for x in load.requests) > 10
 
 
 def test_after_the_end_new_connections_are_refused():
@@ -109,32 +109,32 @@ def test_a_stall_counts_for_all_that_were_due_in_it():
         time.sleep(0.3 * (number == 7))
         return right(number, word)
 
-    slow = [x for x in asked(answer).asked if x.over - x.due > 0.1]
+    slow = [x for x in asked(answer).requests if x.end - x.due > 0.1]
     assert len(slow) > 20  # clients that wait for the answer would see one
 
 
 @pytest.mark.slow
-def test_the_service_keeps_its_promises(finished, tmp_path):
-    command = ["--quick", "--workdir", str(finished), "--seconds=8", "--rate=60"]
+def test_the_service_keeps_its_promises(tiny_run, tmp_path):
+    command = ["--quick", "--workdir", str(tiny_run), "--seconds=8", "--rate=60"]
     command += ["--bursts=1", "--burst=100", "--json", str(tmp_path / "rows")]
     with pytest.raises(SystemExit):
         soak.main(command)
     tables = json.loads((tmp_path / "rows").read_text())
     kinds = {row["kind"] for row in tables["others"]}
     assert kinds >= {*soak.SHARES, "burst"} - {"idle"}
-    kept = {row["promise"]: row["kept"] for row in tables["promises"]}
-    for promise in kept.keys() - {"SIGTERM loses no answer"}:
+    results = {row["promise"]: row["kept"] for row in tables["promises"]}
+    for promise in results.keys() - {"SIGTERM loses no answer"}:
         is_timing = promise.startswith("p99")  # a busy machine may be too slow
-        assert is_timing or kept[promise] == "True", tables
+        assert is_timing or results[promise] == "True", tables
     (good,) = (row for row in tables["end"] if row["kind"] == "good")
     assert "refused" in good["outcomes"]
     assert "lost" not in good["outcomes"]
 
 
 @pytest.mark.slow
-def test_the_speed_of_the_service(finished, tmp_path):
+def test_the_speed_of_the_service(tiny_run, tmp_path):
     file = tmp_path / "rows"
-    serving.main(["--quick", "--workdir", str(finished), "--json", str(file)])
+    serving.main(["--quick", "--workdir", str(tiny_run), "--json", str(file)])
     tables = json.loads(file.read_text())
     for clients in (1, 8, 64):
         (row,) = tables[f"{clients} clients"]

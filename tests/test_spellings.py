@@ -67,18 +67,18 @@ def line(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("old", LINES)
 def test_an_old_line_and_the_new_one(old, line, capsys):
-    read, new = line(old), LINES[old]
-    read.say(is_script=False)
-    told = capsys.readouterr().err
+    result, new = line(old), LINES[old]
+    result.say(is_script=False)
+    output = capsys.readouterr().err
     if old == new:
-        assert told == ""
+        assert output == ""
     else:
-        assert told == f"The next release will not take this spelling: jaxner {new}\n"
-    parser = cli.parser_of(cli.function_of(read.name))
-    again = line(new.partition(" >")[0])  # the shell's part
-    assert not again.old
-    assert parser.parse(read.words) == parser.parse(again.words)
-    assert str(read.json or "") == new.partition(" > ")[2]
+        assert output == f"The next release will not take this spelling: jaxner {new}\n"
+    parser = cli.parser_of(cli.function_of(result.name))
+    second = line(new.partition(" >")[0])  # the shell's part
+    assert not second.old
+    assert parser.parse(result.words) == parser.parse(second.words)
+    assert str(result.json or "") == new.partition(" > ")[2]
 
 
 @pytest.mark.parametrize(
@@ -100,21 +100,21 @@ def test_a_line_that_means_two_things_is_refused(text, message, line):
 @pytest.mark.parametrize("script", ["train", "evaluate"])
 def test_the_scripts_of_a_clone_keep_their_options(script, line, capsys):
     old = {"train": "--config configs/grn.py", "evaluate": "--workdir a"}[script]
-    more = {"train": "--workdir a", "evaluate": ""}[script]
-    line(f"{script} {old} {more}").say(is_script=True)
+    rest = {"train": "--workdir a", "evaluate": ""}[script]
+    line(f"{script} {old} {rest}").say(is_script=True)
     assert capsys.readouterr().err == ""
     line(f"{script} {old} --from x").say(is_script=True)
     assert "--format x" in capsys.readouterr().err
 
 
-def test_an_old_line_does_what_it_did(finished, tmp_path, run, monkeypatch):
+def test_an_old_line_does_what_it_did(tiny_run, tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, told = run("evaluate", "--workdir", finished, "--json", "s.json")
-    new = f"jaxner evaluate {finished} --split test > s.json\n"
-    assert told.count("The next release") == told.count(new) == 1
+    _, output = run("evaluate", "--workdir", tiny_run, "--json", "s.json")
+    new = f"jaxner evaluate {tiny_run} --split test > s.json\n"
+    assert output.count("The next release") == output.count(new) == 1
     scores = json.loads(Path("s.json").read_text())
-    assert scores["f1"] == Workdir(finished).read_json("result.json")["test"]["f1"]
-    assert run("evaluate", "--workdir", finished, "--json", "s.json")[0] == 0  # again
+    assert scores["f1"] == Workdir(tiny_run).read_json("result.json")["test"]["f1"]
+    assert run("evaluate", "--workdir", tiny_run, "--json", "s.json")[0] == 0  # again
     Path("a.conll").write_text("Rome B-LOC B-LOC\n")
     os.rename("a.conll", "a,b")
     for name in ("convert", "compare"):

@@ -48,11 +48,11 @@ def records(source):
 
 
 @pytest.fixture
-def written(records):
+def write(records):
     """The output if each token but the first of a sentence is an entity."""
 
-    def write(text, format, to, **options):
-        sink, parts = Sink(format, to), []
+    def write(text, format, target, **options):
+        sink, parts = Sink(format, target), []
         for record, sentences, _ in records(text, format, **options):
             counts = [len(sentence.tokens) for sentence in sentences]
             labels = [(["O", *["B-X"] * (count - 1)], None) for count in counts]
@@ -62,7 +62,7 @@ def written(records):
     return write
 
 
-def test_lines_of_text_are_cut_as_entities_cuts_them(records, written):
+def test_lines_of_text_are_cut_as_entities_cuts_them(records, write):
     lines = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
     sources = [(record.line, record.lines) for record, *_ in lines]
     assert sources == [(1, ["Rome wins. Ajax too."]), (3, ["  Yes"])]
@@ -72,61 +72,61 @@ def test_lines_of_text_are_cut_as_entities_cuts_them(records, written):
     assert wide[1][0].tokens == ("é",)
     (whole,) = records(text := " Rome wins. Yes. ", "text", split_sentences=False)
     assert [example.text for example in whole[1]] == [text]
-    assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
+    assert write("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 
-def test_columns_are_kept_and_get_one_more(records, written, monkeypatch):
+def test_columns_are_kept_and_get_one_more(records, write, monkeypatch):
     text = "-DOCSTART- -X-\n\na NN\nb VB\n\n\nc\tNN\nd\tVB"
     expected = "-DOCSTART- -X-\n\na NN O\nb VB B-X\n\nc\tNN\tO\nd\tVB\tB-X\n\n"
-    assert written(text, "conll", "conll") == expected
+    assert write(text, "conll", "conll") == expected
     places = [(r.line, r.document) for r, *_ in records(text, "conll")]
     assert places == [(1, 1), (3, 1), (7, 1)]
-    objects = written(text, "conll", "jsonl").splitlines()
+    objects = write(text, "conll", "jsonl").splitlines()
     right = {"document": 1, "tokens": ["a", "b"], "labels": ["O", "B-X"]}
     assert json.loads(objects[0]) == right
     text = "# id = 1\n# by x\na NN\n# NN\n\n# end\n"
     expected = "# id = 1\n# by x\na NN O\n# NN B-X\n\n# end\n\n"
-    assert written(text, "conll", "conll", comments="# ") == expected
+    assert write(text, "conll", "conll", comments="# ") == expected
     with monkeypatch.context() as patch:
         patch.setattr(formats, "MAX_TOKENS", 3)  # a block's lines are kept in memory
         text = "".join(f"# {n}\n" for n in range(9)) + "a NN\n"
         *_, last = records(text, "conll", comments="# ")
         assert last[1][0].tokens == ("a",)
-        lines = written(text, "conll", "conll", comments="# ").split("\n")
+        lines = write(text, "conll", "conll", comments="# ").split("\n")
         assert [*filter(None, lines)] == [*text.splitlines()[:9], "a NN O"]
     ((_, (sentence,), _),) = records("1 a\n2 b\n", "conll", token_column=-1)
     assert sentence.tokens == ("a", "b")
-    for old, kept in (("label", "label"), ("labels", "gold")):
+    for old, name in (("label", "label"), ("labels", "gold")):
         text = f"\n1 Token {old}\n1 a O\n2 b O\n"
-        expected = f"1 Token {kept} labels\n\n1 a O O\n2 b O B-X\n\n"
-        assert written(text, "conll", "conll") == expected
+        expected = f"1 Token {name} labels\n\n1 a O O\n2 b O B-X\n\n"
+        assert write(text, "conll", "conll") == expected
     # A header may name documents and sentences, too.
     text = "doc sent word tag\n1 1 a O\n1 2 b O\n2 2 c O\n"
     assert [r.document for r, *_ in records(text, "conll")] == [0, 1, 1, 2]
     expected = "doc sent word tag labels\n\n1 1 a O O\n\n1 2 b O O\n\n2 2 c O O\n\n"
     for blank in " \t":
-        back = written(text.replace(" ", blank), "conll", "conll")
-        assert back == expected.replace(" ", blank)
+        result = write(text.replace(" ", blank), "conll", "conll")
+        assert result == expected.replace(" ", blank)
 
 
-def test_objects_keep_their_other_fields(written):
+def test_objects_keep_their_other_fields(write):
     def converted(**record):
-        return json.loads(written(json.dumps(record), "jsonl", "jsonl"))
+        return json.loads(write(json.dumps(record), "jsonl", "jsonl"))
 
     words = {"id": 7, "tokens": ["a", "b"], "label": "spam"}
     assert converted(**words, labels=["O", "O"]) == {**words, "labels": ["O", "B-X"]}
     text = {"text": "  A B", "id": "é"}
     spans = [{"start": 4, "end": 5, "label": "X", "text": "B"}]
     for name in ("spans", "label", "labels", "entities", "annotations"):
-        back = converted(**text, answer="accept", **{name: [[0, 9, "wrong"]]})
-        assert back == {**text, "spans": spans}
-    assert "é" in written('{"text": "é"}', "jsonl", "jsonl")
+        result = converted(**text, answer="accept", **{name: [[0, 9, "wrong"]]})
+        assert result == {**text, "spans": spans}
+    assert "é" in write('{"text": "é"}', "jsonl", "jsonl")
 
 
-def test_documents_of_objects_as_columns(written):
+def test_documents_of_objects_as_columns(write):
     rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
     fields = [{"tokens": [t]} | ({"document": d} if d else {}) for d, t in rows]
-    text = written("\n".join(map(json.dumps, fields)), "jsonl", "conll")
+    text = write("\n".join(map(json.dumps, fields)), "jsonl", "conll")
     mark = "-DOCSTART-\n\n"
     assert text == f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
 
@@ -182,8 +182,8 @@ def go(stub, path, text=TEXT, rejects=None, overwrite=False, **options):
         return stream.tag_file(stub, source, sink, output, **options)
 
 
-def stop(done):
-    if done.records > 20:
+def stop(progress):
+    if progress.records > 20:
         raise KeyboardInterrupt
 
 
@@ -202,8 +202,8 @@ EXPECTED = [" ".join(line.split()) for line in LINES]
 def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
     work = functools.partial(go, stub, tmp_path / name)
     assert killed_at(call, work) == -signal.SIGKILL
-    done = work()
-    assert (done.records, done.sentences, done.tokens) == (60, 60, len(TEXT.split()))
+    total = work()
+    assert (total.records, total.sentences, total.tokens) == (60, 60, len(TEXT.split()))
     assert texts(tmp_path / name) == EXPECTED
     assert {p.name for p in tmp_path.iterdir()} == {"in", name}
 
@@ -234,10 +234,10 @@ def test_documents_stay_together(stub, source, tmp_path):
 def test_what_columns_would_not_give_back_is_a_bad_record(
     stub, source, tmp_path, format, text
 ):
-    out, sink = outputs.Output(tmp_path / "a", {}), Sink(format, "conll")
+    output, sink = outputs.Output(tmp_path / "a", {}), Sink(format, "conll")
     sink = sink._replace(labels=["O", "B-full name"])
-    with out, pytest.raises(InputError, match=r"in:1: columns .*cannot hold"):
-        stream.tag_file(stub, source(text), sink, out)
+    with output, pytest.raises(InputError, match=r"in:1: columns .*cannot hold"):
+        stream.tag_file(stub, source(text), sink, output)
 
 
 def test_each_shard_has_the_header(stub, source, tmp_path):
@@ -263,7 +263,7 @@ def test_only_records_to_tag_are_parsed(stub, source, tmp_path, format):
 
     lines = [json.dumps({"text": x}) for x in LINES] if format == "jsonl" else LINES
     options = {"sink": Sink(format, "conll"), "chunk": 16, "shard": (1, 3)}
-    for log in (stop, lambda done: None):
+    for log in (stop, lambda progress: None):
         texts = source("\n".join(lines), tokenizer=split, split_sentences=False)
         with (
             contextlib.suppress(KeyboardInterrupt),
@@ -284,10 +284,10 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
     assert texts(path) == [*EXPECTED[:30], "mended", *EXPECTED[30:]]
     path.unlink()
-    done = go(stub, path, text=bad, rejects=tmp_path / "bad")
+    progress = go(stub, path, text=bad, rejects=tmp_path / "bad")
     assert texts(path) == EXPECTED
     row = json.loads((tmp_path / "bad").read_text())
-    assert (row["line"], row["record"], done.bad) == (31, "x" * 201, 1)
+    assert (row["line"], row["record"], progress.bad) == (31, "x" * 201, 1)
     assert "more than 200" in row["problem"]
     assert "0 tokens/s, 1 bad" in stream.Progress(31, 0, 30, 60, 1).summary()
     path.unlink()
@@ -315,23 +315,23 @@ def tag(workdir, source, output, *options):
     program.main(["tag", *map(str, [*arguments, *options])])
 
 
-def test_the_command_labels_as_tag_does(finished, params, corpus, tmp_path):
+def test_the_command_labels_as_tag_does(tiny_run, params, corpus, tmp_path):
     examples = corpora.load(None, "dev", directory=corpus).examples[:12]
     source = tmp_path / "in.conll.gz"
     text = "".join("".join(f"{t}\n" for t in e.tokens) + "\n" for e in examples)
     source.write_bytes(gzip.compress(text.encode()))
     for shard in ("0/2", "1/2"):
-        tag(finished, source, tmp_path / "out-{shard}.conll", "--shard", shard)
+        tag(tiny_run, source, tmp_path / "out-{shard}.conll", "--shard", shard)
     expected = jaxner.tag(params, [list(e.tokens) for e in examples])
     for i in range(2):
         rows = (tmp_path / f"out-{i}.conll").read_text().split("\n\n")[:-1]
         labels = [[row.split(" ")[1] for row in s.splitlines()] for s in rows]
         assert labels == expected[i::2]
-    trained = jax.tree.map(lambda leaf: leaf + 1, params)  # is another tagger
-    assert stream.identity(params) != stream.identity(trained)
+    other_params = jax.tree.map(lambda leaf: leaf + 1, params)  # is another tagger
+    assert stream.identity(params) != stream.identity(other_params)
 
 
-def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_path):
+def test_the_command_writes_the_entities_of_texts(tiny_run, params, corpus, tmp_path):
     """Both cut a text into the same sentences, and give the same probabilities."""
     source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
     examples = corpora.load(None, "dev", directory=corpus).examples[:20]
@@ -340,11 +340,11 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
     source.write_text("\n".join(texts))
     for wrong in ("1.5", "FOO=0.5", "PER=-1", "calibrated"):
         with pytest.raises(SystemExit):
-            tag(finished, source, output, f"--min-probability={wrong}")
+            tag(tiny_run, source, output, f"--min-probability={wrong}")
     with pytest.raises(InputError):
         stream.checked_least(params, Sink("text", "jsonl", True), 0.5)
     assert [*tmp_path.iterdir()] == [source]
-    tag(finished, source, output, "--min-probability=0.2")
+    tag(tiny_run, source, output, "--min-probability=0.2")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [line["text"] for line in lines] == texts
     lists = jaxner.entities(params, texts, raw=True, min_probability=0.2)
@@ -352,21 +352,21 @@ def test_the_command_writes_the_entities_of_texts(finished, params, corpus, tmp_
         for span, entity in zip(line["spans"], entities, strict=True):
             probability = span.pop("probability")
             assert probability == pytest.approx(entity.probability, abs=1e-4)
-            place = {"start": entity.start_char, "end": entity.end_char}
-            assert span == {**place, "label": entity.type, "text": entity.text}
+            offsets = {"start": entity.start_char, "end": entity.end_char}
+            assert span == {**offsets, "label": entity.type, "text": entity.text}
     assert any(lists)
-    tag(finished, source, tmp_path / "a.conll", "--min-probability=0.5")
+    tag(tiny_run, source, tmp_path / "a.conll", "--min-probability=0.5")
     firsts = [x[0] for x in (tmp_path / "a.conll").read_text().split("\t")[1:]]
     assert firsts.count("B") + firsts.count("S") == sum(
         entity.probability >= 0.5 for entities in lists for entity in entities
     )
     assert {*firsts} <= {*"OBIES"}
-    read = formats.read(output).examples  # as any other file of spans
-    starts = [label for e in read for label in e.labels if label[0] in "BS"]
+    result = formats.read(output).examples  # as any other file of spans
+    starts = [label for e in result for label in e.labels if label[0] in "BS"]
     assert len(starts) == sum(map(len, lists))
 
 
-def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
+def test_standard_input_and_bad_records(tiny_run, tmp_path, capfd, monkeypatch):
     data = "Ms Preston left.\n\xe9\nYes.\n".encode("latin-1")
 
     def standard_input():
@@ -374,13 +374,13 @@ def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", standard_input())
     with pytest.raises(SystemExit):
-        tag(finished, "-", "-")
-    told = capfd.readouterr()
-    assert json.loads(told.out)["text"] == "Ms Preston left."
-    assert all(word in told.err for word in ("0xe9", "--encoding"))
+        tag(tiny_run, "-", "-")
+    result = capfd.readouterr()
+    assert json.loads(result.out)["text"] == "Ms Preston left."
+    assert all(word in result.err for word in ("0xe9", "--encoding"))
     for overwrite in ([], ["--overwrite"]):
         monkeypatch.setattr(sys, "stdin", standard_input())
-        tag(finished, "-", "-", "--rejects", tmp_path / "bad", *overwrite)
+        tag(tiny_run, "-", "-", "--rejects", tmp_path / "bad", *overwrite)
         lines = capfd.readouterr().out.splitlines()
         texts = [json.loads(line)["text"] for line in lines]
         assert texts == ["Ms Preston left.", "Yes."]
@@ -388,28 +388,28 @@ def test_standard_input_and_bad_records(finished, tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["conll", "jsonl", "jsonl-spans"])
-def test_gold_labels_are_scored_while_tagging(form, finished, corpus, tmp_path, run):
+def test_gold_labels_are_scored_while_tagging(form, tiny_run, corpus, tmp_path, run):
     """The figures are those of the labels that are written, and of `evaluate`."""
     source, output = tmp_path / f"in.{form[:5]}", tmp_path / "out.conll"
     run("convert", corpus / "dev.conll", f"--to={form}", "--scheme=IOB1", "-o", source)
-    line = "tag", finished, source, "--gold", "--json", "-q", "-o"
-    status, shown = run(*line, output)
-    result = json.loads(shown)
+    line = "tag", tiny_run, source, "--gold", "--json", "-q", "-o"
+    status, text = run(*line, output)
+    result = json.loads(text)
     assert (status, result["records"] > 0) == (0, True)
-    _, shown = run("evaluate", finished, "--json", "-q", "--rule=conlleval")
+    _, text = run("evaluate", tiny_run, "--json", "-q", "--rule=conlleval")
     if form != "jsonl-spans":  # whose texts are cut into other tokens
-        assert result["scores"]["f1"] == json.loads(shown)["f1"] > 0
+        assert result["scores"]["f1"] == json.loads(text)["f1"] > 0
     if form == "conll":
-        _, shown = run("score", output, "--json", "-q", "--rounds=5")
-        assert json.loads(shown)["f1"] == result["scores"]["f1"]
-    _, shown = run(*line, tmp_path / "none.conll", "--min-probability=1")
-    assert json.loads(shown)["scores"]["predicted"] == 0
+        _, text = run("score", output, "--json", "-q", "--rounds=5")
+        assert json.loads(text)["f1"] == result["scores"]["f1"]
+    _, text = run(*line, tmp_path / "none.conll", "--min-probability=1")
+    assert json.loads(text)["scores"]["predicted"] == 0
     source.write_text("")
     assert "no sentence to score" in run(*line, tmp_path / "empty.conll")[1]
 
 
-def test_gold_labels_need_the_whole_file(finished, corpus, tmp_path, run, monkeypatch):
-    line = "tag", finished, corpus / "dev.conll", "--gold", "-o", tmp_path / "a.conll"
+def test_gold_labels_need_the_whole_file(tiny_run, corpus, tmp_path, run, monkeypatch):
+    line = "tag", tiny_run, corpus / "dev.conll", "--gold", "-o", tmp_path / "a.conll"
     with monkeypatch.context() as patch:
         patch.setattr(terminal.ProgressLine, "__call__", lambda *_: 1 / 0)  # as a kill
         with pytest.raises(ZeroDivisionError):

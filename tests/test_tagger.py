@@ -21,15 +21,15 @@ def emissions(params):
     return np.asarray(models.apply(params.model, params.weights, sentence).emissions)
 
 
-def test_a_run_is_loaded_with_other_options(attending):
+def test_a_run_is_loaded_with_other_options(att_run):
     """What they do is tested with the models."""
-    whole = jaxner.load(attending)
+    whole = jaxner.load(att_run)
     changes = {"encoder.then.num_heads": 5, "head.dropout": 0.0}
-    assert jaxner.load(attending, changes).model == whole.model
-    same = jaxner.load(attending, {"encoder.then.keep": ["hidden", "context"]})
-    np.testing.assert_array_equal(emissions(same), emissions(whole))
-    less = jaxner.load(attending, {"encoder.then.keep": "hidden"})
-    assert np.abs(emissions(less) - emissions(whole)).max() > 1e-3
+    assert jaxner.load(att_run, changes).model == whole.model
+    copy = jaxner.load(att_run, {"encoder.then.keep": ["hidden", "context"]})
+    np.testing.assert_array_equal(emissions(copy), emissions(whole))
+    part = jaxner.load(att_run, {"encoder.then.keep": "hidden"})
+    assert np.abs(emissions(part) - emissions(whole)).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -43,23 +43,23 @@ def test_a_run_is_loaded_with_other_options(attending):
         ({"head.name": "crf"}, "needs other weights than the run has"),
     ],
 )
-def test_wrong_changes_say_what_is_wrong(attending, changes, message):
+def test_wrong_changes_say_what_is_wrong(att_run, changes, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        jaxner.load(attending, changes)
+        jaxner.load(att_run, changes)
 
 
 def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
     assert len(jax.tree.leaves(params)) == len(jax.tree.leaves(params.weights)) + 1
-    doubled = jax.tree.map(lambda leaf: 2 * leaf, params)
-    assert doubled.temperature == 2
-    assert doubled.model == params.model
-    assert doubled.tag.__func__ is jaxner.Tagger.tag is jaxner.tag
-    compiled = jax.jit(jaxner.marginals)
+    double = jax.tree.map(lambda leaf: 2 * leaf, params)
+    assert double.temperature == 2
+    assert double.model == params.model
+    assert double.tag.__func__ is jaxner.Tagger.tag is jaxner.tag
+    program = jax.jit(jaxner.marginals)
     sentence = jaxner.encode(params, TOKENS)
     for temperature in (1.0, 3.0, jnp.float32(0.5)):  # compiled once for all
         warm = dataclasses.replace(params, temperature=temperature)
-        alone = jaxner.marginals(warm, [TOKENS])[0]
-        np.testing.assert_allclose(compiled(warm, sentence), alone, atol=1e-6)
+        expected = jaxner.marginals(warm, [TOKENS])[0]
+        np.testing.assert_allclose(program(warm, sentence), expected, atol=1e-6)
 
 
 def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
@@ -67,12 +67,12 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
     warm = dataclasses.replace(params, temperature=1.3)
     jaxner.save("~/saved", warm)
     assert (tmp_path / "saved" / "model.json").is_file()
-    loaded = jaxner.load("~/saved")
-    assert loaded.model == params.model
-    assert loaded.vocabulary == params.vocabulary
-    for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(warm), strict=True):
+    tagger = jaxner.load("~/saved")
+    assert tagger.model == params.model
+    assert tagger.vocabulary == params.vocabulary
+    for a, b in zip(jax.tree.leaves(tagger), jax.tree.leaves(warm), strict=True):
         np.testing.assert_array_equal(a, np.float32(b))
-    assert jaxner.tag(loaded, TOKENS) == jaxner.tag(params, TOKENS)
+    assert jaxner.tag(tagger, TOKENS) == jaxner.tag(params, TOKENS)
     with pytest.raises(FileExistsError):
         jaxner.save(tmp_path / "saved", warm)
     with pytest.raises(ValueError, match="changed by name"):

@@ -27,8 +27,8 @@ def labels(params, sentences):
 
 def test_strings_in_strings_out(params, sentences, labels):
     assert [len(row) for row in labels] == [len(s) for s in sentences]
-    used = {label for row in labels for label in row}
-    assert {"O"} < used <= {*params.vocabulary.label_names}
+    names = {label for row in labels for label in row}
+    assert {"O"} < names <= {*params.vocabulary.label_names}
     assert jaxner.tag(params, sentences[0]) == labels[0]
     assert jaxner.tag(params, tuple(sentences[0])) == labels[0]
     assert jaxner.tag(params, np.array(sentences[0])) == labels[0]
@@ -52,8 +52,8 @@ def test_nothing_is_truncated(params, sentences, labels):
     assert len(rows[0]) == len(long)
     assert rows[1] == labels[0]
     # The last character that is read counts, and no further one does.
-    for before, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
-        ids = [params.vocabulary.encode(["x" * before + end]).chars for end in "ab"]
+    for count, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
+        ids = [params.vocabulary.encode(["x" * count + end]).chars for end in "ab"]
         assert (ids[0] != ids[1]).any() == counts
 
 
@@ -62,8 +62,8 @@ def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
     gold, predicted = tagging.label_split(params, split)
     assert predicted == labels
     assert [len(row) for row in gold] == [len(row) for row in labels]
-    encoded = [params.vocabulary.encode(e.tokens) for e in split.examples]
-    assert tagging.tag(params, encoded) == labels
+    rows = [params.vocabulary.encode(e.tokens) for e in split.examples]
+    assert tagging.tag(params, rows) == labels
     ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, split))
     assert params.vocabulary.decode(ids[0, : len(labels[0])].tolist()) == labels[0]
 
@@ -71,16 +71,16 @@ def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
 def test_under_jit_and_vmap(params, sentences):
     batch = jaxner.encode(params, sentences)
     expected = jax.jit(jaxner.tag)(params, batch)
-    mapped = jax.jit(jax.vmap(jaxner.tag, in_axes=(None, 0)))(params, batch)
-    np.testing.assert_array_equal(mapped, expected)
+    rows = jax.jit(jax.vmap(jaxner.tag, in_axes=(None, 0)))(params, batch)
+    np.testing.assert_array_equal(rows, expected)
     pairs = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), batch)
-    twice = jax.jit(jax.vmap(jaxner.tag, in_axes=(None, 0)))(params, pairs)
-    np.testing.assert_array_equal(twice[1], expected)
+    stack = jax.jit(jax.vmap(jaxner.tag, in_axes=(None, 0)))(params, pairs)
+    np.testing.assert_array_equal(stack[1], expected)
 
 
-def test_loading_twice_traces_once(params, finished):
+def test_loading_twice_traces_once(params, tiny_run):
     tag = jax.jit(lambda *inputs: jaxner.tag(*inputs))
-    for tagger in (params, jaxner.load(finished)):
+    for tagger in (params, jaxner.load(tiny_run)):
         tag(tagger, jaxner.encode(params, [["Rome", "wins"]]))
     assert tag._cache_size() == 1
 
@@ -98,14 +98,14 @@ def test_texts_are_not_taken_for_tokens(params):
 
 @pytest.fixture
 def batches(monkeypatch):
-    padded, pad = [], tagging.batching.pad
+    results, pad = [], tagging.batching.pad
 
     def spy(*arguments):
-        padded.append(pad(*arguments))
-        return padded[-1]
+        results.append(pad(*arguments))
+        return results[-1]
 
     monkeypatch.setattr(tagging.batching, "pad", spy)
-    return padded
+    return results
 
 
 def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences, batches):
@@ -116,11 +116,11 @@ def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences, bat
     model = params.model.clone(representation=words, mc_dropout=noise)
     params = dataclasses.replace(params, model=model)
     text = [["Rome", "Rome", "Constantinople", "Rome"], *sentences[:2]]
-    together = jaxner.sample(params, text * 20, jax.random.key(0), 2)
+    rows = jaxner.sample(params, text * 20, jax.random.key(0), 2)
     assert any(batch.long is not None for batch in batches)
-    for tokens, passes in zip(text, together, strict=False):
-        alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
-        np.testing.assert_allclose(passes, alone, rtol=1e-4, atol=1e-6)
+    for tokens, passes in zip(text, rows, strict=False):
+        single = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
+        np.testing.assert_allclose(passes, single, rtol=1e-4, atol=1e-6)
 
 
 def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
@@ -136,9 +136,9 @@ def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
 def test_an_accelerator_compiles_few_shapes():
     """Of quantiles of CoNLL-2003's sentences, and of the longest word of each."""
     rng, shapes = np.random.default_rng(0), set()
-    at, lengths = [0, 0.05, 0.5, 0.95, 0.995, 1], [1, 2, 9, 38, 55, 124]
+    shares, lengths = [0, 0.05, 0.5, 0.95, 0.995, 1], [1, 2, 9, 38, 55, 124]
     for count in (3250, 3453):
-        tokens = np.interp(rng.random(count), at, lengths).astype(int).tolist()
+        tokens = np.interp(rng.random(count), shares, lengths).astype(int).tolist()
         chars = np.clip(rng.lognormal(2.18, 0.3, count), 1, 60).astype(int).tolist()
         sizes = [*zip(tokens, chars, strict=True)]
         plan = driver.plan(sizes, driver._TOKENS["gpu"], fills=True)
@@ -178,17 +178,17 @@ def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
     wide = [batch for batch in batches if batch.chars.shape[1] == most]
     assert sum(int(batch.mask.any(axis=1).sum()) for batch in wide) < 12
     assert jaxner.tag(params, text[:12]) == labels[:12]
-    cut = [[token[:most] for token in tokens] for tokens in text[-2:]]
-    assert jaxner.tag(params, cut) == labels[-2:]
+    prefixes = [[token[:most] for token in tokens] for tokens in text[-2:]]
+    assert jaxner.tag(params, prefixes) == labels[-2:]
 
 
 def test_long_sentences_of_a_quadratic_tagger_are_said_before(
     params, sentences, monkeypatch, recwarn
 ):
     long, short = [*sentences[0], *sentences[1], *sentences[2]], sentences[5]
-    before = jaxner.tag(params, [long, short])
+    expected = jaxner.tag(params, [long, short])
     monkeypatch.setattr(driver, "_LONG", len(long) - 1)
-    assert jaxner.tag(params, [long, short]) == before
+    assert jaxner.tag(params, [long, short]) == expected
     assert not recwarn
     monkeypatch.setattr(driver, "_SLOW", 0.0)
     with pytest.warns(UserWarning, match=f"{len(long):,} tokens"):

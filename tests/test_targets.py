@@ -51,9 +51,9 @@ def answers(kernels, potentials, masks):
 def test_a_chain_has_the_answers_of_the_scan(length, float64):
     chains = stack(random_chain(length, seed) for seed in range(length + 1))
     masks = jnp.arange(length)[None] < jnp.arange(length + 1)[:, None]
-    both = (answers(kernels, chains, masks) for kernels in (tree, inference))
-    for ours, theirs in zip(*map(jax.tree.leaves, both), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
+    pair = (answers(kernels, chains, masks) for kernels in (tree, inference))
+    for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-11)
 
 
 def test_a_long_chain_stays_exact_in_float32():
@@ -63,8 +63,8 @@ def test_a_long_chain_stays_exact_in_float32():
     chain = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), chain)
     total, gradient, marginals, labels = answers(tree, chain, mask)
     np.testing.assert_allclose(total, exact[0], rtol=1e-6)
-    for ours, theirs in zip(gradient, exact[1], strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+    for left, right in zip(gradient, exact[1], strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(marginals, exact[2], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(labels, exact[3])
 
@@ -78,8 +78,8 @@ def test_a_long_chain_stays_exact_in_float32():
 def test_a_chain_of_many_labels_or_a_long_one_is_a_scan(kernel, length, size, is_tree):
     shapes = (length, size), (size, size), (size,), (size,)
     args = Potentials(*map(jnp.zeros, shapes)), jnp.ones(length, bool)
-    traced = jax.make_jaxpr(getattr(inference, kernel))(*args)
-    assert ("scan[" in str(traced)) != is_tree
+    program = jax.make_jaxpr(getattr(inference, kernel))(*args)
+    assert ("scan[" in str(program)) != is_tree
 
 
 @pytest.mark.usefixtures("accelerator")
@@ -107,17 +107,17 @@ def test_an_unrolled_lstm_has_the_gradient_of_a_loop(length, float64):
 
     args = Carry(*carry), gates, kernel
     grads = (jax.tree.leaves(jax.grad(loss)(args, n)) for n in (8, 1))
-    for ours, loop in zip(*grads, strict=True):
-        np.testing.assert_allclose(ours, loop, rtol=0, atol=1e-12)
+    for grad, loop in zip(*grads, strict=True):
+        np.testing.assert_allclose(grad, loop, rtol=0, atol=1e-12)
 
 
 def test_a_gradient_is_clipped_by_one_sum(accelerator):
     b = {"w": 3 * jnp.ones(2), "u": jnp.ones(())}
     grads = {"a": {"w": jnp.ones((2, 3))}, "b": b}
     for limit, scale in ((2.5, 0.5), (10.0, 1.0)):
-        clipped, _ = optimizers.clip_to(limit).update(grads, optax.EmptyState())
-        for ours, theirs in zip(*map(jax.tree.leaves, (clipped, grads)), strict=True):
-            np.testing.assert_allclose(ours, scale * theirs, rtol=1e-6)
+        updates, _ = optimizers.clip_to(limit).update(grads, optax.EmptyState())
+        for update, grad in zip(*map(jax.tree.leaves, (updates, grads)), strict=True):
+            np.testing.assert_allclose(update, scale * grad, rtol=1e-6)
     norms = optimizers.part_norms(grads, ("a", "b"))
     squares = {name: round(float(norm) ** 2, 4) for name, norm in norms.items()}
     assert squares == {"a": 6.0, "b": 19.0, "rest": 0.0}

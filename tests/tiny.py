@@ -43,9 +43,9 @@ def pretrained_folder() -> str:
 def output_of(*command, **options):
     """What a command prints, which succeeds."""
     options = {"capture_output": True, "text": True, **options}
-    done = subprocess.run([*map(str, command)], **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    process = subprocess.run([*map(str, command)], **options)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def with_data(folder, **options):

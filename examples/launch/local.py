@@ -24,8 +24,8 @@ def free_port() -> int:
 
 def main(count: int, arguments: list[str]) -> int:
     """Starts the processes and waits for them; returns the first failure's status."""
-    together = [f"--coordinator=127.0.0.1:{free_port()}", f"--num_processes={count}"]
-    command = [sys.executable, "-m", "jaxner", *arguments, *together]
+    flags = [f"--coordinator=127.0.0.1:{free_port()}", f"--num_processes={count}"]
+    command = [sys.executable, "-m", "jaxner", *arguments, *flags]
     running = [
         subprocess.Popen([*command, f"--process_id={number}"])
         for number in range(count)
@@ -41,9 +41,9 @@ def main(count: int, arguments: list[str]) -> int:
     status = 0
     while running and not status:
         time.sleep(0.1)
-        ended = [process.poll() for process in running]
-        status = next((code for code in ended if code), 0)
-        pairs = zip(running, ended, strict=True)
+        codes = [process.poll() for process in running]
+        status = next((code for code in codes if code), 0)
+        pairs = zip(running, codes, strict=True)
         running = [process for process, code in pairs if code is None]
     deadline = time.monotonic() + 60  # all may be about to stop by themselves
     for process in running:

@@ -139,7 +139,7 @@ class Run(NamedTuple):
     tagger: Tagger
     split: Split
     rule: str
-    how: Value
+    settings: Value
     """Decoding, constrained and seed, as in `label`."""
 
 
@@ -173,7 +173,7 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
     folder = Workdir(run.folder)
     config, result = _json(folder, "config.json"), _json(folder, "result.json")
     train = corpus.training_text(config["data"]) if config else None
-    options: Value = {"rule": run.rule, **run.how}
+    options: Value = {"rule": run.rule, **run.settings}
     value, prediction = describe(run.tagger, run.split, train, **options)
     if learning := folder.metrics():
         value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
@@ -235,8 +235,8 @@ def suspects(tagger: Tagger, split: Split) -> list[Suspect]:
                 chance = min(float(chances[i, label_ids[labels[i]]]) for i in positions)
                 pair = tuple(labels[start:end]), tuple(best[start:end])
                 line, file = example.lines[start], str(example.path or split.path)
-                place = example.tokens, start, end
+                mention = example.tokens, start, end
                 improbable.append(
-                    Suspect(chance, line, *place, *pair, file, example.unit)
+                    Suspect(chance, line, *mention, *pair, file, example.unit)
                 )
     return sorted(improbable)

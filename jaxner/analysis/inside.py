@@ -81,9 +81,9 @@ def compute_maps(tagger: Tagger, sentence: Sentence) -> dict[str, Any]:
     """Computes the maps of one encoded sentence, with its padding; see `maps`."""
     model, operands = tagger.model, (tagger.weights, sentence)
     run = models.automatic(functools.partial(model.apply, train=False), operands)
-    out = run(*operands)[1]
-    arrays = {name: out[name] for name in ("attention",) if name in out}
-    if "relation_from" in out:
+    values = run(*operands)[1]
+    arrays = {name: values[name] for name in ("attention",) if name in values}
+    if "relation_from" in values:
         mask = jnp.asarray(sentence.mask)
-        arrays["relations"] = models.relation_scores(out, mask)
+        arrays["relations"] = models.relation_scores(values, mask)
     return arrays

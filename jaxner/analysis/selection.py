@@ -68,8 +68,8 @@ def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
         chances = dict(sorted(read_spans(types, answer).items()))
         labels = schemes.to_labels(chances, len(piece.tokens), "BIO")
         p = np.clip(np.asarray(answer.label_probability, float), 1e-12, 1.0)
-        place = {"text": piece.text, "offsets": piece.offsets}
-        example = Example(piece.tokens, tuple(labels), **place)
+        fields = {"text": piece.text, "offsets": piece.offsets}
+        example = Example(piece.tokens, tuple(labels), **fields)
         choices.append(Choice(example, -np.log(p).mean(), [*chances.values()]))
     choices.sort(key=lambda choice: -choice.uncertainty)
     pool = choices[: max(budget, min(_POOL * budget, _LIMIT))]
@@ -150,8 +150,8 @@ def _task(choice: Choice) -> dict[str, Any]:
     result = []
     for (start, end, kind), chance in zip(spans, choice.probabilities, strict=True):
         value = {"start": start, "end": end, "text": text[start:end], "labels": [kind]}
-        place = {"id": str(len(result)), "value": value}
-        result.append({**names, **place, "score": chance})
+        entry = {"id": str(len(result)), "value": value}
+        result.append({**names, **entry, "score": chance})
     score = math.exp(-choice.uncertainty)
     predictions = [{"model_version": "jaxner", "score": score, "result": result}]
     return {"data": {"text": text}, "predictions": predictions}

@@ -54,8 +54,8 @@ def show(tagger: Tagger, text: str, **options: Any) -> Shown:
 
     Example:
         >>> import jaxner
-        >>> shown = show(jaxner.load("runs/grn"), "Ms. Preston left Lakeside.")
-        >>> "Preston" in shown._repr_html_()
+        >>> view = show(jaxner.load("runs/grn"), "Ms. Preston left Lakeside.")
+        >>> "Preston" in view._repr_html_()
         True
     """
     expect(isinstance(text, str), "one text, a string", text)

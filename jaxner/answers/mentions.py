@@ -168,8 +168,8 @@ def read_entities(
         for (start, end, kind), chance in sorted(read_spans(types, answer).items()):
             if chance >= least_of(min_probability, kind):
                 first, last = words[start].start, words[end - 1].end
-                place = (start + offset, end + offset, first, last)
-                entities.append(Entity(text[first:last], *place, kind, chance))
+                offsets = (start + offset, end + offset, first, last)
+                entities.append(Entity(text[first:last], *offsets, kind, chance))
         offset += len(words)
     return entities
 
@@ -235,7 +235,7 @@ def read_spans(
     """Returns the probability of each (start, end, type) in one sentence's `arrays`."""
     chances: dict[tuple[int, int, str], float] = {}
     for indices in np.argwhere(answer.start):
-        at = tuple(indices)
-        span = (int(indices[0]), int(answer.end[at]), types.names[answer.type[at]])
-        chances.setdefault(span, float(answer.probability[at]))
+        cell = tuple(indices)
+        span = (int(indices[0]), int(answer.end[cell]), types.names[answer.type[cell]])
+        chances.setdefault(span, float(answer.probability[cell]))
     return chances

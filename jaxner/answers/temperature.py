@@ -105,9 +105,9 @@ def fit(tagger: Tagger, split: Split) -> Fit:
     passes = tagger.model.mc_dropout.num_samples
     places = tagging.over_batches(compute, tagger, split, passes=passes)
     rows = zip(places, examples, strict=True)
-    for place, example in itertools.compress(rows, is_known):
+    for index, example in itertools.compress(rows, is_known):
         ids = tagger.vocabulary.label_ids(list(example.labels))
-        for (number, *token), label in zip(place.tolist(), ids, strict=True):
+        for (number, *token), label in zip(index.tolist(), ids, strict=True):
             blocks[number].labels[*token] = label
 
     def loss(temperature: float) -> float:

@@ -89,5 +89,5 @@ def _actions(name: str) -> Iterator[tuple[argparse.Action, Sequence[str]]]:
 
 def _quoted(text: str) -> str:
     """Returns a word as fish reads it."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    content = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{content}'"

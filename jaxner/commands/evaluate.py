@@ -153,7 +153,7 @@ def evaluate(
     corpus.log_unknown_types(split, tagger.vocabulary, notes.print)
     with monitor.waiting(notes, "Scoring"):
         labels = describe.label(
-            tagger, split, train, rule=subject.rule, n=n, **subject.how
+            tagger, split, train, rule=subject.rule, n=n, **subject.settings
         )
     if decoding == "n_best":
         console.print(f"Of the {n} best labellings, the one nearest to gold counts")

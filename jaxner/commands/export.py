@@ -51,8 +51,8 @@ def export(
     text = outputs.read_text(card) if card.is_file() else None
     exporting.export(tagger, output, weights=weights, card=text)
     if weights != "float32":
-        after = load_exported(output, program=False)
-        note(f"Weights in {weights}: {_loss(run, tagger, after)}")
+        copy = load_exported(output, program=False)
+        note(f"Weights in {weights}: {_loss(run, tagger, copy)}")
     note(f"Wrote {output}")
 
 
@@ -90,7 +90,7 @@ def export_onnx(run: fields.Folder, /, *, output: fields.Output) -> None:
     note(f"Wrote {output} and {vocabulary}")
 
 
-def _loss(run: Path, before: Any, after: Any) -> str:
+def _loss(run: Path, old: Any, new: Any) -> str:
     """Returns what the figure on dev is with both taggers, or why it is not known."""
     from jaxner.analysis import describe
     from jaxner.evaluation.scoring import Task
@@ -102,7 +102,7 @@ def _loss(run: Path, before: Any, after: Any) -> str:
         dev = corpus.load_split(data, "dev")
     except (OSError, InputError) as error:
         return f"the loss is unknown without the run's data ({error})"
-    figure = Task(before.vocabulary.scheme).main_figure
-    scores = [describe.label(tagger, dev).scores for tagger in (before, after)]
+    figure = Task(old.vocabulary.scheme).main_figure
+    scores = [describe.label(tagger, dev).scores for tagger in (old, new)]
     first, second = (100 * getattr(x, figure) for x in scores)
     return f"{figure} on dev {first:.2f} before, {second:.2f} after"

@@ -146,9 +146,9 @@ def compare(
     labels = [
         [scoring.read(predictions_of(path, split)) for path in side] for side in sides
     ]
-    runs_read = [run for side in labels for run in side]
-    for path, run in zip(chain(*sides), runs_read, strict=True):
-        i = report.first_difference(runs_read[0].tokens or (), run.tokens or ())
+    flat_runs = [run for side in labels for run in side]
+    for path, run in zip(chain(*sides), flat_runs, strict=True):
+        i = report.first_difference(flat_runs[0].tokens or (), run.tokens or ())
         if i is not None:
             message = f"{path}: other tokens than in {sides[0][0]}, first in sentence "
             note(f"{message}{i} (counted from 0)")
@@ -158,7 +158,7 @@ def compare(
         name: difference
         for name, difference in content["figures"].items()
         if all
-        or name in report.COMPARED
+        or name in report.COMPARISON
         or "accuracy" in name
         or (name.endswith("match f1") and not name.startswith("strict"))
     }

@@ -18,7 +18,7 @@ _STDIN = Path("-")
 _COLUMNS = ("token_column", "comments")
 _NAMES = (*_COLUMNS, "encoding", "tokenizer")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
-Labelled = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"]
+GoldReading = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"]
 
 
 def tag(
@@ -29,7 +29,7 @@ def tag(
     output: Annotated[str, fields.OUTPUT] = "-",
     format: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
     sentences: bool = True,
-    reading: Labelled,
+    reading: GoldReading,
     to: Annotated[str, fields.OneOf(formats.OUTPUTS)] | None = None,
     constrained: bool = False,
     min_probability: str = "0",
@@ -114,16 +114,16 @@ def tag(
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
-    with outputs.Output(target, identity, rejects=side, overwrite=overwrite) as out:
-        if out.done:
+    with outputs.Output(target, identity, rejects=side, overwrite=overwrite) as writer:
+        if writer.done:
             if gold:
                 raise InputError("--gold needs all labels at once: use --overwrite")
-            show.line(f"Continuing after {counted(out.done['records'], 'record')}")
+            show.line(f"Continuing after {counted(writer.done['records'], 'record')}")
         progress = stream.tag_file(
             tagger,
             text,
             sink,
-            out,
+            writer,
             constrained=constrained,
             least=least,
             shard=(index, count),

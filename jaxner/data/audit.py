@@ -84,7 +84,7 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
     """
     errors: list[InputError] = []
     try:
-        read = corpora.read(path, errors=errors, **options)
+        split = corpora.read(path, errors=errors, **options)
     except (OSError, ValueError) as error:
         return None, [_of("format", str(error), path, level="error")]
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
@@ -92,13 +92,13 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
         Finding("error", "format", e.message, str(e.path or path), e.line, e.unit)
         for e in errors
     ]
-    if not read.examples:
+    if not split.examples:
         return None, result
-    notes = [*read.notes[bool(read.ill_formed) :]]  # the first: see _labels
+    notes = [*split.notes[bool(split.ill_formed) :]]  # the first: see _labels
     if result:
         notes.append("sentences with such labels are left out of all further checks")
-    result += (finding for check in _CHECKS for finding in check(read))
-    return read, result + [_of("reading", note, path, level="note") for note in notes]
+    result += (finding for check in _CHECKS for finding in check(split))
+    return split, result + [_of("reading", note, path, level="note") for note in notes]
 
 
 def at_start(split: Split) -> list[Finding]:

@@ -40,7 +40,7 @@ _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 64  # positions that cost a CPU as much as one more block
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
 _PROGRAM = 1_000  # positions that a shape must save an epoch, for its compilation
-_USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
+_USUAL, _GAIN = 0.98, 1.5  # a shape holds _GAIN times the _USUAL quantile of long words
 _SHORT = 0.99  # the share of tokens that are no long words
 
 
@@ -267,7 +267,7 @@ def _lay(
 def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
     """Returns the pieces of a batch, or of a document if `places` have one axis."""
     is_batch = places.ndim == 2
-    shape = shape or piece_shape(pieces, few=is_batch)
+    shape = shape or piece_shape(pieces, is_small=is_batch)
     counts = [len(p.windows) for p in pieces]
     if is_batch:
         offsets = [0] * len(pieces)
@@ -292,11 +292,11 @@ def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
     )
 
 
-def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
-    """Returns the padded size of pieces; with `few`, rounded up to powers of two."""
+def piece_shape(pieces: Sequence[Pieces], *, is_small: bool = False) -> PieceShape:
+    """Returns the padded size of pieces; if `is_small`, rounded up to powers of two."""
     sizes = np.array([(*p.windows.shape, p.positions.shape[1]) for p in pieces])
     maxima = sizes.max(axis=0).tolist()
-    if few:
+    if is_small:
         pairs = zip((1, 16, 16), maxima, strict=True)
         maxima = [max(minimum, 1 << max(n - 1, 0).bit_length()) for minimum, n in pairs]
     return PieceShape(*maxima)
@@ -819,7 +819,7 @@ class Batches:
         rooms = {len(shapes) - 1: (words, long)}
         for number in {*numbers.tolist()} - {*rooms}:
             _, _, words, long = needs[numbers == number].T
-            usual = int(_MORE * np.quantile(long, _USUAL))
+            usual = int(_GAIN * np.quantile(long, _USUAL))
             rooms[number] = int(words.max()), min(int(long.max()), usual)
         return [
             shapes[i]._replace(words=self._multiple(words), long=self._multiple(long))

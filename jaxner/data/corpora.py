@@ -405,7 +405,7 @@ def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Pat
     """
     data = data_folder()
     places = (Path(), Path(folder or ""), data / "vectors", data)
-    paths = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
+    paths = [parent / f"{name}{ending}" for parent in places for ending in ("", ".gz")]
     for path in paths:
         if path.is_file():
             return path

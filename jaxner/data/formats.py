@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 
 from jaxner import fields, outputs
 from jaxner.data import schemes, spans
-from jaxner.data.sources import MAX_TOKENS, Parsed, Record, Source, cell, write_text
+from jaxner.data.sources import MAX_TOKENS, Items, Record, Source, cell, write_text
 from jaxner.data.sources import Example as Example
 from jaxner.data.sources import Options as Options
 from jaxner.errors import InputError
@@ -68,7 +68,7 @@ class Layout(NamedTuple):
     # Document and sentence of a line; a new one starts a sentence.
     group: Callable[[str], tuple[str, ...]] = lambda line: ("",)
     # What becomes of a sentence, and of the lines it was read from.
-    change: Callable[[int, Sequence[str], Example], Parsed] | None = None
+    change: Callable[[int, Sequence[str], Example], Items] | None = None
 
 
 def _blocks(
@@ -108,7 +108,7 @@ def _sentences(
     token = layout.token if token is None else token
     label = layout.label if label is None else label
     places = [x for x in (token, label) if -size <= x < size]
-    if source.has_labels and len({place % size for place in places}) < 2:
+    if source.has_labels and len({index % size for index in places}) < 2:
         message = f"expected columns of tokens and labels ({token} and {label}) of "
         message += f"{size}; set token_column and label_column"
         raise InputError(message, source.path)
@@ -117,7 +117,7 @@ def _sentences(
     document, last, groups = 0, ("",), set()
     comments, returns, blank = [], [], []  # lines
 
-    def parse(start: int, block: Sequence[str]) -> Parsed:
+    def parse(start: int, block: Sequence[str]) -> Items:
         rows: list[tuple[int, list[str]]] = []  # line, cells
         errors: list[InputError] = []
         is_flawed = source.flaw("\n".join(block))
@@ -141,7 +141,7 @@ def _sentences(
             elif options.blank == "drop" and not "".join(cells[token:][:1]).strip(" "):
                 blank.append(number)
             elif "\r" in line or not all(
-                -count <= place < count and cells[place].strip(" ") for place in places
+                -count <= index < count and cells[index].strip(" ") for index in places
             ):
                 flaw = f"no token in column {token}, a blank cell or a carriage return"
                 errors.append(source.error(number, flaw, line))
@@ -150,7 +150,7 @@ def _sentences(
         if not rows:
             return errors
         numbers, cells = zip(*rows, strict=True)
-        columns = (tuple(row[place] for row in cells) for place in places)
+        columns = (tuple(row[index] for row in cells) for index in places)
         tokens, labels, *_ = *columns, ()
         example = Example(tokens, labels, lines=numbers)
         change = layout.change
@@ -214,8 +214,8 @@ def columns(source: Source) -> Iterator[Record]:
 
     def group(line: str) -> tuple[str, ...]:
         row = split(line)
-        for i, place in enumerate(groups):
-            name = row[place] if 0 <= place < len(row) else ""
+        for i, column in enumerate(groups):
+            name = row[column] if 0 <= column < len(row) else ""
             last_titles[i] = name if name.strip(" ") else last_titles[i]
         return tuple(last_titles)
 
@@ -256,7 +256,7 @@ def conllu(source: Source) -> Iterator[Record]:
     def split(line: str) -> list[str]:
         return [] if _NO_WORD.match(line) else _at_tabs(line)
 
-    def change(start: int, block: Sequence[str], example: Example) -> Parsed:
+    def change(start: int, block: Sequence[str], example: Example) -> Items:
         nonlocal entities
         labels, errors = list(example.labels), []
         if label == MISC:
@@ -331,7 +331,7 @@ def conll2012(source: Source) -> Iterator[Record]:
 
 def _unbracketed(
     source: Source, start: int, block: Sequence[str], example: Example
-) -> Parsed:
+) -> Items:
     items, kind, labels = [], "", []  # of the entity that is open
     for number, mark in zip(example.lines, example.labels, strict=True):
         match = _BRACKETS.fullmatch(mark)
@@ -589,9 +589,9 @@ def read(
                 errors += flaws
                 if is_folder:
                     document = base + max(record.document, 1)
-                    place = {"document": document, "path": str(source.path)}
-                    place |= {"path": items[0].path} if items and items[0].path else {}
-                    items = [dataclasses.replace(e, **place) for e in items]
+                    origin = {"document": document, "path": str(source.path)}
+                    origin |= {"path": items[0].path} if items and items[0].path else {}
+                    items = [dataclasses.replace(e, **origin) for e in items]
                 examples += items
         except InputError as error:
             errors.append(error)

@@ -43,9 +43,9 @@ TAGS = "tags"
 _FOLLOWERS = {"IOB1": "B", "BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _OPEN_PREFIXES = {"BIOES": "BI", "BILOU": "BI", "IOE1": "E", "IOE2": "I"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
-_READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
+_LETTERS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _SPELLINGS = {"M": "I", "W": "S"}
-_BARE = {*_READ_AS, *_SPELLINGS}
+_BARE = {*_LETTERS, *_SPELLINGS}
 NO_TYPE = "_"
 """The type of labels without types, as in seqeval."""
 _UNTYPED_SETS = tuple(map(set, ("BIES", "BILU", "BMES", "BMEW")))
@@ -74,7 +74,7 @@ def parse(label: str) -> tuple[str, str]:
         return "O", ""
     prefix, hyphen, kind = str(label).partition("-")
     prefix, kind = _SPELLINGS.get(prefix, prefix), kind if hyphen else NO_TYPE
-    if prefix == "O" or prefix not in _READ_AS or not (kind and isinstance(label, str)):
+    if prefix == "O" or prefix not in _LETTERS or not (kind and isinstance(label, str)):
         upper = str(label).upper()
         hint = f"; write {upper}" if upper in _BARE else _correction(str(label))
         raise InputError(
@@ -123,8 +123,8 @@ def choices(labels: Iterable[str]) -> list[str]:
         return [f"labels have no prefixes (IO): {name} is read as I-{name}"]
     notes = []
     if bare := [name for name in names if name in _BARE]:
-        read = f"{bare[0]} is read as {'-'.join(parse(bare[0]))}"
-        notes.append(f"labels have no types: {read}, so all entities are of one type")
+        text = f"{bare[0]} is read as {'-'.join(parse(bare[0]))}"
+        notes.append(f"labels have no types: {text}, so all entities are of one type")
     for name in names:
         if name[:1] in _SPELLINGS and name[1:2] == "-":
             return [*notes, f"{name} is read as {'-'.join(parse(name))}"]
@@ -162,7 +162,7 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
     spans = []
     start, last_prefix, last_kind = None, "O", ""
     for position, (prefix, kind) in enumerate([*_parsed(labels), ("O", "")]):
-        prefix = _READ_AS[prefix]
+        prefix = _LETTERS[prefix]
         is_inside = prefix in "IE" and last_prefix in "BI" and kind == last_kind
         if start is not None and not is_inside:
             spans.append(Span(start, position, last_kind))

@@ -141,7 +141,7 @@ class Note(NamedTuple):
     line: int | None = None
 
 
-Parsed = Sequence[Example | InputError | Note]
+Items = Sequence[Example | InputError | Note]
 """Sentences, errors and notes of a record; what has no place gets the record's."""
 
 
@@ -160,7 +160,7 @@ class Record(NamedTuple):
 
     line: int
     lines: Sequence[str]
-    parse: Callable[[], Parsed]
+    parse: Callable[[], Items]
     document: int = 0
     is_first: bool = False
     content: dict[str, Any] | None = None
@@ -245,11 +245,11 @@ class Source:
                 message = f"a sentence of more than {MAX_TOKENS:,} tokens"
                 errors.append(InputError(message, self.path, record.line, record.unit))
             else:
-                place: dict[str, Any] = {"document": record.document}
+                origin: dict[str, Any] = {"document": record.document}
                 if not item.lines:
                     lines = (record.line,) * len(item.tokens)
-                    place |= {"lines": lines, "unit": record.unit}
-                examples.append(dataclasses.replace(item, **place))
+                    origin |= {"lines": lines, "unit": record.unit}
+                examples.append(dataclasses.replace(item, **origin))
         return examples, errors
 
     def error(self, line: int, message: str, text: str) -> InputError:

@@ -17,9 +17,9 @@ from jaxner import outputs
 from jaxner.data import schemes, tokens
 from jaxner.data.sources import (
     Example,
+    Items,
     Note,
     Options,
-    Parsed,
     Record,
     Source,
     cell,
@@ -74,7 +74,7 @@ def _sentence(text: str, words: Sequence[Token], start: int, end: int) -> Exampl
 def texts(source: Source) -> Iterator[Record]:
     """Reads raw text: each line that is not blank is a record."""
 
-    def parse(line: str) -> Parsed:
+    def parse(line: str) -> Items:
         if flaw := source.flaw(line):
             raise InputError(flaw)
         return [*pieces(line, source.options)]
@@ -87,7 +87,7 @@ def texts(source: Source) -> Iterator[Record]:
 
 def fitted(
     options: Options, text: str, spans: Iterable[CharSpan], sentences: Iterable[Example]
-) -> Parsed:
+) -> Items:
     """Returns a text's sentences with the BIO labels of its spans; errors, and notes.
 
     `options.unfit` says what happens to a span that does not match tokens.
@@ -211,7 +211,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     names = names.split(",") if isinstance(names, str) else names or ()
     refused_lines, foreign_lines, wide, blank = [], [], [], []  # lines
 
-    def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Parsed:
+    def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:
         words, kinds = content.get("tokens"), content.get("labels")
         kinds = content.get("ner_tags") if kinds is None else kinds
         if options.blank == "drop" and isinstance(words, list):
@@ -291,8 +291,8 @@ def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
             value = _loaded(text, list if is_array else dict)
             if not is_array:
                 yield number, "line", text, value
-            for place, content in enumerate(value if is_array else [], 1):
-                yield place, "record", json.dumps(content, ensure_ascii=False), content
+            for index, content in enumerate(value if is_array else [], 1):
+                yield index, "record", json.dumps(content, ensure_ascii=False), content
         except InputError as error:
             yield number, "line", line, source.error(number, error.message, line)
 
@@ -356,8 +356,8 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
     if text is None:
         return [Example(words)]
     sentence = _sentence(text, tokens.located(text, words), 0, len(text))
-    full, held = (tokens.SEPARATOR.sub("", x) for x in (text, "".join(words)))
-    if full != held:
+    left, right = (tokens.SEPARATOR.sub("", x) for x in (text, "".join(words)))
+    if left != right:
         raise InputError("the text holds characters that are in no token")
     return [sentence]
 
@@ -452,12 +452,12 @@ def brat(source: Source) -> Iterator[Record]:
     yield Record(1, (), functools.partial(_brat, source), 1)
 
 
-def _brat(source: Source) -> Parsed:
+def _brat(source: Source) -> Items:
     path = source.path.with_suffix(".txt")
     text, options = source.text(path), source.options
     items: list[InputError | Note] = []
     annotations = []  # line, type, fragments, text
-    left_out = 0
+    rest = 0
     for number, line in enumerate(source.lines(), 1):
         match, flaw = _ANNOTATION.fullmatch(line), source.flaw(line)
         if flaw or (line.startswith("T") and not match):
@@ -468,7 +468,7 @@ def _brat(source: Source) -> Parsed:
             fragments = [(int(start), int(end)) for start, end in parts]
             annotations.append((number, match[1], fragments, match[3]))
         else:
-            left_out += bool(line.strip())
+            rest += bool(line.strip())
 
     def misfits(text: str, offsets: str) -> Iterator[InputError]:
         units = _units(text) if offsets == "utf-16" else []
@@ -493,8 +493,8 @@ def _brat(source: Source) -> Parsed:
         counts = ["CRLF as one character"] * (way[0] != text)
         counts += ["units of UTF-16"] * (way[1] != options.offsets)
         items.append(Note(f"the offsets count {' and '.join(counts)}"))
-    if left_out:
-        count = counted(left_out, "annotation")
+    if rest:
+        count = counted(rest, "annotation")
         items.append(Note(f"left out {count} that are no entities"))
     spans = []
     for number, kind, fragments, _ in annotations:
@@ -507,9 +507,9 @@ def _brat(source: Source) -> Parsed:
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])
     for number, line in enumerate(way[0].split("\n"), 1):
         for piece in pieces(line, options):
-            place = {"start": start + piece.start, "path": str(path)}
+            origin = {"start": start + piece.start, "path": str(path)}
             lines = (number,) * len(piece.tokens)
-            sentences.append(dataclasses.replace(piece, lines=lines, **place))
+            sentences.append(dataclasses.replace(piece, lines=lines, **origin))
         start += len(line) + 1
     return [*items, *fitted(options, way[0], spans, sentences)]
 
@@ -533,7 +533,7 @@ def docbin(source: Source) -> Iterator[Record]:
         words = (Token(word.text, word.idx, word.idx + len(word)) for word in part)
         return [word for word in words if word.text.strip(_BLANK)]
 
-    def parse(number: int, doc: Any) -> Parsed:
+    def parse(number: int, doc: Any) -> Items:
         sentences, spans, whole = [], [], doc.text
         for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
             if words := words_of(part):
@@ -620,8 +620,8 @@ def write_brat(folder: Path, examples: Sequence[Example]) -> None:
 def write_docbin(path: Path, examples: Sequence[Example]) -> None:
     """Writes a document of spaCy for each document, or else for each sentence."""
     spacy = optional("spacy", "A .spacy file")
-    store, vocab, place = spacy.tokens.DocBin(), spacy.Vocab(), itertools.count()
-    key = lambda example: example.document or -next(place)  # noqa: E731
+    store, vocab, numbers = spacy.tokens.DocBin(), spacy.Vocab(), itertools.count()
+    key = lambda example: example.document or -next(numbers)  # noqa: E731
     for _, group in itertools.groupby(examples, key):
         words, starts, labels, spaces = [], [], [], []
         for example in group:

@@ -121,15 +121,15 @@ _PIECE = re.compile(
     rf"|(?P<run>[{re.escape(_RUNS)}LF])(?P=run)*+[mj]*+"
     r"|rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"
 )
-_BRACKETS, _LAST = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
+_BRACKETS, _ENDS = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
 _LINK = re.compile(
-    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_LAST}]++|{_BRACKETS}"
-    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_LAST}]++(?=[{_LAST}]|{_BRACKETS}))++",
+    rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_ENDS}]++|{_BRACKETS}"
+    rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_ENDS}]++(?=[{_ENDS}]|{_BRACKETS}))++",
     re.IGNORECASE,
 )
 _FACE = re.compile(r"(?<!\S)[:;=][-'^o]?[()\[\]DPpOo/\\|*]+(?![^\s.,!?])")
 _ENDING = re.compile(r"(?i:n['’‘]t|['’‘](?:s|m|d|re|ve|ll))\Z")
-_ENDING_AFTER = re.compile(r"(?i)['’‘](?:s|m|d|re|ve|ll)(?![\w'’‘])")
+_CLITIC = re.compile(r"(?i)['’‘](?:s|m|d|re|ve|ll)(?![\w'’‘])")
 _DOTTED_LETTERS = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 _INITIAL = re.compile(r"\s?[A-Z]\.(?!\w)")
 _NUMBER = re.compile(r"\.\s\d")
@@ -166,7 +166,7 @@ def tokenise(text: str) -> list[Token]:
             end += _takes_period(text, kinds, start, end, tokens)
             if ending := _ENDING.search(text, start, end):
                 middle = ending.start()
-        elif kinds[start] == "'" and (ending := _ENDING_AFTER.match(text, start)):
+        elif kinds[start] == "'" and (ending := _CLITIC.match(text, start)):
             word = _PIECE.match(kinds, end)
             # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
             if word and word.end() == ending.end():

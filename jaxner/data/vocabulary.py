@@ -43,7 +43,7 @@ CHAR_TYPES = {
 is any other character."""
 
 _SPECIAL = ("<pad>", "<unk>")  # not words: a text may contain "<unk>"
-_MOST_SEEN = 1 << 16  # tokens
+_CACHE_SIZE = 1 << 16  # tokens
 _TYPE_OF = {c: i for i, chars in enumerate(CHAR_TYPES.values(), 1) for c in chars}
 _DIGIT = re.compile(r"\d")
 _ESCAPES = {
@@ -283,7 +283,7 @@ class Vocabulary:
             chars = [ids.get(char, UNKNOWN) for char in normal[:MAX_CHARACTERS]]
             spelling = np.array(chars, np.int32).tobytes()
             entry = self.word_id(token), int(caps(normal)), spelling
-            if len(self._seen) >= _MOST_SEEN:
+            if len(self._seen) >= _CACHE_SIZE:
                 self._seen.clear()
             self._seen[token] = entry
         return entry

@@ -123,8 +123,8 @@ class Component(Pipe):
                 span = Span(docs[i], first, end, label=entity.type)
                 span._.probability = entity.probability
                 if passes is not None:
-                    place = entity.start, entity.end
-                    span._.uncertainty = least_certain(passes._asdict(), *place)
+                    offsets = entity.start, entity.end
+                    span._.uncertainty = least_certain(passes._asdict(), *offsets)
                 spans[i].append(span)
                 free[i][first:end] = False
         for doc, entities, is_outside in zip(docs, spans, free, strict=True):

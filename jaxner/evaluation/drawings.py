@@ -146,8 +146,8 @@ def _label(axis: Any, x_label: str, y_label: str, legend: bool) -> None:
     axis.grid(alpha=0.25, axis="y")
     axis.set_axisbelow(True)
     if legend:
-        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
-        axis.legend(frameon=False, ncols=2, fontsize=8, labelcolor=_INK, **place)
+        position = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+        axis.legend(frameon=False, ncols=2, fontsize=8, labelcolor=_INK, **position)
 
 
 def _drawn(

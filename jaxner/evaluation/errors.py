@@ -82,8 +82,8 @@ def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
     for same_type in (True, False):
         for i, span in enumerate(predicted):
             if partners[i] is None:
-                place = bisect.bisect_right(ends, span.start)
-                for candidate in gold[place : bisect.bisect_left(starts, span.end)]:
+                first = bisect.bisect_right(ends, span.start)
+                for candidate in gold[first : bisect.bisect_left(starts, span.end)]:
                     is_fit = span.type == candidate.type or not same_type
                     if is_fit and free.pop(candidate[:2], None):
                         partners[i] = candidate

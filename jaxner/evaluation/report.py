@@ -33,7 +33,7 @@ from jaxner.wording import counted, markdown, printable
 Value = dict[str, Any]
 
 NO_VALUE = "–"
-COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
+COMPARISON = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 """The figures in which a report compares runs."""
 _POINTS = ("first", "second", "difference", "low", "high")  # of a difference; no p
 _EXAMPLES = 5  # of each kind of error
@@ -288,7 +288,7 @@ def comparisons(names: Sequence[str], runs: Sequence[Prediction]) -> list[Value]
     rows = []
     for name, run in zip(names[1:], runs[1:], strict=True):
         figures = compare(runs[:1], [run])["figures"]
-        selection = {key: figures[key] for key in COMPARED if key in figures}
+        selection = {key: figures[key] for key in COMPARISON if key in figures}
         rows.append({"first": names[0], "second": name, "figures": selection})
     return rows
 

@@ -89,7 +89,7 @@ RULES = tuple(_READERS)
 WITH_LENGTHS = ("conlleval", "strict")
 """Rules under which every span has a length."""
 # In other schemes, their programs misread well-formed labels.
-_READ = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
+_SCHEMES = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
 
 
 def with_lengths(rule: str) -> str:
@@ -99,7 +99,7 @@ def with_lengths(rule: str) -> str:
 
 def reads(rule: str, scheme: str) -> bool:
     """Returns whether a rule is defined for labels of a scheme."""
-    return scheme in _READ.get(rule, schemes.SCHEMES)
+    return scheme in _SCHEMES.get(rule, schemes.SCHEMES)
 
 
 def reader(rule: str, scheme: str) -> Rule:
@@ -110,7 +110,7 @@ def reader(rule: str, scheme: str) -> Rule:
         return each_token
     if not reads(rule, scheme):
         raise InputError(
-            f"Rule {rule!r} reads {' or '.join(_READ[rule])}, not {scheme!r}, whose "
+            f"Rule {rule!r} reads {' or '.join(_SCHEMES[rule])}, not {scheme!r}, whose "
             "well-formed labels its program misreads; convert the labels, or take rule "
             "'conlleval'"
         )
@@ -228,9 +228,9 @@ def count(
         gold_spans, guesses = map(read, sides)
         findable = {span for span in gold_spans if span.end != NO_END}
         correct = [span for span in guesses if span in findable]
-        for place, spans in enumerate((correct, guesses, gold_spans)):
+        for side, spans in enumerate((correct, guesses, gold_spans)):
             for span in spans:
-                table[column[span.type], place] += 1
+                table[column[span.type], side] += 1
     return counts
 
 

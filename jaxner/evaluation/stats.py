@@ -39,7 +39,7 @@ ROUNDS = 1_000
 TEST_ROUNDS = 10_000
 """Rounds of a test."""
 LEVEL = 0.95
-_AT_ONCE = 1 << 22  # draws in memory
+_BLOCK = 1 << 22  # draws in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _check(rounds: int, level: float) -> None:
 def _draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
     """Yields how often some rounds draw each sentence, `[r, S]`."""
     generator = np.random.default_rng(seed)
-    for count in _chunks(rounds, size, _AT_ONCE):
+    for count in _chunks(rounds, size, _BLOCK):
         places = generator.integers(max(size, 1), size=(count, size))
         places += size * np.arange(count)[:, None]
         counts = np.bincount(places.ravel(), minlength=count * size)
@@ -335,7 +335,7 @@ def _swapped(first: Tally, second: Tally, rounds: int, seed: int) -> np.ndarray:
     generator = np.random.default_rng((seed, 2))
     gap = second.counts - first.counts
     differences = []
-    for count in _chunks(rounds, len(gap), 2 * _AT_ONCE):
+    for count in _chunks(rounds, len(gap), 2 * _BLOCK):
         swaps = generator.integers(2, size=(count, len(gap))).astype(np.float64)
         shift = np.tensordot(swaps, gap, 1)
         new_figures = first.figures(first.counts.sum(0) + shift)

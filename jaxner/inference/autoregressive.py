@@ -91,9 +91,9 @@ def viterbi(potentials: Autoregressive, mask: Mask) -> Int[Array, " T"]:
         lambda beam, inputs: _extend(potentials, beam, inputs), begin, inputs
     )
 
-    def back(place, inputs):
+    def back(index, inputs):
         parents, labels = inputs
-        return parents[place], labels[place]
+        return parents[index], labels[index]
 
     # Hypotheses are sorted, the best first.
     first = varying(jnp.zeros((), jnp.int32), parents)

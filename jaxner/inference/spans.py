@@ -161,11 +161,11 @@ def span_probabilities(
     overlap. A span that does not fit the sentence has the probability 0.
     """
     start, end, types = spans.T
-    place = jnp.arange(mask.shape[0])[:, None]
-    flags = place == start[None], (start[None] < place) & (place < end[None])
+    index = jnp.arange(mask.shape[0])[:, None]
+    flags = index == start[None], (start[None] < index) & (index < end[None])
     ending = _scan(potentials, mask, label_spans, _in_place, flags, len(spans))
     exists = (start >= 0) & (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
-    is_last = (place == end[None] - 1) & exists[None]
+    is_last = (index == end[None] - 1) & exists[None]
     fits = is_last[:, :, None] & (label_spans.types[None] == types[:, None])[None]
     return jnp.sum(ending, axis=(0, 2), where=fits)
 

@@ -132,15 +132,15 @@ class Chain(nn.Module):
     def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token, and both encoders' intermediates."""
         first, second = self.first, self.then
-        features, out = first(x, mask, train=train)
+        features, arrays = first(x, mask, train=train)
         if not isinstance(features, tuple):
             features, values = second(features, mask, train=train)
-            return features, {**out, **values}
+            return features, {**arrays, **values}
         stages, values = [], {}
         for stage in features:
             features, values = second(stage, mask, train=train)
             stages += features if isinstance(features, tuple) else [features]
-        return tuple(stages), {**out, **values}
+        return tuple(stages), {**arrays, **values}
 
 
 def candidate_kernels(params: PyTree[Array]) -> list[Float[Array, "K N N"]]:

@@ -73,8 +73,8 @@ class GRN(nn.Module):
             x = jnp.where(mask[:, None], x, 0.0)
         if self.relation == "none":
             return x, {}
-        sums, out = self._relate(x, mask)
-        return jnp.where(mask[:, None], jnp.tanh(sums), 0.0), out
+        sums, arrays = self._relate(x, mask)
+        return jnp.where(mask[:, None], jnp.tanh(sums), 0.0), arrays
 
     def _relate(self, x, mask):
         """Eq. 4-7, the weight matrix of [x_i; x_j] split into its two halves."""
@@ -174,7 +174,7 @@ def _backward(residuals, cotangent):
 gated_sum.defvjp(_forward, _backward)
 
 
-def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
+def relation_scores(arrays: dict[str, Array], mask: Bool[Array, " T"]):
     """Returns how strongly each token relates to each other, from a `GRN`'s output.
 
     Row i of `[T, T]` holds the L2 norm over features of the gates σ(r_ij), normalised
@@ -182,11 +182,11 @@ def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
     """
 
     def row(from_i):
-        gates = jax.nn.sigmoid(from_i[None] + out["relation_to"])
+        gates = jax.nn.sigmoid(from_i[None] + arrays["relation_to"])
         return jnp.linalg.norm(gates, axis=1)
 
     pairs = mask[:, None] & mask[None, :]
-    norms = jax.lax.map(row, out["relation_from"])
+    norms = jax.lax.map(row, arrays["relation_from"])
     low = jnp.min(jnp.where(pairs, norms, jnp.inf))
     high = jnp.max(jnp.where(pairs, norms, -jnp.inf))
     spread = jnp.where(high > low, high - low, 1.0)

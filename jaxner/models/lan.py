@@ -86,8 +86,8 @@ class LabelAttention(nn.Module):
                 attention.append(shares)
                 x = jnp.concatenate([features, answers + features], axis=1)
         scores = self._scores(features, labels, f"attention{self.num_layers}", 1)[0]
-        out = {"label_attention": jnp.stack(attention)} if attention else {}
-        return jnp.where(mask[:, None], scores, 0.0), out
+        arrays = {"label_attention": jnp.stack(attention)} if attention else {}
+        return jnp.where(mask[:, None], scores, 0.0), arrays
 
     def _project(self, x, name, num_heads):
         linear = layers.dense(x.shape[1], self.kernel_initializer, name)

@@ -419,22 +419,22 @@ def _tangents(unroll, primals, tangents):
         i, f, o, candidate, memory = jnp.split(residuals, 5)
         tanh = jnp.tanh(memory)
         d_state = d_carry.state if state_mask is None else d_carry.state * state_mask
-        d_before = d_carry.memory
+        d_old = d_carry.memory
         if unroll > 1:
             # The backward loop then writes both by one kernel, behind the barrier.
-            d_both = jnp.concatenate([d_gates, d_before, rest]) + d_state @ matrix
-            d_both = jax.lax.optimization_barrier(d_both)
-            d_gates, d_before = d_both[: 4 * size], d_both[4 * size : 5 * size]
+            d_pair = jnp.concatenate([d_gates, d_old, rest]) + d_state @ matrix
+            d_pair = jax.lax.optimization_barrier(d_pair)
+            d_gates, d_old = d_pair[: 4 * size], d_pair[4 * size : 5 * size]
         else:
             d_gates += d_state @ kernel
         d_i, d_f, d_o, d_candidate = jnp.split(d_gates, 4)
-        d_memory = f * d_before + previous * f * (1 - f) * d_f
+        d_memory = f * d_old + previous * f * (1 - f) * d_f
         d_memory += candidate * i * (1 - i) * d_i + i * (1 - candidate**2) * d_candidate
         d_output = o * (1 - tanh**2) * d_memory + tanh * o * (1 - o) * d_o
         d_output = d_output.astype(d_carry.state.dtype)
         new = Carry(
             jnp.where(real, d_output, d_carry.state),
-            jnp.where(real, d_memory, d_before),
+            jnp.where(real, d_memory, d_old),
         )
         return new, jnp.where(real, d_output, 0.0)
 

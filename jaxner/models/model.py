@@ -146,11 +146,11 @@ class Model(nn.Module):
     def __call__(self, sentence: Sentence, *, train: bool) -> Stages:
         """Returns the potentials of each stage, and a dict of intermediates."""
         x = self.represent(sentence, train=train)
-        stages, out = self.draft(sentence, x, parts=PARTS if train else ())
+        stages, arrays = self.draft(sentence, x, parts=PARTS if train else ())
         if self.refinement is None:
-            return stages, out
+            return stages, arrays
         probabilities = inference.marginals(stages[-1], sentence.mask)
-        return (*stages, self.refine(sentence, x, probabilities, train=train)), out
+        return (*stages, self.refine(sentence, x, probabilities, train=train)), arrays
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
@@ -173,7 +173,7 @@ class Model(nn.Module):
             x = self.represent(sentence, train="representation" in parts)
         output = self._run(self.encoder, "encoder" in parts, x, sentence.mask)
         check_returned("encoder", self.encoder, output, x.shape[0])
-        features, out = output
+        features, arrays = output
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
         scores = []
@@ -185,8 +185,8 @@ class Model(nn.Module):
             table = representation.words.get_variable("params", "trained")
             last = stages[-1].astype(jnp.float32)
             losses = self.language_model(last, sentence.words, sentence.mask, table)
-            out = {**out, "neighbours": losses}
-        return tuple(scores), out
+            arrays = {**arrays, "neighbours": losses}
+        return tuple(scores), arrays
 
     def refine(
         self,
@@ -198,8 +198,8 @@ class Model(nn.Module):
     ) -> Potentials:
         """Returns the refinement's potentials, given the draft's probabilities."""
         refinement: Any = self.refinement
-        read = refinement.representation
-        words = x if read is None else read(sentence, train=train)
+        reader = refinement.representation
+        words = x if reader is None else reader(sentence, train=train)
         # The refinement's gradient does not flow into the draft.
         labels = jax.lax.stop_gradient(probabilities).astype(self.dtype)
         potentials = refinement(words, labels, sentence.mask, train=train)
@@ -298,9 +298,9 @@ def standardise_words(weights: Weights) -> Weights:
     def divide(name, leaf):
         if _WORDS not in name:
             return leaf
-        place = name[name.index("/") : name.rindex("/")]
-        trained_table = leaves[f"params{place}/trained"]
-        frozen = leaves.get(f"frozen{place}/vectors")
+        path = name[name.index("/") : name.rindex("/")]
+        trained_table = leaves[f"params{path}/trained"]
+        frozen = leaves.get(f"frozen{path}/vectors")
         rows = [trained_table[1:]]
         if frozen is not None and len(trained_table) == 2:
             rows.append(frozen)
@@ -428,8 +428,8 @@ def predict(
         return draft
     if probabilities is None:
         probabilities = inference.marginals(draft, mask)
-    read = sentence, x, probabilities
-    second = model.apply(weights, *read, train=False, method="refine")
+    inputs = sentence, x, probabilities
+    second = model.apply(weights, *inputs, train=False, method="refine")
     second = _with_separators(model, second, sentence)
     is_uncertain = inference.entropy(probabilities) > refinement.threshold
 

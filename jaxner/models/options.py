@@ -29,7 +29,7 @@ from jaxner.models.seq2seq import Seq2seqHead
 
 # --- Sections -------------------------------------------------------------------------
 
-_OWN = "or a module of your own, package.module:Class"
+_NOTE = "or a module of your own, package.module:Class"
 
 
 class Section(NamedTuple):
@@ -71,7 +71,7 @@ def section_of(path: str, values: Any, part: Part) -> Section:
         return Section(path, values, None, None, {}, dict.fromkeys(values, Part(make)))
     if isinstance(make, str):
         table, name = models.TABLES[make], values.get("name", part.default)
-        hint = Annotated[str, OneOf(sorted(table), _OWN, lambda text: ":" in text)]
+        hint = Annotated[str, OneOf(sorted(table), _NOTE, lambda text: ":" in text)]
         fields.check(path, name, hint)
         meaning = f"CONFIG:{make}=NAME changes it."
         options = {"name": Field(hint, part.default, meaning), **part.more}
@@ -145,9 +145,9 @@ def build(
             flag = section.flag(f"representation.{name}")
             raise InputError(f"{flag} needs data.{option}")
     if values.get("refinement") is not None:  # it may read the sentence itself
-        place = "representation"
-        part = section.inner[place]
-        sizes[place] = _module(section.flag(place), values[place], part, sizes)
+        field = "representation"
+        part = section.inner[field]
+        sizes[field] = _module(section.flag(field), values[field], part, sizes)
     model = _module(path, values, Part(Model), sizes)
     heads = model.head, getattr(model.refinement, "head", None)
     if model.refinement is not None and Seq2seqHead in map(type, heads):
@@ -164,8 +164,8 @@ def build(
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
         count = getattr(model.encoder, "num_stages", 1)
-        earlier = tuple(model.head.clone() for _ in range(count - 1))
-        model = model.clone(earlier_heads=earlier)
+        copies = tuple(model.head.clone() for _ in range(count - 1))
+        model = model.clone(earlier_heads=copies)
     return model
 
 

@@ -27,7 +27,7 @@ from jaxner.types import Weights
 Sizes = Mapping[str, Any]
 """Attributes of an encoder: ours, or those that a `config.json` has."""
 
-PLACE = "representation/bert/encoder/"
+PREFIX = "representation/bert/encoder/"
 """Path of the encoder's weights in a tagger's tree."""
 
 # PyTorch's names of our arrays, by family; {} is the number of a layer.
@@ -58,7 +58,7 @@ def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
 class Family(NamedTuple):
     """Encoders whose configs and tensors are spelt alike.
 
-    `fixed` are values without which an encoder is another than ours, `spellings` the
+    `facts` are values without which an encoder is another than ours, `spellings` the
     names of options that differ from ours, `our_values` ours, given the config, and
     `config_values` the config's, given ours. `classifier` is transformers' name of a
     token classifier, in which the encoder's tensors begin with `prefix`.
@@ -68,7 +68,7 @@ class Family(NamedTuple):
     prefix: str
     module: type[nn.Module] = BERT
     names: Mapping[str, str] = _named(_TOP, _BODY)
-    fixed: Mapping[str, bool | int | str] = {}
+    facts: Mapping[str, bool | int | str] = {}
     spellings: Mapping[str, str] = {}
     our_values: Callable[[Sizes], Sizes] = lambda config: {}
     config_values: Callable[[Sizes], Sizes] = lambda sizes: {}
@@ -158,7 +158,7 @@ _MP_BODY = {
 _MP_TOP = _TOP | {"distances": "encoder.relative_attention_bias"}
 _DE_BODY = {name: f"attention.self.{name}_proj" for name in ("query", "key", "value")}
 _DE_TOP = {"distances": "encoder.rel_embeddings", "distance_norm": "encoder.LayerNorm"}
-_DE_FIXED = {
+_DE_FACTS = {
     "relative_attention": True,
     "share_att_key": True,
     "norm_rel_ebd": "layer_norm",
@@ -189,14 +189,14 @@ _MODERN_OPTIONS = {
     "attention_probs_dropout_prob": "attention_dropout",
 }
 _PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
-_UNBIASED = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
+_NO_BIAS = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
 
 FAMILIES = {
-    "bert": Family("Bert", "bert", fixed=_PLAIN),
-    "electra": Family("Electra", "electra", fixed=_PLAIN),
+    "bert": Family("Bert", "bert", facts=_PLAIN),
+    "electra": Family("Electra", "electra", facts=_PLAIN),
     **{
         kind: Family(
-            name, "roberta", fixed=_PLAIN, our_values=_from_two, config_values=_padding
+            name, "roberta", facts=_PLAIN, our_values=_from_two, config_values=_padding
         )
         for kind, name in (
             ("roberta", "Roberta"),
@@ -220,7 +220,7 @@ FAMILIES = {
         *("DebertaV2", "deberta"),
         DeBERTa,
         _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
-        _DE_FIXED,
+        _DE_FACTS,
         our_values=_disentangled,
         config_values=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
     ),
@@ -228,7 +228,7 @@ FAMILIES = {
         *("ModernBert", "model"),
         ModernBERT,
         _named(_MODERN_TOP, _MODERN_BODY, "layers.{}."),
-        _UNBIASED,
+        _NO_BIAS,
         _MODERN_OPTIONS,
         _modern,
         _rotations,
@@ -280,7 +280,7 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
         plain = {n: x for n, x in config.items() if isinstance(x, int | float | str)}
         return {**plain, "model_type": kind}
     family = FAMILIES[kind]
-    for name, value in family.fixed.items():
+    for name, value in family.facts.items():
         # An option that is missing has the value of a file of this family.
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
@@ -452,8 +452,8 @@ def classifier(
         for i, row in enumerate(rows if is_stacked else rows[None]):
             whole = torch_name.format(i)
             is_beside = whole.startswith("head.")
-            place = whole if is_beside else f"{family.prefix}.{whole}"
-            tensors[place] = np.ascontiguousarray(row.T if is_map else row)
+            target = whole if is_beside else f"{family.prefix}.{whole}"
+            tensors[target] = np.ascontiguousarray(row.T if is_map else row)
     tensors.pop(f"{family.prefix}.{_ABSENT}", None)
     for name, leaf in linear.items():
         torch_name, _, is_map = _spelt(name, {name: "classifier"})
@@ -463,7 +463,7 @@ def classifier(
     config = {
         family.spellings.get(n, n): x for n, x in sizes.items() if n not in own_names
     }
-    config |= {**family.fixed, **family.config_values(sizes)}
+    config |= {**family.facts, **family.config_values(sizes)}
     return {"architectures": [classifiers()[kind]], **config}, tensors
 
 
@@ -481,8 +481,8 @@ def fill(
     pretrained = named(reader(folder))
 
     def take(name, leaf):
-        _, place, rest = name.rpartition(PLACE)
-        return jnp.asarray(pretrained[rest]) if place else leaf
+        _, prefix, rest = name.rpartition(PREFIX)
+        return jnp.asarray(pretrained[rest]) if prefix else leaf
 
     return map_named(take, weights)
 
@@ -504,16 +504,16 @@ def _tensors(
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
     first = next((name for name in tensors if name.endswith(words)), "")
     prefix = first[: first.find("embeddings.")]
-    current_ones, head_tensors = {}, {}
+    encoder_tensors, head_tensors = {}, {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
         for old_name, new_name in _OLDER.items():
             current = current.replace(old_name, new_name)
         if name.startswith(prefix) and current.startswith(_ROOTS):
-            current_ones[current] = tensor
+            encoder_tensors[current] = tensor
         else:
             head_tensors[name] = tensor
-    return whole, current_ones, head_tensors
+    return whole, encoder_tensors, head_tensors
 
 
 def _files(folder: Path) -> tuple[Path, list[Path]]:

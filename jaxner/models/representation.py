@@ -233,12 +233,12 @@ class CharacterCNN(nn.Module):
         features = []
         for name, width in self._widths().items():
             if self.length is None:
-                read = layers.windows(x, width)
+                inputs = layers.windows(x, width)
             else:
                 count = self.length - width + 1
                 taps = [x[:, k : k + count] for k in range(width)]
-                read = jnp.concatenate(taps, axis=2)
-            values = _filter(self, read, width, self.num_filters, name)
+                inputs = jnp.concatenate(taps, axis=2)
+            values = _filter(self, inputs, width, self.num_filters, name)
             if self.length is None:
                 values = jnp.where(present, values, FORBIDDEN)
             # The activations are monotonic, so they may follow the maximum.

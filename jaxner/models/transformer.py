@@ -320,7 +320,7 @@ class Refinement(nn.Module):
         train: bool,
     ) -> Potentials:
         """Returns the potentials, given words and the draft's label probabilities."""
-        read = None
+        values = None
         if self.labels:
             size = probabilities.shape[1]
             init = layers.symmetric_uniform(self.label_scale)
@@ -328,6 +328,6 @@ class Refinement(nn.Module):
             if not self.soft:
                 best = jnp.argmax(probabilities, axis=1)
                 probabilities = jax.nn.one_hot(best, size)
-            read = jnp.where(mask[:, None], probabilities @ vectors, 0.0)
-        features = self.streams(x, read, mask, train=train)
+            values = jnp.where(mask[:, None], probabilities @ vectors, 0.0)
+        features = self.streams(x, values, mask, train=train)
         return self.head(features, train=train)

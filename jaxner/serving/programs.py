@@ -39,7 +39,7 @@ class Job(NamedTuple):
     A deep job asks for more than entities.
     """
 
-    encoded: Any
+    sentence: Any
     cost: int
     is_deep: bool = False
 
@@ -129,7 +129,7 @@ class Programs:
         def compile_one(shape: tuple[bool, tuple[int, int], int]) -> None:
             is_deep, size, count = shape
             job = self.job([["a"] * (size[0] - 2)])
-            self._program(_padded([job.encoded], size, count), is_deep)
+            self._program(_padded([job.sentence], size, count), is_deep)
 
         log(0, len(shapes))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -150,17 +150,17 @@ class Programs:
     def __call__(self, jobs: Sequence[Job]) -> list[tuple[Any, int]]:
         """Returns the arrays of each job's batch, see `_answer`, and the job's row."""
         answers: list[Any] = [None] * len(jobs)
-        kinds = [(job.is_deep, _windows(job.encoded)) for job in jobs]
+        kinds = [(job.is_deep, _windows(job.sentence)) for job in jobs]
         for is_deep, windows in sorted({*kinds}):
-            of = [i for i, kind in enumerate(kinds) if kind == (is_deep, windows)]
-            sizes = [self._size(jobs[i].encoded, is_deep) for i in of]
+            indices = [i for i, kind in enumerate(kinds) if kind == (is_deep, windows)]
+            sizes = [self._size(jobs[i].sentence, is_deep) for i in indices]
             for size, count, rows in self._plan(sizes, is_deep):
-                sentences = [jobs[of[row]].encoded for row in rows]
+                sentences = [jobs[indices[row]].sentence for row in rows]
                 batch = _padded(sentences, size, count)
                 arrays = self._program(batch, is_deep)(self._tagger, batch)
                 arrays = devices.fetch(arrays)
                 for number, row in enumerate(rows):
-                    answers[of[row]] = arrays, number
+                    answers[indices[row]] = arrays, number
                 self.counts["batches"] += 1
                 self.counts["tokens"] += sum(len(s.words) for s in sentences)
                 self.counts["padded"] += size[0] * count
@@ -171,10 +171,10 @@ class Programs:
         first = int(self.reads_documents)  # after a separator
         arrays, row = answer
         for sentence in sentences:
-            at = slice(first, first + len(sentence))
-            part = jax.tree.map(lambda array, at=at: array[row, at], arrays)
+            span = slice(first, first + len(sentence))
+            part = jax.tree.map(lambda array, span=span: array[row, span], arrays)
             for name in part.keys() & {"relations", "attention"}:
-                part[name] = part[name][:, at]
+                part[name] = part[name][:, span]
             for name in part.keys() & {"best", "n_best"} if self.has_chances else ():
                 part[name] = part[name]._replace(end=part[name].end - first)
             yield part
@@ -194,7 +194,7 @@ def _windows(sentence: Sentence) -> int:
     memory.
     """
     pieces = sentence.pieces
-    return 1 if pieces is None else batching.piece_shape([pieces], few=True).windows
+    return batching.piece_shape([pieces], is_small=True).windows if pieces else 1
 
 
 def _padded(sentences: Sequence[Sentence], size: tuple[int, int], count: int) -> Any:

@@ -31,7 +31,7 @@ from jaxner.serving.service import Service, log
 _PAUSE = 5  # seconds that a connection may be idle between two requests
 _MAX_BACKLOG = 1 << 26  # bytes of all answers that clients do not read
 _FILES = 200  # that are no connections
-_READ = 1 << 14  # bytes to parse before others have their turn
+_CHUNK = 1 << 14  # bytes to parse before others have their turn
 _YOUNG = 1.0  # seconds in which a connection is not closed for another one
 _LINGER = 1.0  # seconds in which clients learn that connections close
 _NEWS = 10  # seconds between two lines about what has compiled
@@ -60,7 +60,7 @@ class Connection(H11Protocol):
         # asyncio does so only for sockets that name their protocol: else 40 ms pass.
         link = transport.get_extra_info("socket")
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        transport.max_size = _READ
+        transport.max_size = _CHUNK
         self._renew()
         self._idle[self] = self.loop.time()
         limit, clock = self._limits.max_connections, self.loop.time()
@@ -220,9 +220,9 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn's own come a little later
         signal.signal(number, server.handle_exit)
     listener.listen(1024)
-    place = f"[{host}]" if ":" in host else host
-    place = f"http://{place}:{listener.getsockname()[1]}"
-    print(f"Serving at {place}, ready once all programs are compiled", flush=True)
+    address = f"[{host}]" if ":" in host else host
+    address = f"http://{address}:{listener.getsockname()[1]}"
+    print(f"Serving at {address}, ready once all programs are compiled", flush=True)
     if not reuse_port:
         threading.Thread(target=server.prepare, daemon=True).start()
     server.run([listener])

@@ -345,8 +345,8 @@ class Service:
             path = urllib.parse.urlsplit(path).path or "/"
             scope["path"] = root + path
         path = path if path in self._paths else "other"
-        sent = Request(scope).headers
-        name = sent.get("x-request-id", "")
+        head = Request(scope).headers
+        name = head.get("x-request-id", "")
         if not re.fullmatch(r"[\w.:-]{1,64}", name, re.ASCII):
             name = uuid.uuid4().hex
 
@@ -363,7 +363,7 @@ class Service:
                 headers["x-request-id"] = name
                 # Chunks may come for ever, and each is work.
                 if self._end < math.inf or (
-                    "transfer-encoding" in sent and not is_read
+                    "transfer-encoding" in head and not is_read
                 ):
                     headers["connection"] = "close"
             await send(message)
@@ -417,10 +417,10 @@ class Service:
         finally:
             self._open.discard(limit)
 
-    def _check_key(self, sent: list[str]) -> None:
+    def _check_key(self, headers: list[str]) -> None:
         if self._key is None:
             return
-        scheme, _, key = (sent[0] if len(sent) == 1 else "").partition(" ")
+        scheme, _, key = (headers[0] if len(headers) == 1 else "").partition(" ")
         is_equal = hmac.compare_digest(key.encode("latin-1"), self._key.encode())
         if scheme.lower() != "bearer" or not is_equal:
             raise Refusal(401, "Expected the header Authorization: Bearer KEY.")
@@ -472,8 +472,8 @@ class Service:
         with self._holding("tagged", cost, limits.max_sentences * limits.max_tokens):
             turn, futures = time.monotonic(), [loop.create_future() for _ in groups]
             for i, ((*_, job), future) in enumerate(zip(groups, futures, strict=True)):
-                at = turn + i * _STEP, next(self._numbers)
-                self._queue.put_nowait(_Place(*at, job, future))
+                order = turn + i * _STEP, next(self._numbers)
+                self._queue.put_nowait(_Place(*order, job, future))
             arrays = await asyncio.gather(*futures)
         size = len(body) if not question.is_deep else limits.max_bytes
         return await self._do(size, self._write, write, question, groups, arrays)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Log = Callable[[str], object]
 
-_LOOK_UP = (
+_LOOKUP = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
     *("train_words", "singletons_with_vectors", "alphabet", "typed_unknowns"),
 )
@@ -262,9 +262,9 @@ def build_vocabulary(
             "--config.data.vectors or --config.data.train_words=True."
         )
     min_count = options["min_count"]
-    min_count_alone = options.get("min_count_without_vectors")
-    if vectors is None and min_count_alone is not None:
-        min_count = min_count_alone
+    lone_count = options.get("min_count_without_vectors")
+    if vectors is None and lone_count is not None:
+        min_count = lone_count
     vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
         _all_types(train, old),
@@ -272,7 +272,7 @@ def build_vocabulary(
         vectors=vectors,
         documents=options["unit"] == "document",
         min_count=min_count,
-        **{name: options[name] for name in _LOOK_UP},
+        **{name: options[name] for name in _LOOKUP},
     )
     if word_vectors is not None:
         message = (
@@ -401,14 +401,14 @@ def take(
     text = arrays.text
 
     def members(ranges, width):
-        at, is_real = _spread(ranges, block, width)
-        return place.split(at), place.split(is_real)
+        index, is_real = _spread(ranges, block, width)
+        return place.split(index), place.split(is_real)
 
-    at, is_real = members(plan.blocks, shape.rows)
-    rows = jnp.where(is_real, plan.rows[at], arrays.tokens.shape[1] - 1)
-    numbers = jnp.where(is_real, plan.places[at], 0)
-    at, is_real = members(plan.word_ranges, shape.words)
-    words = jnp.where(is_real, plan.words[at], 0)
+    index, is_real = members(plan.blocks, shape.rows)
+    rows = jnp.where(is_real, plan.rows[index], arrays.tokens.shape[1] - 1)
+    numbers = jnp.where(is_real, plan.places[index], 0)
+    index, is_real = members(plan.word_ranges, shape.words)
+    words = jnp.where(is_real, plan.words[index], 0)
     places, mask = _spread(arrays.tokens, rows, shape.tokens)
     batch = Sentence(
         _at(text.words, places, mask),
@@ -419,8 +419,8 @@ def take(
         vectors if text.vectors is None else _at(text.vectors, places, mask),
     )
     if shape.long:
-        at, is_real = members(plan.long_ranges, shape.long)
-        long = jnp.where(is_real, plan.long[at], shape.words)
+        index, is_real = members(plan.long_ranges, shape.long)
+        long = jnp.where(is_real, plan.long[index], shape.words)
         # Past the end, the last word is read, and dropped.
         batch = batch._replace(long=LongWords(long, text.chars[words[long]]))
     if text.pieces and arrays.windows is not None and shape.pieces:

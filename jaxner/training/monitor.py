@@ -26,7 +26,7 @@ from jaxner.data.batching import Shape
 Metrics = dict[str, int | float | None]
 """What `metrics.jsonl` has of an epoch; None is undefined."""
 
-_DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
+_LIMIT, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
 _SECONDS, _STEPS = 0.5, 128  # between two looks at a run: about so many, at most
 
 
@@ -156,7 +156,7 @@ class Monitor:
         if self.first_loss is None:
             self.first_loss = float(np.max(losses))
         # NaN is not below it either.
-        if not np.all(losses < _DIVERGED * max(self.first_loss, _SMALL)):
+        if not np.all(losses < _LIMIT * max(self.first_loss, _SMALL)):
             raise FloatingPointError(
                 f"The loss is {np.max(losses):.4g} at or shortly before step {step} of "
                 f"the epoch, and was {self.first_loss:.4g} at first. Try a lower "

@@ -94,8 +94,8 @@ def negative_log_likelihood(
     may_be = jnp.zeros(emissions.shape[1], bool).at[jnp.array((0, *hidden))].set(True)
     is_gold = jax.nn.one_hot(labels, emissions.shape[1], dtype=bool)
     agrees = jnp.where((labels == 0)[:, None], may_be[None], is_gold)
-    allowed = potentials._replace(emissions=jnp.where(agrees, emissions, FORBIDDEN))
-    return total - inference.log_partition(allowed, mask)
+    numerator = potentials._replace(emissions=jnp.where(agrees, emissions, FORBIDDEN))
+    return total - inference.log_partition(numerator, mask)
 
 
 def forgetting(
@@ -261,14 +261,14 @@ def sentence_loss(
     def terms(weights: Weights, sentence: Sentence, labels: Labels, keys: Keys):
         """Returns the likelihood and the dropout gap of a sentence."""
         is_noisy, mask = keys.dropout is not None, sentence.mask
-        stages, out = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
+        stages, parts = model.apply(weights, sentence, train=is_noisy, rngs=keys.rngs())
         ids, old_probabilities = labels if isinstance(labels, tuple) else (labels, None)
         hidden = objective.hidden_labels
         loss = over_stages(
             lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
         )
         if model.language_model is not None:
-            loss += model.language_model.weight * jnp.sum(out["neighbours"])
+            loss += model.language_model.weight * jnp.sum(parts["neighbours"])
         if old_probabilities is not None:
             distance = forgetting(
                 stages[-1], old_probabilities, mask, objective.new_labels

@@ -162,8 +162,8 @@ def schedule(
     """Returns the rate by step; the arguments are those of `Options` and `build`.
 
     Example:
-        >>> decayed = schedule(0.02, steps_per_epoch=10, decay=0.02)
-        >>> [round(float(decayed(step)), 6) for step in (0, 9, 10, 500)]
+        >>> rate = schedule(0.02, steps_per_epoch=10, decay=0.02)
+        >>> [round(float(rate(step)), 6) for step in (0, 9, 10, 500)]
         [0.02, 0.02, 0.019608, 0.01]
         >>> warm = schedule(1.0, steps_per_epoch=5, num_epochs=2, warmup=0.2)
         >>> [float(warm(step)) for step in (0, 1, 2, 6, 10)]

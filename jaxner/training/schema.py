@@ -32,8 +32,8 @@ from jaxner.training.objectives import Objective
 from jaxner.types import Options
 
 # Corpora whose labels are tags (parts of speech), not spans.
-TAGGED = ("ud_ewt", "wsj")
-DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
+TAG_SETS = ("ud_ewt", "wsj")
+DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAG_SETS, "files")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,7 +245,7 @@ def _check_needs(config: Options) -> None:
     has_scores = settings["model.head.name"] != "seq2seq"
     old = "objective.retain", "objective.partial"
     of_scores = "objective.dropout_penalty", *old, "model.mc_dropout.num_samples"
-    trained = "data.train_words; --config.model.language_model=None leaves it out"
+    words = "data.train_words; --config.model.language_model=None leaves it out"
     for need, is_met, *flags in (
         ("one seed and one process", is_alone, "minutes"),
         ("data.dir", settings["data.dir"], "data.name=files"),
@@ -254,7 +254,7 @@ def _check_needs(config: Options) -> None:
         ("an encoder of scores, such as 'lan'", gives_scores, "model.head.name=scores"),
         ("an encoder with LSTMs, such as 'bilstm'", lstms, "objective.orthogonality"),
         ("init_from", settings["init_from"], *old),
-        (trained, settings["data.train_words"], "model.language_model.num_words"),
+        (words, settings["data.train_words"], "model.language_model.num_words"),
         ("another head than 'seq2seq'", has_scores, *of_scores, "data.unit=document"),
     ):
         for flag in flags:

@@ -26,11 +26,11 @@ class Stopped(BaseException):
 class StopRequest:
     """A request to stop; true once a `signal` has arrived, and all processes know it.
 
-    `arrived` is the signal of this process.
+    `own_signal` is that of this process.
     """
 
     signal: int | None = None
-    arrived: int | None = None
+    own_signal: int | None = None
     _interrupts = False
 
     def __bool__(self) -> bool:
@@ -43,9 +43,9 @@ class StopRequest:
         `is_due`, so all must call this after the same steps with the same value.
         """
         if jax.process_count() == 1:
-            self.signal = self.arrived
+            self.signal = self.own_signal
         elif is_due:
-            (number,) = devices.largest([self.arrived or 0])
+            (number,) = devices.largest([self.own_signal or 0])
             self.signal = int(number) or None
         return bool(self)
 
@@ -79,7 +79,7 @@ def stop_requests(
     def ask(number, frame):
         del frame
         signal.signal(number, handlers[number])
-        request.arrived = number
+        request.own_signal = number
         if request._interrupts and jax.process_count() == 1:
             raise Stopped
 

@@ -261,12 +261,12 @@ def program(
             return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
         # With an axis of size 1, a GPU starts a tenth more kernels.
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
-        out = function(*[*inputs, frozen, arrays])
-        return jax.tree.map(lambda leaf: leaf[None], out)
+        result = function(*[*inputs, frozen, arrays])
+        return jax.tree.map(lambda leaf: leaf[None], result)
 
     state, sums = _shardings(place)
-    out, donated = (state, 1) if is_whole else (sums, 0)
-    return jax.jit(over_restarts, donate_argnums=donated, out_shardings=out)
+    output, index = (state, 1) if is_whole else (sums, 0)
+    return jax.jit(over_restarts, donate_argnums=index, out_shardings=output)
 
 
 @functools.cache

@@ -574,11 +574,11 @@ class Program:
             f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {score}"
             f"{'' if is_chosen else ', the last, since none is above 0'}. {weakness}"
         )
-        place = shlex.quote(str(folder.path))
+        path = shlex.quote(str(folder.path))
         console.print(
-            f"Next: jaxner report {place} -o report.html (errors by kind); jaxner "
-            f"check {place} --split train (labels that may be wrong); jaxner tag "
-            f"{place} FILE"
+            f"Next: jaxner report {path} -o report.html (errors by kind); jaxner "
+            f"check {path} --split train (labels that may be wrong); jaxner tag "
+            f"{path} FILE"
         )
         return result
 

@@ -110,8 +110,8 @@ def start(
         rows = {axis: places[k] for axis, k in kind.items()}
         if name.endswith(_WORDS):
             # A word may have moved between the trained and the frozen ones.
-            place, _, table = name.partition("/")[2].rpartition("/")
-            tables = (f"params/{place}/trained", f"frozen/{place}/vectors")
+            path, _, table = name.partition("/")[2].rpartition("/")
+            tables = (f"params/{path}/trained", f"frozen/{path}/vectors")
             parts = [arrays[table] for table in tables if table in arrays]
             array = np.concatenate(parts) if parts else None
             rows = {0: words[:count] if table == "trained" else words[count:]}

@@ -21,9 +21,9 @@ def dev(corpus):
 
 
 def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
-    how = {"decoding": "max_marginal"}
-    prediction = entities.predict(params, dev, **how)
-    _, labels = tagging.label_split(params, dev, **how)
+    options = {"decoding": "max_marginal"}
+    prediction = entities.predict(params, dev, **options)
+    _, labels = tagging.label_split(params, dev, **options)
     assert prediction.predicted == list(map(list, labels))
     spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
     assert sorted(prediction.entity_certainty) == sorted(spans)
@@ -33,66 +33,66 @@ def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
 
 
 @pytest.mark.parametrize("decoding", ["viterbi", *slow("sampled")])
-def test_report_of_a_run(finished, answer, tmp_path, decoding):
+def test_report_of_a_run(tiny_run, answer, tmp_path, decoding):
     page = tmp_path / "report.html"
     options = [f"--decoding={decoding}", *["--seed=4"] * (decoding == "sampled")]
     options += ["--rule=conlleval", "--split=test"]
-    scores = answer("evaluate", finished, *options)
-    answer("report", finished, *options, "--output", page)
+    scores = answer("evaluate", tiny_run, *options)
+    answer("report", tiny_run, *options, "--output", page)
     (run,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
     for key in ("f1", "predicted", "ill_formed"):
         assert run["scores"][key] == scores[key]
     assert run["decoding"]["name"] == decoding
     assert run["decoding"].get("seed") == (4 if decoding == "sampled" else None)
-    assert run["learning"] == Workdir(finished).metrics()
-    assert run["best_epoch"] == Workdir(finished).read_json("result.json")["best_epoch"]
+    assert run["learning"] == Workdir(tiny_run).metrics()
+    assert run["best_epoch"] == Workdir(tiny_run).read_json("result.json")["best_epoch"]
     assert run["sha256"] == scores["sha256"]
     (picture,) = run["pictures"]
     assert picture["title"] == "Relations of the GRN"
     shape = np.shape(next(iter(picture["maps"].values())))
     assert shape == (len(picture["rows"]), len(picture["columns"]))
-    for of, count in (("tokens", "tokens"), ("entities", "predicted")):
-        assert 0 <= run["calibration"][of]["expected_calibration_error"] <= 1
-        assert run["calibration"][of]["count"] == scores[count]
+    for kind, count in (("tokens", "tokens"), ("entities", "predicted")):
+        assert 0 <= run["calibration"][kind]["expected_calibration_error"] <= 1
+        assert run["calibration"][kind]["count"] == scores[count]
     text = page.read_text("utf-8")
     assert "Learning curve" in text
     assert ("Decoding: <strong>sampled</strong>" in text) == (decoding == "sampled")
 
 
 @pytest.mark.slow
-def test_calibration_is_shown_before_and_after(finished, answer, tmp_path, run):
-    warm = shutil.copytree(finished, tmp_path / "warm")
+def test_calibration_is_shown_before_and_after(tiny_run, answer, tmp_path, run):
+    warm = shutil.copytree(tiny_run, tmp_path / "warm")
     run("calibrate", warm, "--risk=0.99", "--type=PER")
-    kept = Workdir(warm).read_json("calibration.json")
+    content = Workdir(warm).read_json("calibration.json")
     page = tmp_path / "report.html"
-    report = answer("report", finished, warm, "--output", page)
+    report = answer("report", tiny_run, warm, "--output", page)
     cold, run = report["runs"]
-    assert [cold["name"], run["name"]] == [finished.name, "warm"]
+    assert [cold["name"], run["name"]] == [tiny_run.name, "warm"]
     (sides,) = report["comparisons"]
     figure = sides["figures"]["f1"]
     assert (figure["difference"], figure["permutation"]) == (0.0, 1.0)
     assert "calibration_before" not in cold
-    (promise,), (shown,) = kept["guarantees"]["types"], run["guarantees"]
+    (promise,), (row,) = content["guarantees"]["types"], run["guarantees"]
     for key in ("type", "threshold", "measured", "sentences"):
-        assert shown[key] == promise[key]
+        assert row[key] == promise[key]
     assert "<h3>Guarantees</h3>" in page.read_text("utf-8")
-    assert run["temperature"] == [pytest.approx(kept["temperature"], rel=1e-6)]
+    assert run["temperature"] == [pytest.approx(content["temperature"], rel=1e-6)]
     assert json.loads(page.with_suffix(".json").read_text("utf-8")) == report
-    for of in ("tokens", "entities"):
+    for kind in ("tokens", "entities"):
         for name, side in {"_before": "before", "": "after"}.items():
-            value = run[f"calibration{name}"][of]["brier"]
-            assert value == pytest.approx(kept["dev"][side][of]["brier"], abs=1e-5)
-        before = run["calibration_before"][of]["brier"]
-        assert before == pytest.approx(cold["calibration"][of]["brier"], abs=1e-6)
+            value = run[f"calibration{name}"][kind]["brier"]
+            assert value == pytest.approx(content["dev"][side][kind]["brier"], abs=1e-5)
+        brier = run["calibration_before"][kind]["brier"]
+        assert brier == pytest.approx(cold["calibration"][kind]["brier"], abs=1e-6)
 
 
 @pytest.mark.slow
-def test_the_report_of_restarts(finished, answer, tmp_path):
+def test_the_report_of_restarts(tiny_run, answer, tmp_path):
     folder, page = tmp_path / "both", tmp_path / "report.html"
     for seed in (0, 7):
-        shutil.copytree(finished, folder / f"seed-{seed}")
-    shutil.copy(finished / "config.json", folder)
-    alone = answer("evaluate", finished, "--rule=conlleval")
+        shutil.copytree(tiny_run, folder / f"seed-{seed}")
+    shutil.copy(tiny_run / "config.json", folder)
+    single = answer("evaluate", tiny_run, "--rule=conlleval")
     for restart, name in (("7", "restart 7"), ("all", "ensemble of 2")):
         options = folder, "--restart", restart, "--rule=conlleval"
         scores = answer("evaluate", *options)
@@ -105,13 +105,13 @@ def test_the_report_of_restarts(finished, answer, tmp_path):
         assert ("This is an ensemble of 2" in text) == (restart == "all")
         assert ("Relations of the GRN" in text) == (restart != "all")
         if restart == "7":
-            assert scores["f1"] == alone["f1"]
+            assert scores["f1"] == single["f1"]
             assert run["learning"]
 
 
 @pytest.mark.slow
-def test_attention_is_shown(attending, dev):
-    run, _ = describe.describe(jaxner.load(attending), dev, rounds=5)
+def test_attention_is_shown(att_run, dev):
+    run, _ = describe.describe(jaxner.load(att_run), dev, rounds=5)
     (picture,) = run["pictures"]
     assert picture["title"] == "Attention"
     assert len(picture["maps"]) > 1

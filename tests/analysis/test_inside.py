@@ -38,11 +38,11 @@ def test_attention_of_a_sentence(attentive, length):
 
 
 def test_relations_of_a_sentence():
-    related = tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
-    scores = jaxner.relations(related, WORDS)
-    expected = models.relation_scores(intermediates(related, WORDS), jnp.ones(5, bool))
+    tagger = tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
+    scores = jaxner.relations(tagger, WORDS)
+    expected = models.relation_scores(intermediates(tagger, WORDS), jnp.ones(5, bool))
     np.testing.assert_allclose(scores, expected, atol=1e-6)
-    assert jaxner.relations(related, []).shape == (0, 0)
+    assert jaxner.relations(tagger, []).shape == (0, 0)
 
 
 def test_a_tagger_of_documents_shows_the_sentence_alone():

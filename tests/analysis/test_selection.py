@@ -30,26 +30,26 @@ def test_uncertainty_is_the_mean_surprise_of_labels(params, corpus):
 
 def test_a_choice_stands_for_the_most_of_what_is_left():
     sentences = [["a", "b"], ["a", "b"], ["d"]]
-    for weights, chosen in (([3.0, 2.9, 1.0], [0, 2]), ([1.0, 1.0, 9.0], [2, 0])):
-        assert selection.spread(sentences, np.array(weights), 2) == chosen
+    for weights, indices in (([3.0, 2.9, 1.0], [0, 2]), ([1.0, 1.0, 9.0], [2, 0])):
+        assert selection.spread(sentences, np.array(weights), 2) == indices
 
 
 def test_few_of_many_are_different_ones(params):
-    alike = [("Rome", "fell", "again", *["x"] * n) for n in range(1, 5)]
-    pieces = [formats.Example(words) for words in [*alike, ("Milan", "beat", "Ajax")]]
-    chosen = selection.select(params, pieces, 2)
-    assert sum(choice.example.tokens[0] == "Rome" for choice in chosen) == 1
+    group = [("Rome", "fell", "again", *["x"] * n) for n in range(1, 5)]
+    pieces = [formats.Example(words) for words in [*group, ("Milan", "beat", "Ajax")]]
+    choices = selection.select(params, pieces, 2)
+    assert sum(choice.example.tokens[0] == "Rome" for choice in choices) == 1
 
 
-def test_tools_read_what_is_written(params, finished, corpus, tmp_path, run):
+def test_tools_read_what_is_written(params, tiny_run, corpus, tmp_path, run):
     examples = corpora.load(None, "dev", directory=corpus).examples[:9]
     texts = [" ".join(example.tokens) for example in examples]
     (tmp_path / "a.txt").write_text("\n".join(texts), "utf-8")
     options = ["--no-sentences", "--tokenizer=whitespace", "--budget=4"]
-    options += [finished, tmp_path / "a.txt"]
+    options += [tiny_run, tmp_path / "a.txt"]
     for name in ("a.json", "a.jsonl", "brat"):
-        _, shown = run("select", *options, "--output", tmp_path / name)
-    assert "4 sentences of 9, for brat" in shown
+        _, output = run("select", *options, "--output", tmp_path / name)
+    assert "4 sentences of 9, for brat" in output
     tasks = json.loads((tmp_path / "a.json").read_text("utf-8"))
     expected = []
     for task in tasks:
@@ -57,16 +57,16 @@ def test_tools_read_what_is_written(params, finished, corpus, tmp_path, run):
         entities = jaxner.entities(params, text.split())
         for item, entity in zip(prediction["result"], entities, strict=True):
             value = item["value"]
-            place = entity.start_char, entity.end_char, entity.text
-            assert (value["start"], value["end"], value["text"]) == place
+            fields = entity.start_char, entity.end_char, entity.text
+            assert (value["start"], value["end"], value["text"]) == fields
             assert value["labels"] == [entity.type]
             assert item["score"] == pytest.approx(entity.probability, abs=1e-5)
         expected.append((text.split(), [(e.start, e.end, e.type) for e in entities]))
     assert any(spans for _, spans in expected)
     for name in ("a.jsonl", "brat"):
-        read = corpora.read(tmp_path / name, tokenizer="whitespace")
-        spans = [formats.schemes.to_spans(e.labels) for e in read.examples]
-        words = [list(e.tokens) for e in read.examples]
+        result = corpora.read(tmp_path / name, tokenizer="whitespace")
+        spans = [formats.schemes.to_spans(e.labels) for e in result.examples]
+        words = [list(e.tokens) for e in result.examples]
         assert [*zip(words, spans, strict=True)] == expected
 
 
@@ -80,8 +80,8 @@ def test_offsets_are_those_that_a_tool_counts(tmp_path):
     (task,) = json.loads((tmp_path / "label-studio").read_text("utf-8"))
     (result,) = task["predictions"][0]["result"]
     assert (result["value"]["start"], result["value"]["end"]) == (2, 6)
-    back = corpora.read(tmp_path / "doccano", format="jsonl", offsets="utf-16")
-    assert back.examples[0].labels == example.labels
+    copy = corpora.read(tmp_path / "doccano", format="jsonl", offsets="utf-16")
+    assert copy.examples[0].labels == example.labels
 
 
 def test_taggers_of_tags_and_empty_texts_are_refused(params):

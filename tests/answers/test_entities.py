@@ -41,9 +41,9 @@ def pair(members):
 
 def mixture(members, sentence):
     """Every labelling of a sentence, and its mean probability, by enumeration."""
-    each = [enumerated(member, sentence) for member in members]
-    labels = map(members[0].vocabulary.decode, each[0][0])
-    return dict(zip(map(tuple, labels), np.mean([e[1] for e in each], 0), strict=True))
+    rows = [enumerated(member, sentence) for member in members]
+    labels = map(members[0].vocabulary.decode, rows[0][0])
+    return dict(zip(map(tuple, labels), np.mean([e[1] for e in rows], 0), strict=True))
 
 
 def chances_in(arrays, names, length):
@@ -74,15 +74,15 @@ def test_probabilities_are_those_of_enumeration(members, pair, count):
         spans = schemes.to_spans(jaxner.tag(tagger, sentence))
         assert [(e.start, e.end, e.type) for e in entities] == spans
         total += len(entities)
-        many = jaxner.entities(tagger, sentence, n_best=50)
-        assert len({e[:7] for e in many}) == len(many) > len(entities)
-        for e in [*entities, *many]:
+        candidates = jaxner.entities(tagger, sentence, n_best=50)
+        assert len({e[:7] for e in candidates}) == len(candidates) > len(entities)
+        for e in [*entities, *candidates]:
             chance = expected[e.start, e.end, e.type]
             assert e.probability == pytest.approx(chance, rel=1e-3)
-        assert {e[:6] for e in entities} <= {e[:6] for e in many}
+        assert {e[:6] for e in entities} <= {e[:6] for e in candidates}
     assert total > 1
-    likely = jaxner.entities(tagger, ["Rome"], n_best=50, min_probability=0.2)
-    assert likely == [e for e in many if e.probability >= 0.2]
+    subset = jaxner.entities(tagger, ["Rome"], n_best=50, min_probability=0.2)
+    assert subset == [e for e in candidates if e.probability >= 0.2]
 
 
 def test_the_best_labellings_are_those_of_the_mixture(members, pair):
@@ -102,16 +102,16 @@ def test_raw_text_keeps_its_offsets(params):
     entities = jaxner.entities(params, TEXT)
     flat, parts = tokens.tokenise(TEXT), tokens.read(TEXT)
     assert len(parts) == 3
-    before, expected = 0, []
+    offset, expected = 0, []
     for part in parts:
-        alone = jaxner.entities(params, [t.text for t in part])
-        expected += [(e.start + before, e.end + before, e.type) for e in alone]
-        before += len(part)
+        mentions = jaxner.entities(params, [t.text for t in part])
+        expected += [(e.start + offset, e.end + offset, e.type) for e in mentions]
+        offset += len(part)
     assert [(e.start, e.end, e.type) for e in entities] == expected
     assert all(e.start_char == flat[e.start].start for e in entities)
     whole = jaxner.entities(params, TEXT, split_sentences=False)
-    together = [[(token.start, token.end) for token in flat]]
-    assert whole == jaxner.entities(params, TEXT, tokenizer=lambda _: together)
+    offsets = [[(token.start, token.end) for token in flat]]
+    assert whole == jaxner.entities(params, TEXT, tokenizer=lambda _: offsets)
 
 
 @settings(max_examples=12, suppress_health_check=[*HealthCheck])
@@ -136,8 +136,8 @@ def test_several_texts_and_sentences(params):
     assert lists == jaxner.entities(params, tuple(texts), raw=True)
     for array in (np.array(texts), np.array(texts, object)):
         assert lists == jaxner.entities(params, array, raw=True)
-    many = jaxner.entities(params, SENTENCES)
-    for sentence, entities in zip(SENTENCES, many, strict=True):
+    answers = jaxner.entities(params, SENTENCES)
+    for sentence, entities in zip(SENTENCES, answers, strict=True):
         assert same(entities, jaxner.entities(params, sentence))
     assert jaxner.entities(params, "") == []
     assert jaxner.entities(params, []) == []
@@ -150,25 +150,25 @@ def test_arrays_under_jit_and_vmap(request, name, n_best):
     run = functools.partial(jaxner.entities, n_best=n_best)
     arrays = jax.jit(run)(tagger, batch)
     assert arrays.start.shape == ((4, 9) if n_best == 1 else (4, 4, 9))
-    mapped = jax.jit(jax.vmap(run, in_axes=(None, 0)))(tagger, batch)
+    stack = jax.jit(jax.vmap(run, in_axes=(None, 0)))(tagger, batch)
     close = functools.partial(np.testing.assert_allclose, rtol=1e-5)
-    jax.tree.map(close, arrays, mapped)
+    jax.tree.map(close, arrays, stack)
     names = jaxner.entity_types(tagger)
-    several = jaxner.entities(tagger, SENTENCES, n_best=n_best)
-    for i, (sentence, entities) in enumerate(zip(SENTENCES, several, strict=True)):
+    answers = jaxner.entities(tagger, SENTENCES, n_best=n_best)
+    for i, (sentence, entities) in enumerate(zip(SENTENCES, answers, strict=True)):
         chances = chances_in(jax.tree.map(lambda a, i=i: a[i], arrays), names, 9)
         expected = {(e.start, e.end, e.type): e.probability for e in entities}
         assert chances == pytest.approx(expected, rel=1e-4)
         if n_best == 1 and sentence:
             marginals = np.asarray(jaxner.marginals(tagger, sentence))
-            chosen = marginals[range(len(marginals)), arrays.labels[i, : len(sentence)]]
+            values = marginals[range(len(marginals)), arrays.labels[i, : len(sentence)]]
             chances = arrays.label_probability[i]
-            np.testing.assert_allclose(chances[: len(sentence)], chosen, rtol=1e-4)
+            np.testing.assert_allclose(chances[: len(sentence)], values, rtol=1e-4)
             assert not chances[len(sentence) :].any()
-    few = jax.jit(functools.partial(run, min_probability=0.9))(tagger, batch)
-    assert not (few.start & (few.probability < 0.9)).any()
-    assert (few.type[~few.start] == -1).all()
-    assert not few.end[~few.start].any()
+    subset = jax.jit(functools.partial(run, min_probability=0.9))(tagger, batch)
+    assert not (subset.start & (subset.probability < 0.9)).any()
+    assert (subset.type[~subset.start] == -1).all()
+    assert not subset.end[~subset.start].any()
 
 
 def test_documents():
@@ -179,16 +179,16 @@ def test_documents():
     assert entities
     assert all(text[e.start_char : e.end_char] == e.text for e in entities)
     sentences = [[t.text for t in part] for part in tokens.read(text)]
-    grouped = jaxner.entities(tagger, sentences, documents=[0, 0, 0])
-    assert sum(map(len, grouped)) == len(entities)
+    groups = jaxner.entities(tagger, sentences, documents=[0, 0, 0])
+    assert sum(map(len, groups)) == len(entities)
     assert any(e.start >= len(sentences[0]) for e in entities)
-    for row, sentence in zip(grouped, sentences, strict=True):
+    for row, sentence in zip(groups, sentences, strict=True):
         assert all(e.text == " ".join(sentence[e.start : e.end]) for e in row)
     ids = jaxner.encode(tagger, sentences[1])  # separators stand around it
     arrays = jaxner.entities(tagger, ids)
-    alone = jaxner.entities(tagger, sentences[1])
-    assert np.flatnonzero(arrays.start).tolist() == [e.start + 1 for e in alone]
-    assert arrays.end[arrays.start].tolist() == [e.end + 1 for e in alone]
+    mentions = jaxner.entities(tagger, sentences[1])
+    assert np.flatnonzero(arrays.start).tolist() == [e.start + 1 for e in mentions]
+    assert arrays.end[arrays.start].tolist() == [e.end + 1 for e in mentions]
     with pytest.raises(ValueError, match="labels documents as one"):
         jaxner.n_best(tagger, ["Rome"])
 
@@ -216,8 +216,8 @@ def test_wrong_options_are_refused(params, pair):
     ):
         with pytest.raises((TypeError, ValueError)):
             jaxner.entities(params, text, **options)
-    other = dataclasses.replace(params, model=params.model.clone(remat=True))
-    for wrong in ([], [params, "runs/grn"], "runs/grn", [params, other]):
+    variant = dataclasses.replace(params, model=params.model.clone(remat=True))
+    for wrong in ([], [params, "runs/grn"], "runs/grn", [params, variant]):
         with pytest.raises((TypeError, ValueError)):
             ensemble(wrong)
     with pytest.raises(ValueError, match=r"member\(0\)"):

@@ -12,11 +12,11 @@ SENTENCES = [["Ms", "Preston", "left", "Lakeside"], ["Rain", "fell"], []]
 
 
 @pytest.fixture(scope="module")
-def refined(refining):
-    return jaxner.load(refining)
+def uanet(uanet_run):
+    return jaxner.load(uanet_run)
 
 
-@pytest.mark.parametrize("tagger", ["params", "refined"])
+@pytest.mark.parametrize("tagger", ["params", "uanet"])
 def test_samples_of_strings_are_probabilities(request, tagger):
     params = request.getfixturevalue(tagger)
     samples = jaxner.sample(params, SENTENCES, KEY, 3)
@@ -24,31 +24,31 @@ def test_samples_of_strings_are_probabilities(request, tagger):
     for sample in samples[:2]:
         np.testing.assert_allclose(sample.sum(axis=2), 1, rtol=1e-5)
         assert np.ptp(sample, axis=0).max() > 1e-4  # the passes differ
-    few = jaxner.sample(params, SENTENCES[1], KEY, 2)
-    np.testing.assert_allclose(few, samples[1][:2], atol=1e-5)
+    part = jaxner.sample(params, SENTENCES[1], KEY, 2)
+    np.testing.assert_allclose(part, samples[1][:2], atol=1e-5)
 
 
-def test_arrays_under_jit_give_what_strings_give(refined):
-    strings = jaxner.uncertainty(refined, SENTENCES[:2], KEY, 3)
-    batch = jaxner.encode(refined, SENTENCES[:2])
+def test_arrays_under_jit_give_what_strings_give(uanet):
+    strings = jaxner.uncertainty(uanet, SENTENCES[:2], KEY, 3)
+    batch = jaxner.encode(uanet, SENTENCES[:2])
     compute = jax.jit(jaxner.uncertainty, static_argnames="num_samples")
-    arrays = compute(refined, batch, KEY, num_samples=3)
-    assert jaxner.sample(refined, batch, KEY, 3).shape[:3] == (2, 3, 4)
+    arrays = compute(uanet, batch, KEY, num_samples=3)
+    assert jaxner.sample(uanet, batch, KEY, 3).shape[:3] == (2, 3, 4)
     assert arrays.entropy.shape == (2, 4)
     for i, summary in enumerate(strings):
         length = len(SENTENCES[i])
         ids = arrays.labels[i][:length].tolist()
-        assert summary.labels == refined.vocabulary.decode(ids)
+        assert summary.labels == uanet.vocabulary.decode(ids)
         for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
             row = np.asarray(getattr(arrays, name)[i])
             np.testing.assert_allclose(row[:length], getattr(summary, name), atol=1e-5)
             assert not row[length:].any()
 
 
-def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined):
+def test_tagging_repeats_itself_and_a_key_changes_the_draft(uanet):
     examples = corpora.load("sample", "dev").examples
     dev = [e.tokens for e in examples if 8 < len(e.tokens) <= 16][:24]
-    labels = jaxner.tag(refined, dev, constrained=True)
-    assert labels == jaxner.tag(refined, dev[::-1], constrained=True)[::-1]
-    assert labels[7] == jaxner.tag(refined, dev[7], constrained=True)
-    assert labels != jaxner.tag(refined, dev, constrained=True, key=KEY)
+    labels = jaxner.tag(uanet, dev, constrained=True)
+    assert labels == jaxner.tag(uanet, dev[::-1], constrained=True)[::-1]
+    assert labels[7] == jaxner.tag(uanet, dev[7], constrained=True)
+    assert labels != jaxner.tag(uanet, dev, constrained=True, key=KEY)

@@ -46,13 +46,13 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     assert result.temperature == pytest.approx(temperature, rel=0.15)
     assert result.after < result.before
     assert (result.sentences, result.left_out) == (400, 0)
-    fitted = dataclasses.replace(params, temperature=result.temperature)
-    before, after = (measure(p, split) for p in (params, fitted))
-    assert after.tokens.error < before.tokens.error
-    assert after.tokens.error < 0.05
-    assert after.tokens.brier < before.tokens.brier
-    assert after.entities is None
-    assert after.curve is None
+    tagger = dataclasses.replace(params, temperature=result.temperature)
+    old, new = (measure(p, split) for p in (params, tagger))
+    assert new.tokens.error < old.tokens.error
+    assert new.tokens.error < 0.05
+    assert new.tokens.brier < old.tokens.brier
+    assert new.entities is None
+    assert new.curve is None
 
 
 def likelihood(tagger, split):
@@ -129,39 +129,39 @@ def test_without_errors_the_best_temperature_is_the_lowest(params, tmp_path):
     assert fit(params, split).temperature == temperature.LOWEST
 
 
-def test_the_command_keeps_the_temperature(finished, tmp_path, run):
-    folder = shutil.copytree(finished, tmp_path / "run")
+def test_the_command_keeps_the_temperature(tiny_run, tmp_path, run):
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
     text = ["Ms", "Preston", "left", "Lakeside"]
-    before = jaxner.load(folder)
+    old = jaxner.load(folder)
     figures = tmp_path / "figures.json"
     options = "--json", figures, "--precision=0.05", "--recall=1"
     run("calibrate", folder, *options)
-    written = json.loads(figures.read_text())
-    after = jaxner.load(folder)
-    assert after.temperature == written["temperature"] != 1.0
-    kept = Workdir(folder).read_json("calibration.json")
-    assert kept["step"] is not None
+    content = json.loads(figures.read_text())
+    new = jaxner.load(folder)
+    assert new.temperature == content["temperature"] != 1.0
+    record = Workdir(folder).read_json("calibration.json")
+    assert record["step"] is not None
     for side in ("before", "after"):
-        figure = kept["dev"][side]["entities"]
+        figure = record["dev"][side]["entities"]
         assert sum(figure["bins"]["counts"]) == figure["count"]
-    assert len(written["curve"]["thresholds"]) == len(written["curve"]["recall"])
+    assert len(content["curve"]["thresholds"]) == len(content["curve"]["recall"])
     card = (folder / "README.md").read_text("utf-8")
-    assert f"Temperature {kept['temperature']:.4g}" in card
-    assert jaxner.tag(after, text) == jaxner.tag(before, text)
-    chances = [jaxner.marginals(p, text) for p in (before, after)]
+    assert f"Temperature {record['temperature']:.4g}" in card
+    assert jaxner.tag(new, text) == jaxner.tag(old, text)
+    chances = [jaxner.marginals(p, text) for p in (old, new)]
     assert np.abs(chances[0] - chances[1]).max() > 1e-4
 
 
-@pytest.mark.parametrize(("fitted", "reason"), [(0.06, "rises"), (0.05, "lowest")])
+@pytest.mark.parametrize(("value", "reason"), [(0.06, "rises"), (0.05, "lowest")])
 def test_a_temperature_that_is_worse_or_the_lowest_is_not_kept(
-    fitted, reason, finished, tmp_path, run, monkeypatch
+    value, reason, tiny_run, tmp_path, run, monkeypatch
 ):
-    folder = shutil.copytree(finished, tmp_path / "run")
-    monkeypatch.setattr(temperature, "fit", lambda *_: Fit(fitted, 2.0, 1.9, 48, 0))
-    for flags, kept in (([], 1.0), (["--keep-temperature"], fitted)):
-        _, shown = run("calibrate", folder, *flags)
-        assert ("the temperature stays 1" in shown) == (kept == 1)
-        assert (reason in shown) == (kept == 1)
-        stored = Workdir(folder).read_json("calibration.json")
-        assert (stored["temperature"], stored["fitted"]) == (kept, fitted)
-        assert float(jaxner.load(folder).temperature) == pytest.approx(kept)
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
+    monkeypatch.setattr(temperature, "fit", lambda *_: Fit(value, 2.0, 1.9, 48, 0))
+    for flags, expected in (([], 1.0), (["--keep-temperature"], value)):
+        _, output = run("calibrate", folder, *flags)
+        assert ("the temperature stays 1" in output) == (expected == 1)
+        assert (reason in output) == (expected == 1)
+        record = Workdir(folder).read_json("calibration.json")
+        assert (record["temperature"], record["fitted"]) == (expected, value)
+        assert float(jaxner.load(folder).temperature) == pytest.approx(expected)

@@ -15,18 +15,18 @@ GOOD = "Rome B-LOC\nwins O\n"
 
 def test_files(file, run):
     good = file(GOOD, "good.conll")
-    status, shown = run("check", good)
-    assert (status, "0 errors, 0 warnings, 0 notes" in shown) == (0, True)
+    status, output = run("check", good)
+    assert (status, "0 errors, 0 warnings, 0 notes" in output) == (0, True)
     odd = file(GOOD + "\n\xa0 O\n", "odd.conll")
-    status, shown = run("check", good, odd, "--strict")
+    status, output = run("check", good, odd, "--strict")
     assert status == 1
-    assert f"warning: {odd}:4: " in shown
+    assert f"warning: {odd}:4: " in output
     bad = file(GOOD + "alone\n" + "a B_X\nb X1\n" * 30, "bad.conll")
-    status, shown = run("check", good, bad, "--limit=3")
-    assert (status, shown.count("error: ")) == (1, 3)
-    assert f"error: {bad}:3: " in shown
-    assert "(29 more like it: line 6, 8, 10, 12, 14, …)\n" in shown
-    assert "61 errors, " in shown
+    status, output = run("check", good, bad, "--limit=3")
+    assert (status, output.count("error: ")) == (1, 3)
+    assert f"error: {bad}:3: " in output
+    assert "(29 more like it: line 6, 8, 10, 12, 14, …)\n" in output
+    assert "61 errors, " in output
     content = json.loads(run("check", bad, "--json", "-q")[1])
     lines = [x["line"] for x in content["findings"] if x["level"] == "error"]
     assert lines == [*range(3, 64)]
@@ -36,20 +36,20 @@ def test_files_are_compared_with_the_first(file, run):
     """Whatever their names are: that is the training text."""
     text = "one O\ntwo O\nthree O\nRome B-LOC\n\n"
     first = file(text * 3 + "Ann B-PER\n", "a.train")
-    _, shown = run("check", first, file(text + "NATO B-ORG\n", "b.dev"), "-q")
-    assert f"1 sentence of {first.with_name('b.dev')} (100.0% of" in shown
-    assert f"also in {first}" in shown
-    assert f"{first} lacks 1 type of {first.with_name('b.dev')}: ORG" in shown
+    _, output = run("check", first, file(text + "NATO B-ORG\n", "b.dev"), "-q")
+    assert f"1 sentence of {first.with_name('b.dev')} (100.0% of" in output
+    assert f"also in {first}" in output
+    assert f"{first} lacks 1 type of {first.with_name('b.dev')}: ORG" in output
 
 
 def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
-    status, shown = run("check", corpus, "--json", "-q")
-    content = json.loads(shown)
+    status, output = run("check", corpus, "--json", "-q")
+    content = json.loads(output)
     assert (status, content["passed"]) == (0, True)
     assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
     file(GOOD, "train.conll")
-    status, shown = run("check", tmp_path, "--strict")
-    assert (status, f"warning: {tmp_path}: No dev file" in shown) == (1, True)
+    status, output = run("check", tmp_path, "--strict")
+    assert (status, f"warning: {tmp_path}: No dev file" in output) == (1, True)
     (tmp_path / "train.conll").unlink()
     assert run("check", tmp_path)[0] == 1
 
@@ -63,7 +63,7 @@ def test_a_page_escapes_what_is_in_the_data(file, tmp_path, run):
     assert not re.search("<script|\x1b", page)
 
 
-def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run):
+def test_a_tagger_lists_probable_errors(tiny_run, params, corpus, tmp_path, run):
     """A label that is changed on purpose is found, with the tagger's probability."""
     train = corpora.load(None, "train", directory=corpus)
     sentences = [list(e.tokens) for e in train.examples[:12]]
@@ -74,29 +74,29 @@ def test_a_tagger_lists_probable_errors(finished, params, corpus, tmp_path, run)
     rows[7][0] = (word, wrong)
     path = tmp_path / "a.conll"
     formats.write_columns(path, rows)
-    status, shown = run("check", finished, path, "--json", "--quiet")
+    status, output = run("check", tiny_run, path, "--json", "--quiet")
     assert status == 0
-    suspects = json.loads(shown)["suspects"]
+    suspects = json.loads(output)["suspects"]
     line = 1 + sum(len(row) + 1 for row in rows[:7])
-    (changed,) = [s for s in suspects if s["line"] == line and s["labels"][0] == wrong]
+    (suspect,) = [s for s in suspects if s["line"] == line and s["labels"][0] == wrong]
     column = params.vocabulary.label_names.index(wrong)
     chance = jaxner.marginals(params, sentences[7:8])[0][0, column]
-    assert changed["probability"] == pytest.approx(float(chance), rel=1e-3)
-    assert changed["predicted"][0] == label
+    assert suspect["probability"] == pytest.approx(float(chance), rel=1e-3)
+    assert suspect["predicted"][0] == label
     chances = [s["probability"] for s in suspects]
     assert chances == sorted(chances)
 
 
-def test_the_run_says_what_is_read_and_how(file, finished, tmp_path, run):
+def test_the_run_says_what_is_read_and_how(file, tiny_run, tmp_path, run):
     vectors = file("the 1 2\n", "vectors.txt")
     options = "--limit=2", "--vectors", vectors
-    status, shown = run("check", finished, *options)
-    assert (status, shown.count(": p = "), "vectors.txt" in shown) == (0, 2, True)
-    folder = shutil.copytree(finished, tmp_path / "run")
+    status, output = run("check", tiny_run, *options)
+    assert (status, output.count(": p = "), "vectors.txt" in output) == (0, 2, True)
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
     tiny.with_data(folder, token_column=1, comments="# ")
     path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
-    _, shown = run("check", folder, path)
-    assert "1 sentence, 2 tokens, 1 entity" in shown
+    _, output = run("check", folder, path)
+    assert "1 sentence, 2 tokens, 1 entity" in output
     assert run("check", folder, path, "--comments=x")[0] == 1
-    _, shown = run("check", finished, "--split=test", "--json", "--quiet")
-    assert json.loads(shown)["splits"][0]["split"] == "test"
+    _, output = run("check", tiny_run, "--split=test", "--json", "--quiet")
+    assert json.loads(output)["splits"][0]["split"] == "test"

@@ -42,9 +42,9 @@ def test_bash_completes(words, expected, run):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("needs bash")
-    done = subprocess.run([bash, "-uc", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    line, *replies = done.stdout.split("\n")[:-1]
+    process = subprocess.run([bash, "-uc", code], capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (0, "")
+    line, *replies = process.stdout.split("\n")[:-1]
     assert line == "complete -o bashdefault -o default -F _jaxner jaxner"
     assert {*replies} == {x for x in expected if x[:2] == "--" or x[:1] != "-"}
 

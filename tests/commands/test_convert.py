@@ -15,12 +15,12 @@ def source(file):
 
 
 def test_formats_and_schemes(source, tmp_path, run):
-    _, told = run("convert", source, "-o", tmp_path / "a.jsonl", "--scheme=BIOES")
+    _, output = run("convert", source, "-o", tmp_path / "a.jsonl", "--scheme=BIOES")
     first, second = (tmp_path / "a.jsonl").read_text().splitlines()
     assert json.loads(first)["labels"] == ["B-Person-Name", "E-Person-Name", "O"]
     assert json.loads(second)["labels"] == ["S-ORG", "S-ORG"]
-    assert "eng.train: 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in told
-    assert f"Reading {source} as columns (--format conll)" in told
+    assert "eng.train: 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in output
+    assert f"Reading {source} as columns (--format conll)" in output
     folder = tmp_path / "brat"
     run("convert", tmp_path / "a.jsonl", "-o", folder, "--to=brat")
     assert {path.name for path in folder.iterdir()} == {"00001.txt", "00001.ann"}
@@ -28,9 +28,9 @@ def test_formats_and_schemes(source, tmp_path, run):
         "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 21\tAjax\nT3\tORG 22 26\tAjax\n"
     )
     run("convert", folder, "-o", tmp_path / "b.conllu.gz")
-    back = tmp_path / "c.conll"
-    run("convert", tmp_path / "b.conllu.gz", "--scheme=IOB1", "-o", back)
-    assert back.read_text().strip().endswith(TEXT.strip())
+    target = tmp_path / "c.conll"
+    run("convert", tmp_path / "b.conllu.gz", "--scheme=IOB1", "-o", target)
+    assert target.read_text().strip().endswith(TEXT.strip())
 
 
 def test_sentences_before_the_first_document_stay_before_it(tmp_path, run):
@@ -49,14 +49,14 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
     source = tmp_path / "a.tsv"
     source.write_text(f"token\tlabel\n{text}")
     for form in ("brat", "jsonl-spans"):
-        _, shown = run("convert", source, "-o", tmp_path / form, f"--to={form}")
-        assert ("--tokenizer whitespace" in shown) == (form == "brat")
+        _, output = run("convert", source, "-o", tmp_path / form, f"--to={form}")
+        assert ("--tokenizer whitespace" in output) == (form == "brat")
         options = [f"--format={form.removesuffix('-spans')}"]
         options += ["--tokenizer=whitespace"] * (form == "brat")
         run("convert", tmp_path / form, "-o", tmp_path / "b.tsv", *options)
-        back = (tmp_path / "b.tsv").read_text()
-        assert all(f"{row}\n" in back for row in text.splitlines())
-        assert len(back.strip().splitlines()) == 4  # with the header
+        table = (tmp_path / "b.tsv").read_text()
+        assert all(f"{row}\n" in table for row in text.splitlines())
+        assert len(table.strip().splitlines()) == 4  # with the header
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
 )
 def test_what_cannot_be_done_is_told(source, monkeypatch, run, line, word, status):
     monkeypatch.chdir(source.parent)
-    ended, shown = run("convert", *line.split())
-    assert ended == status
-    assert word in shown
+    code, output = run("convert", *line.split())
+    assert code == status
+    assert word in output
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]

@@ -99,14 +99,14 @@ def test_the_report_of_seqeval_has_our_figures(scheme):
     sides = random_corpus(scheme)
     report = seqeval_report(Prediction(None, *sides, scheme))
     counts = scoring.score(*sides, scheme=scheme).overall
-    shown = [f"{x:.4f}" for x in (counts.precision, counts.recall, counts.f1)]
-    assert report.partition("micro avg")[2].split()[:4] == [*shown, str(counts.gold)]
+    figures = [f"{x:.4f}" for x in (counts.precision, counts.recall, counts.f1)]
+    assert report.partition("micro avg")[2].split()[:4] == [*figures, str(counts.gold)]
     assert "no entities" in seqeval_report(Prediction(None, [["O"]], [["O"]], scheme))
 
 
-def test_evaluate_prints_the_report_of_seqeval(finished, run):
-    status, text = run("evaluate", finished, "--seqeval")
-    f1 = Workdir(finished).read_json("result.json")["dev"]["f1"]
+def test_evaluate_prints_the_report_of_seqeval(tiny_run, run):
+    status, text = run("evaluate", tiny_run, "--seqeval")
+    f1 = Workdir(tiny_run).read_json("result.json")["dev"]["f1"]
     assert status == 0
     assert text.partition("micro avg")[2].split()[2] == f"{f1 / 100:.4f}"
 
@@ -144,9 +144,9 @@ def test_what_has_no_use_or_is_not_there_is_refused(
     ],
 )
 def test_bad_files_say_what_is_wrong(text, message, file, run):
-    status, shown = run("score", file(text, "bad.conll"))
+    status, output = run("score", file(text, "bad.conll"))
     assert status == 1
-    assert message in shown
+    assert message in output
 
 
 @pytest.mark.parametrize(

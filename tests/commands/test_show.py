@@ -19,9 +19,9 @@ def text(params, corpus):
     examples = corpora.load(None, "dev", directory=corpus).examples
     texts = [" ".join(example.tokens) for example in examples]
     entities = jaxner.entities(params, texts, raw=True)
-    some = [t for t, answer in zip(texts, entities, strict=True) if answer][:3]
-    assert some
-    return "\n\n".join([*some, "Milan <b> beat  Ajax & Rome\n"])
+    hits = [t for t, answer in zip(texts, entities, strict=True) if answer][:3]
+    assert hits
+    return "\n\n".join([*hits, "Milan <b> beat  Ajax & Rome\n"])
 
 
 def without_marks(text, entities):
@@ -34,43 +34,43 @@ def without_marks(text, entities):
     return text.strip()
 
 
-def test_terminal_and_page_show_text_and_entities(finished, params, text, file, run):
+def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, run):
     path = file(text, "a.txt")
-    arguments = "show", finished, path
+    arguments = "show", tiny_run, path
     entities = jaxner.entities(params, text)
-    told = run(*arguments)[1]
-    assert f"Loading {finished}; " in told
+    output = run(*arguments)[1]
+    assert f"Loading {tiny_run}; " in output
     quiet = run(*arguments, "-q")[1]
-    assert quiet == "".join(x for x in told.splitlines(True) if "Loading" not in x)
+    assert quiet == "".join(x for x in output.splitlines(True) if "Loading" not in x)
     assert without_marks(quiet, entities) == text.strip()
     run(*arguments, "-o", path.with_suffix(".html"))
     page = path.with_suffix(".html").read_text("utf-8")
     assert not re.search("src=|href=|<script", page)  # it needs no network
     assert "background-color" in page
-    shown = html.unescape(re.sub("<[^>]*>", "", page[page.index("<pre>") :]))
-    assert without_marks(shown, entities) == text.strip()
-    listed = json.loads(run(*arguments, "--json", "-q")[1])
-    assert listed == [pytest.approx(entity._asdict()) for entity in entities]
+    body = html.unescape(re.sub("<[^>]*>", "", page[page.index("<pre>") :]))
+    assert without_marks(body, entities) == text.strip()
+    rows = json.loads(run(*arguments, "--json", "-q")[1])
+    assert rows == [pytest.approx(entity._asdict()) for entity in entities]
 
 
-def test_options_of_show(finished, text, run, monkeypatch):
+def test_options_of_show(tiny_run, text, run, monkeypatch):
     data = io.BytesIO(text.encode())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
-    assert run("show", finished, "-q", *options)[1].strip() == text.strip()
+    assert run("show", tiny_run, "-q", *options)[1].strip() == text.strip()
 
 
 @pytest.mark.parametrize("name", [None, "a.txt"])
-def test_text_that_is_not_utf_8(finished, file, run, monkeypatch, name):
+def test_text_that_is_not_utf_8(tiny_run, file, run, monkeypatch, name):
     data = io.BytesIO(b"Milan \xe9")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "latin-1"))
     path = [file(data.getvalue(), name)] if name else []
-    status, told = run("show", finished, *path)
-    assert (status, told.count("\n")) == (1, 1)
-    assert "expected text in UTF-8" in told
+    status, output = run("show", tiny_run, *path)
+    assert (status, output.count("\n")) == (1, 1)
+    assert "expected text in UTF-8" in output
 
 
 def test_what_would_steer_a_terminal_is_replaced():
     entity = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
-    shown = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
-    assert shown.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"
+    result = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
+    assert result.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"

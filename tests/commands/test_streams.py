@@ -51,17 +51,17 @@ PRINTS = {
 
 def test_each_command_has_a_line():
     lines = [*(WRITES | SLOW).values(), *JSON.values(), *PRINTS.values()]
-    others = {"report", "refresh", "export-onnx", "import"}  # see the tests of each
-    assert {line.split()[0] for line in lines} >= {*cli.COMMANDS} - others
+    rest = {"report", "refresh", "export-onnx", "import"}  # see the tests of each
+    assert {line.split()[0] for line in lines} >= {*cli.COMMANDS} - rest
 
 
 @pytest.fixture(scope="module")
-def places(finished, refining, corpus, tmp_path_factory):
+def places(tiny_run, uanet_run, corpus, tmp_path_factory):
     """Files in a folder of an odd name, by what they stand for in a line."""
     folder = tmp_path_factory.mktemp("x") / ODD
     shutil.copytree(corpus, folder)
     places = {"folder": folder}
-    for name, source in {"run": finished, "refined": refining}.items():
+    for name, source in {"run": tiny_run, "refined": uanet_run}.items():
         copy = shutil.copytree(source, folder / name)
         places[name] = tiny.with_data(copy, dir=str(folder))
     contents = {
@@ -90,15 +90,15 @@ def test_outputs(name, places, capfd, tmp_path, monkeypatch):
         os.symlink(os.devnull, "null")
     else:  # root could replace it
         os.mknod("null", 0o600 | stat.S_IFCHR, os.stat(os.devnull).st_rdev)
-    shown, file = {}, places["folder"] / "out"
-    for out in (file, "-", "null"):
-        cli.run(words((WRITES | SLOW)[name], **places, out=out))
-        shown[str(out)] = capfd.readouterr()
+    outputs, file = {}, places["folder"] / "out"
+    for target in (file, "-", "null"):
+        cli.run(words((WRITES | SLOW)[name], **places, out=target))
+        outputs[str(target)] = capfd.readouterr()
     data = file.read_bytes()
     file.unlink()
     if name not in ("export", "convert to spaCy"):
-        assert shown["-"].out == data.decode()
-    assert len(shown["-"].out) > 20
+        assert outputs["-"].out == data.decode()
+    assert len(outputs["-"].out) > 20
     assert stat.S_ISCHR(os.stat("null").st_mode)
     assert os.listdir() == ["null"]
 
@@ -110,19 +110,19 @@ def test_a_document_on_standard_output(name, places, capfd):
     cli.run(line)
     tables = capfd.readouterr().out.replace("\\udcff", "?")
     cli.run([*line, "--json"])
-    told = capfd.readouterr()
-    assert isinstance(json.loads(told.out), list if name == "show" else dict)
-    assert tables.strip() in told.err.replace("\\udcff", "?")
+    output = capfd.readouterr()
+    assert isinstance(json.loads(output.out), list if name == "show" else dict)
+    assert tables.strip() in output.err.replace("\\udcff", "?")
     cli.run([*line, "--json", "--quiet"])
-    again = capfd.readouterr()
-    assert again.err == ""
+    repeat = capfd.readouterr()
+    assert repeat.err == ""
     if name != "tag":  # whose speed differs
-        assert json.loads(again.out) == json.loads(told.out)
+        assert json.loads(repeat.out) == json.loads(output.out)
 
 
 def printed(line, file, encoding):
     """Runs a command with another standard output; returns its status."""
-    before, stream, status = os.dup(1), sys.stdout, 0
+    descriptor, stream, status = os.dup(1), sys.stdout, 0
     os.dup2(file, 1)
     sys.stdout = io.TextIOWrapper(os.fdopen(os.dup(1), "wb"), encoding)
     try:
@@ -131,8 +131,8 @@ def printed(line, file, encoding):
         status = error.code
     finally:
         sys.stdout.close()  # as at the end of a process
-        os.dup2(before, 1)
-        os.close(before)
+        os.dup2(descriptor, 1)
+        os.close(descriptor)
         sys.stdout = stream
     return status
 

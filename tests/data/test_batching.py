@@ -57,60 +57,60 @@ def test_every_token_keeps_all_it_has_and_padding_has_nothing(lengths, seed):
     for shape in (Shape(tokens, 2 + sum(lengths), 4), tokens):
         batch = batching.pad(sentences, shape, len(lengths) + 1)
         assert batch.mask.sum() == sum(lengths)
-        off = ~batch.mask
+        padding = ~batch.mask
         for field in (batch.words, batch.caps, batch.char_index, batch.vectors):
-            assert not field[off].any()
-        assert (batch.pieces.positions[off] == -1).all()
+            assert not field[padding].any()
+        assert (batch.pieces.positions[padding] == -1).all()
         assert not batch.pieces.mask[-1].any()
         for i, expected in enumerate(right):
             row = row_of(batch, i)
             assert content(row, row.mask) == expected
-    joined = batching.join(sentences)
-    assert joined.mask.all()
-    assert len(np.unique(joined.chars, axis=0)) == len(joined.chars)
-    places = joined.words > 0
+    document = batching.join(sentences)
+    assert document.mask.all()
+    assert len(np.unique(document.chars, axis=0)) == len(document.chars)
+    places = document.words > 0
     fields = {k: [*itertools.chain(*(r[k] for r in right))] for k in right[0]}
-    assert content(joined, places) == fields
+    assert content(document, places) == fields
     assert np.count_nonzero(~places) == len(lengths) + 1
-    assert not joined.char_index[~places].any()
-    assert set(joined.caps[~places]) == {Caps.NONE}
-    assert not joined.vectors[~places].any()
+    assert not document.char_index[~places].any()
+    assert set(document.caps[~places]) == {Caps.NONE}
+    assert not document.vectors[~places].any()
     labels = [rng.integers(0, 5, n, np.int32) for n in lengths]
     whole = batching.join_labels(labels, separator=9)
     np.testing.assert_array_equal(whole == 9, ~places)
-    after = batching.split(whole, lengths)
-    assert [x.tolist() for x in after] == [x.tolist() for x in labels]
+    parts = batching.split(whole, lengths)
+    assert [x.tolist() for x in parts] == [x.tolist() for x in labels]
 
 
-def padded_size(lengths, chosen):
-    return sum(min(b for b in chosen if b >= max(n, 1)) for n in lengths)
+def padded_size(lengths, bounds):
+    return sum(min(b for b in bounds if b >= max(n, 1)) for n in lengths)
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=25), st.integers(1, 4))
 @settings(max_examples=60)
 def test_bounds_are_the_best_of_all_choices(lengths, count):
-    chosen = batching.bounds(lengths, count)
-    assert chosen == sorted(set(chosen))
-    assert len(chosen) <= count
-    assert chosen[-1] == max(1, *lengths)
+    bounds = batching.bounds(lengths, count)
+    assert bounds == sorted(set(bounds))
+    assert len(bounds) <= count
+    assert bounds[-1] == max(1, *lengths)
     sizes = sorted({max(n, 1) for n in lengths})
     best = min(
-        padded_size(lengths, {*picked, sizes[-1]})
-        for picked in itertools.combinations(sizes, min(count, len(sizes)) - 1)
+        padded_size(lengths, {*choice, sizes[-1]})
+        for choice in itertools.combinations(sizes, min(count, len(sizes)) - 1)
     )
-    assert padded_size(lengths, chosen) == best
+    assert padded_size(lengths, bounds) == best
 
 
 def test_bounds_of_thousands_of_lengths_are_nearly_the_best():
     """Thirds would be; the costs of all pairs of lengths take 288 megabytes."""
     lengths = np.arange(1, 6_001)
     tracemalloc.start()
-    chosen = batching.bounds(lengths, 3)
+    bounds = batching.bounds(lengths, 3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 << 20
-    assert chosen[-1] == 6_000
-    assert padded_size(lengths, chosen) <= 1.001 * 6_000 * (2_000 + 4_000 + 6_000) / 3
+    assert bounds[-1] == 6_000
+    assert padded_size(lengths, bounds) <= 1.001 * 6_000 * (2_000 + 4_000 + 6_000) / 3
 
 
 def least_cost(lengths, shapes):
@@ -138,16 +138,16 @@ def test_a_cut_is_the_cheapest_of_all(batches, shapes):
     (step, start, end), cost = batching.cut(lengths, counts, *np.array(shapes).T)
     assert cost == np.mean([least_cost(batch, shapes) for batch in batches])
     places = [(i, x) for i, n in enumerate(counts) for x in range(n)]
-    cut = zip(step, start, end, strict=True)
-    assert [(i, x) for i, a, b in cut for x in range(a, b)] == places
+    ranges = zip(step, start, end, strict=True)
+    assert [(i, x) for i, a, b in ranges for x in range(a, b)] == places
 
 
 def test_rows_cost_little_more_than_the_best_of_all():
     """On average 3 %; steps downhill from one start end 5 % above."""
     counts, tokens, ratios = np.full(40, 8), np.array([20, 39]), []
     for seed in range(12):
-        drawn = np.random.default_rng(seed).integers(1, 40, (40, 8))
-        lengths = np.sort(drawn, axis=1)
+        values = np.random.default_rng(seed).integers(1, 40, (40, 8))
+        lengths = np.sort(values, axis=1)
         _, cost = batching.rows_of(tokens, lengths, counts, parts=1)
         pairs = itertools.product(range(1, 9), repeat=2)
         costs = [batching.cut(lengths, counts, tokens, np.array(x))[1] for x in pairs]
@@ -202,17 +202,17 @@ def test_blocks_with_many_long_words_are_halved():
     """In the draws they are far apart; in one order, together."""
     text = [sentence(4, 97 * i + (1 if i % 40 else -1)) for i in range(1, 401)]
     text += [sentence(60, 1)] * 20
-    cut = Batches(text, [s.words for s in text], batch_size=21, num_blocks=None)
-    short, long = cut.shapes
+    batches = Batches(text, [s.words for s in text], batch_size=21, num_blocks=None)
+    short, long = batches.shapes
     assert (short.tokens, long.tokens) == (4, 60)
-    together = np.argsort(np.arange(1, 421) % 40 > 0).reshape(20, 21)
+    order = np.argsort(np.arange(1, 421) % 40 > 0).reshape(20, 21)
     counts = []
-    for draw in (cut.draw, lambda *_: together):
-        cut.draw = draw
-        plan, numbers = cut.plan([0], 0)
-        rooms = np.array([cut.shapes[i].long for i in numbers])
-        held = plan.long_ranges[0, 1][: len(numbers)]
-        assert (held <= rooms).all()
+    for draw in (batches.draw, lambda *_: order):
+        batches.draw = draw
+        plan, numbers = batches.plan([0], 0)
+        rooms = np.array([batches.shapes[i].long for i in numbers])
+        needs = plan.long_ranges[0, 1][: len(numbers)]
+        assert (needs <= rooms).all()
         counts.append(np.count_nonzero(numbers == 0))
     assert 0 < counts[0] < counts[1]
 
@@ -268,12 +268,12 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
 
 def test_a_pool_has_batches_of_similar_lengths_in_any_order():
     batches = make([*range(1, 41)] * 5, batch_size=10, pool=20)
-    drawn = batches.draw(0, 0)
-    lengths = [[len(batches.labels[i]) for i in members] for members in drawn]
+    rows = batches.draw(0, 0)
+    lengths = [[len(batches.labels[i]) for i in members] for members in rows]
     assert max(max(row) - min(row) for row in lengths) <= 8  # 40 of 10 lots
     firsts = [row[0] for row in lengths]
     assert firsts != sorted(firsts)
-    assert sorted(np.concatenate(drawn)) == [*range(200)]
+    assert sorted(np.concatenate(rows)) == [*range(200)]
 
 
 @pytest.mark.parametrize("num_blocks", [2, 3, None])
@@ -293,14 +293,14 @@ def test_pieces_of_tokens_are_what_has_to_fit():
     sentences, rows = [], [np.zeros(n, int) for n in (2, 2, 9, 2)]
     for row, width in zip(rows, (30, 4, 11, 5), strict=True):
         window = np.ones((1, width), np.int32)
-        held = Pieces(window, window > 0, np.ones((len(row), 1), np.int32))
-        sentences.append(sentence(len(row), 1)._replace(pieces=held))
-    cut = Batches(sentences, rows, batch_size=4, num_blocks=2)
-    plan, _ = cut.plan([0], 0)
+        pieces = Pieces(window, window > 0, np.ones((len(row), 1), np.int32))
+        sentences.append(sentence(len(row), 1)._replace(pieces=pieces))
+    batches = Batches(sentences, rows, batch_size=4, num_blocks=2)
+    plan, _ = batches.plan([0], 0)
     assert plan.rows[0].tolist() == [1, 3, 2, 0]
     assert plan.blocks[0].tolist() == [[0, 2], [2, 2]]
-    assert cut.bounds[-1].tokens == 30
-    assert cut.shapes[-1].tokens == 9
+    assert batches.bounds[-1].tokens == 30
+    assert batches.shapes[-1].tokens == 9
 
 
 def test_order_is_a_draw_by_seed_and_epoch_whatever_the_lengths():

@@ -21,10 +21,10 @@ def data(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_the_sample_corpus_is_always_there(split):
-    loaded = corpora.load("sample", split)
-    assert (loaded.scheme, loaded.ill_formed) == ("BIO", 0)
-    assert ("genres" in loaded.summary()) == (split == "test")  # why its scores are low
-    assert loaded.types() == ("LOC", "MISC", "ORG", "PER")
+    corpus = corpora.load("sample", split)
+    assert (corpus.scheme, corpus.ill_formed) == ("BIO", 0)
+    assert ("genres" in corpus.summary()) == (split == "test")  # why its scores are low
+    assert corpus.types() == ("LOC", "MISC", "ORG", "PER")
 
 
 def test_files_are_found_under_their_usual_names(data, file):
@@ -36,11 +36,11 @@ def test_files_are_found_under_their_usual_names(data, file):
     ):
         path = file(TEXT, f"{corpus}/{name}")
         assert corpora.find(corpus, split) == path
-    inside = file(TEXT, "vectors/glove.txt.gz")
-    beside = file(TEXT, "other.txt")
-    assert corpora.find_vectors("other.txt") == beside
-    for name in ("glove.txt", "glove.txt.gz", inside):
-        assert corpora.find_vectors(name) == inside
+    vectors = file(TEXT, "vectors/glove.txt.gz")
+    neighbour = file(TEXT, "other.txt")
+    assert corpora.find_vectors("other.txt") == neighbour
+    for name in ("glove.txt", "glove.txt.gz", vectors):
+        assert corpora.find_vectors(name) == vectors
 
 
 UD = """1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_
@@ -53,18 +53,18 @@ UD = """1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_
 def test_tags_are_read_as_they_are(data, file):
     file(UD, "ud_ewt/de_gsd-ud-test.conllu")
     file("Its text.", "ud_ewt/de_gsd-ud-test.txt")
-    loaded = corpora.load("ud_ewt", "test")
-    assert loaded.examples[0].labels == ("PRON", "AUX", "PART")
-    assert (loaded.scheme, loaded.ill_formed, loaded.notes) == (schemes.TAGS, 0, ())
-    assert loaded.types() == ("AUX", "PART", "PRON")
-    assert loaded.words() == {"I", "do", "n't"}
-    assert loaded.summary() == "ud_ewt test: 1 sentence, 3 tokens of 3 tags"
-    assert loaded.to_scheme(schemes.TAGS) == loaded.examples
+    corpus = corpora.load("ud_ewt", "test")
+    assert corpus.examples[0].labels == ("PRON", "AUX", "PART")
+    assert (corpus.scheme, corpus.ill_formed, corpus.notes) == (schemes.TAGS, 0, ())
+    assert corpus.types() == ("AUX", "PART", "PRON")
+    assert corpus.words() == {"I", "do", "n't"}
+    assert corpus.summary() == "ud_ewt test: 1 sentence, 3 tokens of 3 tags"
+    assert corpus.to_scheme(schemes.TAGS) == corpus.examples
     with pytest.raises(InputError, match="cannot be converted to BIOES"):
-        loaded.to_scheme("BIOES")
-    folder = loaded.path.parent
-    mine = corpora.load(None, "test", directory=folder, scheme=schemes.TAGS)
-    assert mine.examples == loaded.examples
+        corpus.to_scheme("BIOES")
+    folder = corpus.path.parent
+    copy = corpora.load(None, "test", directory=folder, scheme=schemes.TAGS)
+    assert copy.examples == corpus.examples
     spans = corpora.load(None, "test", directory=folder)
     assert (spans.types(), "UPOS has tags" in spans.notes[0]) == ((), True)
 
@@ -77,13 +77,13 @@ def test_a_folder_of_your_own_will_do(file, name, monkeypatch):
     path = file(TEXT, f"sample/{name}")
     monkeypatch.chdir(path.parents[1])
     assert corpora.find(path.parent, "dev") == path
-    loaded = corpora.load(None, "dev", directory="sample")
-    assert (loaded.ill_formed, loaded.path.absolute()) == (0, path)
-    assert list(loaded.examples) == formats.read(path).examples
-    assert loaded.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert loaded.types() == ("LOC", "ORG")
+    corpus = corpora.load(None, "dev", directory="sample")
+    assert (corpus.ill_formed, corpus.path.absolute()) == (0, path)
+    assert list(corpus.examples) == formats.read(path).examples
+    assert corpus.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
+    assert corpus.types() == ("LOC", "ORG")
     summary = "sample dev: 2 sentences, 4 tokens, 3 entities of 2 types, IOB1"
-    assert loaded.summary() == summary
+    assert corpus.summary() == summary
 
 
 @pytest.mark.parametrize(
@@ -95,17 +95,17 @@ def test_a_folder_of_your_own_will_do(file, name, monkeypatch):
     ],
 )
 def test_what_differs_from_the_published_corpus_is_noted(file, text, scheme, notes):
-    loaded = corpora.load("conll2003", "dev", directory=file(text, "eng.testa").parent)
-    assert (loaded.scheme, loaded.ill_formed, len(loaded.notes)) == (scheme, 1, notes)
-    assert loaded.summary().splitlines()[1:] == [f"  {note}" for note in loaded.notes]
+    corpus = corpora.load("conll2003", "dev", directory=file(text, "eng.testa").parent)
+    assert (corpus.scheme, corpus.ill_formed, len(corpus.notes)) == (scheme, 1, notes)
+    assert corpus.summary().splitlines()[1:] == [f"  {note}" for note in corpus.notes]
 
 
 def test_labels_without_prefixes_are_read_as_entities(file):
     path = file("Ada PER\nPreston PER\nof O\nRome LOC\n", "dev.conll")
-    loaded = corpora.read(path)
-    assert loaded.examples[0].labels == ("I-PER", "I-PER", "O", "I-LOC")
-    assert (loaded.scheme, loaded.ill_formed, loaded.sizes()[2]) == ("IOB1", 0, 2)
-    assert "IO" in loaded.notes[0]
+    corpus = corpora.read(path)
+    assert corpus.examples[0].labels == ("I-PER", "I-PER", "O", "I-LOC")
+    assert (corpus.scheme, corpus.ill_formed, corpus.sizes()[2]) == ("IOB1", 0, 2)
+    assert "IO" in corpus.notes[0]
 
 
 LETTERS = ("B I O", "B E O", "B L O", "B M O", "I I O", "B-PER M-PER O", "S O W")
@@ -115,17 +115,17 @@ LETTERS = ("B I O", "B E O", "B L O", "B M O", "I I O", "B-PER M-PER O", "S O W"
 @pytest.mark.parametrize("form", formats.FORMATS)
 def test_bare_and_chinese_prefixes_are_said_and_converted_back(letters, form, file):
     pairs = zip(("Ada", "Lee", "ran"), letters.split(), strict=True)
-    read = corpora.read(file("".join(f"{a} {b}\n" for a, b in pairs), "dev.conll"))
-    assert any("read as" in note for note in read.notes)
-    spans = [schemes.to_spans(example.labels) for example in read.examples]
+    split = corpora.read(file("".join(f"{a} {b}\n" for a, b in pairs), "dev.conll"))
+    assert any("read as" in note for note in split.notes)
+    spans = [schemes.to_spans(example.labels) for example in split.examples]
     assert spans != [[]]
-    target, scheme = read.path.with_name("out"), "BIOES"
-    for examples in (read.examples, read.to_scheme(scheme), read.to_scheme("IOE1")):
+    target, scheme = split.path.with_name("out"), "BIOES"
+    for examples in (split.examples, split.to_scheme(scheme), split.to_scheme("IOE1")):
         target = target.with_name(f"{target.name}x")
         formats.write(target, examples, form)
-        how = {"tokenizer": "whitespace"} if form == "brat" else {}
-        back = corpora.read(target, format=form.removesuffix("-spans"), **how)
-        assert [schemes.to_spans(example.labels) for example in back.examples] == spans
+        options = {"tokenizer": "whitespace"} if form == "brat" else {}
+        copy = corpora.read(target, format=form.removesuffix("-spans"), **options)
+        assert [schemes.to_spans(example.labels) for example in copy.examples] == spans
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_bare_and_chinese_prefixes_are_said_and_converted_back(letters, form, fi
 )
 def test_malformed_labels_are_errors_with_line_and_hint(file, text, line, hint):
     path = file(text, "dev.conll")
-    with pytest.raises(InputError, match=hint) as caught:
+    with pytest.raises(InputError, match=hint) as error:
         corpora.read(path)
-    assert (caught.value.path, caught.value.line) == (path, line)
+    assert (error.value.path, error.value.line) == (path, line)
 
 
 def test_labels_in_the_first_column_are_said_once(file):
@@ -183,9 +183,9 @@ def test_what_is_missing_is_an_error_that_says_where_to_get_it(data):
         with pytest.raises(InputError):
             corpora.load(name, split)
     for name in corpora.CORPORA.keys() - {"sample"}:
-        with pytest.raises(FileNotFoundError) as caught:
+        with pytest.raises(FileNotFoundError) as error:
             corpora.load(name, "train")
-        assert corpora.CORPORA[name].source in str(caught.value)
+        assert corpora.CORPORA[name].source in str(error.value)
     with pytest.raises(FileNotFoundError):
         corpora.find_vectors("glove.txt")
 
@@ -201,14 +201,14 @@ def test_each_split_of_a_folder_is_one_file(file, tmp_path):
 
 @pytest.mark.parametrize("name", ["conll2003", "wnut17", "ontonotes5", "ud_ewt"])
 @pytest.mark.parametrize("split", corpora.SPLITS)
-def test_real_corpora_are_read_whole(name, split, unchecked):
+def test_real_corpora_are_read_whole(name, split, no_checks):
     if corpora.DATA_VARIABLE not in os.environ or name + split == "ontonotes5train":
         pytest.skip(f"{corpora.DATA_VARIABLE} is not set, or the split takes seconds")
     try:
-        loaded = corpora.load(name, split)  # notes if sizes are not the published ones
+        corpus = corpora.load(name, split)  # notes if sizes are not the published ones
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    assert loaded.scheme == corpora.CORPORA[name].scheme
+    assert corpus.scheme == corpora.CORPORA[name].scheme
     # In CoNLL-2003's training split, two entities after an O begin with B.
-    assert loaded.ill_formed == (2 if name + split == "conll2003train" else 0)
-    assert len(loaded.notes) == bool(loaded.ill_formed)
+    assert corpus.ill_formed == (2 if name + split == "conll2003train" else 0)
+    assert len(corpus.notes) == bool(corpus.ill_formed)

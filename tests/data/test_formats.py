@@ -85,7 +85,7 @@ def test_no_token_is_lost_whatever_columns_look_like(tmp_path_factory, data):
     tabs = draw(True, False)
     cell = blank_cells if tabs else cells
     corpus = data.draw(corpora(cell, labels_of, st.integers(0, 2)))
-    more = data.draw(st.lists(cell, max_size=2))
+    extra = data.draw(st.lists(cell, max_size=2))
     lines, document = [], 0
     for example in corpus:
         for _ in range(document, example.document):
@@ -93,7 +93,7 @@ def test_no_token_is_lost_whatever_columns_look_like(tmp_path_factory, data):
         document = example.document
         for token, label in zip(example.tokens, example.labels, strict=True):
             blank = "\t" if tabs else draw(" ", "   ")
-            lines.append(blank.join([token, *more, label]))
+            lines.append(blank.join([token, *extra, label]))
         lines += [draw("", " ", "\t", " \t") for _ in range(draw(1, 2))]
     newline = draw("\n", "\r\n")
     text = newline.join(lines) + draw("", newline)
@@ -154,7 +154,7 @@ Sentence: 2\tYes\tUH\tO
 """
 
 COMMENTS = "# one\n#nlp O\n# O\n\n#x B\n"
-BESIDE = "Ada Preston left\nMilan beat Ajax.\n\n"
+PLAIN = "Ada Preston left\nMilan beat Ajax.\n\n"
 
 
 # As annotation tools export them: twice Ada Preston, in a text or by tokens.
@@ -170,7 +170,7 @@ RESULT = [
     {"type": "relation", "from_id": "a", "to_id": "a"},
 ]
 TASK = {"data": {"text": TEXT}, "id": 3}
-CANCELLED = {"was_cancelled": True, "result": RESULT}
+REFUSAL = {"was_cancelled": True, "result": RESULT}
 TOOLS = [
     {"text": TEXT, "label": [[0, 11, "PER"]], "Comments": []},
     {"data": TEXT, "label": [[0, 11, "PER"]]},
@@ -193,27 +193,27 @@ TOOLS = [
     {"text": TEXT, "label": [ENTITY], "annotator": 1},
 ]
 # What no annotator accepted.
-UNDONE = [
+DRAFTS = [
     {"text": TEXT, "spans": [[0, 3, "PER"]], "answer": "reject"},
     {"text": TEXT, "spans": [], "answer": "ignore"},
     {**TASK, "annotations": []},
-    {**TASK, "annotations": [CANCELLED]},
+    {**TASK, "annotations": [REFUSAL]},
     {**TASK, "predictions": [{"result": RESULT}]},
 ]
 
 
 @pytest.mark.parametrize("is_array", [False, True])
 def test_annotation_tools(file, is_array):
-    records = [*TOOLS, *UNDONE]
+    records = [*TOOLS, *DRAFTS]
     lines = "".join(line(**record) for record in records)
     text = json.dumps(records, indent=1) if is_array else lines
-    read_back = read(file(text, "a.json"))
-    sentences = [(e.tokens, e.labels) for e in read_back.examples]
+    result = read(file(text, "a.json"))
+    sentences = [(e.tokens, e.labels) for e in result.examples]
     assert sentences == [(tuple(WORDS), ("B-PER", "I-PER", "O"))] * len(TOOLS)
-    assert [e.line for e in read_back.examples] == [*range(1, len(TOOLS) + 1)]
+    assert [e.line for e in result.examples] == [*range(1, len(TOOLS) + 1)]
     unit = "record" if is_array else "line"
-    assert {e.unit for e in read_back.examples} == {unit}
-    task, relation = read_back.notes
+    assert {e.unit for e in result.examples} == {unit}
+    task, relation = result.notes
     fate = "left out, since"
     assert task.startswith(f"{unit} 8: {fate} no annotator accepted them: 5 records")
     assert relation.startswith(f"{unit} 6: {fate} they are no entities: 1 annotation")
@@ -223,12 +223,12 @@ def test_offsets_in_utf16(file):
     """They are converted on demand; what shows that they are meant is said."""
     wide, span = "\U00010100\U0010fffd A B won", [5, 6, "ORG"]
     path = file(line(text=wide, label=[span]), "a.jsonl")
-    counted = {}
+    counts = {}
     for unit in ("characters", "utf-16"):
-        back = read(path, offsets=unit)
-        words = zip(back.examples[0].tokens, back.examples[0].labels, strict=True)
-        counted[unit] = [word for word, label in words if label != "O"], len(back.notes)
-    assert counted == {"characters": (["B"], 1), "utf-16": (["A"], 0)}
+        data = read(path, offsets=unit)
+        words = zip(data.examples[0].tokens, data.examples[0].labels, strict=True)
+        counts[unit] = [word for word, label in words if label != "O"], len(data.notes)
+    assert counts == {"characters": (["B"], 1), "utf-16": (["A"], 0)}
     for spans in ([[9, 12, "X"]], [{"start": 5, "end": 6, "label": "X", "text": "A"}]):
         path = file(line(text=wide, spans=spans), "a.jsonl")
         with pytest.raises(InputError, match="offsets=utf-16"):
@@ -239,10 +239,10 @@ def test_offsets_in_utf16(file):
         read(path, offsets="utf-16")
     # What repeats the text of its spans needs no note: brat's files, and our own.
     file(wide, "a.txt")
-    back = read(file("T1\tX 5 6\tA\n", "a.ann"))
-    assert back.examples[0].labels == ("O", "O", "B-X", "O", "O")
-    assert back.notes[0].endswith("count units of UTF-16")
-    write(path.with_name("b"), back.examples, "jsonl-spans")
+    data = read(file("T1\tX 5 6\tA\n", "a.ann"))
+    assert data.examples[0].labels == ("O", "O", "B-X", "O", "O")
+    assert data.notes[0].endswith("count units of UTF-16")
+    write(path.with_name("b"), data.examples, "jsonl-spans")
     assert read(path.with_name("b"), "jsonl").notes == []
 
 
@@ -250,18 +250,18 @@ def test_brat_with_line_ends_of_windows(file):
     for start in (14, 15):  # CRLF as one character, or two
         file("Ann Lee fell.\r\nRome won.\r\n", "a.txt")
         annotations = f"T1\tPER 0 7\tAnn Lee\nT2\tLOC {start} {start + 4}\tRome\n"
-        back = read(file(annotations, "a.ann"))
-        assert [e.labels[0] for e in back.examples] == ["B-PER", "B-LOC"]
-        assert [e.line for e in back.examples] == [1, 2]
-        assert ["CRLF" in note for note in back.notes] == [True] * (15 - start)
+        result = read(file(annotations, "a.ann"))
+        assert [e.labels[0] for e in result.examples] == ["B-PER", "B-LOC"]
+        assert [e.line for e in result.examples] == [1, 2]
+        assert ["CRLF" in note for note in result.notes] == [True] * (15 - start)
     text = "Ann Lee fell.\r\nRome\r\nwon"
-    for repeated in ({}, {"text": "won"}):
-        spans = [{"start": 19, "end": 22, "label": "X", **repeated}]
+    for fields in ({}, {"text": "won"}):
+        spans = [{"start": 19, "end": 22, "label": "X", **fields}]
         with pytest.raises(InputError, match="CRLF counts as one"):
             read(file(line(text=text, spans=spans), "a.jsonl"))
         text_of_lf = text.replace("\r\n", "\n")
-        back = read(file(line(text=text_of_lf, spans=spans), "a.jsonl"))
-        assert back.examples[0].labels[-1] == "B-X"
+        result = read(file(line(text=text_of_lf, spans=spans), "a.jsonl"))
+        assert result.examples[0].labels[-1] == "B-X"
 
 
 def test_entities_of_multiword_tokens(file):
@@ -301,48 +301,48 @@ def test_documents_of_spacy(tmp_path):
     starts = [True, *[False] * 5, True, False]
     options = {"ents": ents, "sent_starts": starts, "spaces": [1, 1, 1, 0, *[1] * 4]}
     path = doc_bin(tmp_path / "a.spacy", (["x", "y"], {}), (words, options))
-    back = read(path)
-    assert [(e.tokens, e.labels, e.place(0)) for e in back.examples] == [
+    copy = read(path)
+    assert [(e.tokens, e.labels, e.place(0)) for e in copy.examples] == [
         (("x", "y"), ("O", "O"), "document 1"),
         (("Ann", "Lee", "fell", "."), ("B-PER", "I-PER", "O", "O"), "document 2"),
         (("\xa0", "Bob"), ("O", "B-PER"), "document 2"),
     ]
-    assert [e.text for e in back.examples[1:]] == ["Ann   Lee fell.", "\xa0 Bob"]
-    write(path, back.examples)
+    assert [e.text for e in copy.examples[1:]] == ["Ann   Lee fell.", "\xa0 Bob"]
+    write(path, copy.examples)
     assert read(path).examples[1].text == "Ann Lee fell."
-    (note,) = back.notes
+    (note,) = copy.notes
     assert (note[:11], note[-8:]) == ("document 1:", "4 tokens")
     words, ents = ["Go", "!", "Live"], ["B-X", "I-X", "I-X"]
     crossing = {"ents": ents, "sent_starts": [True, False, True]}
     path = doc_bin(tmp_path / "b.spacy", (words, crossing))
-    with pytest.raises(InputError, match=r"b\.spacy, document 1: ") as caught:
+    with pytest.raises(InputError, match=r"b\.spacy, document 1: ") as error:
         read(path)
-    assert (caught.value.line, caught.value.unit) == (1, "document")
+    assert (error.value.line, error.value.unit) == (1, "document")
     assert read(path, unfit="drop").examples[0].labels == ("O", "O")
 
 
 def test_sentences_of_tables(file):
     """Documents and sentences are named; a name that comes back is said."""
     table = "doc_id\tsentence\ttoken\tlabel\n{}"
-    rows = [(doc, sent, "x", "O") for doc, sent in ("a0", "a0", "a1", "b1", "b0", "a0")]
+    rows = [(doc, name, "x", "O") for doc, name in ("a0", "a0", "a1", "b1", "b0", "a0")]
     text = table.format("".join("\t".join(row) + "\n" for row in rows))
-    back = read(file(text, "a.tsv"))
-    sizes = [(e.document, len(e.tokens)) for e in back.examples]
+    result = read(file(text, "a.tsv"))
+    sizes = [(e.document, len(e.tokens)) for e in result.examples]
     assert sizes == [(1, 2), (1, 1), (2, 1), (2, 1), (3, 1)]
-    (note,) = back.notes
+    (note,) = result.notes
     assert note.startswith("line 7: 1 sentence")
     # A comment names nothing, and belongs to the sentence after it.
     text = table.format("# 1\na\t0\tx\tO\n\n# 2\na\t1\tx\tO\n\n# 3\n\t2\tx\tO\n")
-    back = read(file(f"# 0\n{text}", "a.tsv"), comments="#")
-    assert [(e.document, e.line) for e in back.examples] == [(1, 4), (1, 7), (1, 10)]
-    assert back.notes == []
+    result = read(file(f"# 0\n{text}", "a.tsv"), comments="#")
+    assert [(e.document, e.line) for e in result.examples] == [(1, 4), (1, 7), (1, 10)]
+    assert result.notes == []
 
 
 def test_comments_that_look_like_tokens_are_counted(file):
     text = "# id = 1\n#NYC B-LOC\nis O\n\n# O\nbig O\n"
-    back = read(file(text), comments="#")
-    assert [e.tokens for e in back.examples] == [("is",), ("big",)]
-    assert back.notes == ["line 2: left out 2 comments with as many cells as a token"]
+    result = read(file(text), comments="#")
+    assert [e.tokens for e in result.examples] == [("is",), ("big",)]
+    assert result.notes == ["line 2: left out 2 comments with as many cells as a token"]
     for content in ("# id 1\na O\n", "a O\n\n# id 2\na O\n"):
         with pytest.raises(InputError, match="if # begins comments"):
             read(file(content))
@@ -360,10 +360,10 @@ def line(**record):
     return json.dumps(record) + "\n"
 
 
-NUMBERED = line(id="0", tokens=["EU", "rejects"], ner_tags=[1, 0])
+NUMBERS = line(id="0", tokens=["EU", "rejects"], ner_tags=[1, 0])
 
 # Name, content and options; of each sentence document:line, and tokens with labels.
-READ = [
+CASES = [
     (
         *("a.conll", "1\tEU\tNNP\n2\tx y\tVB\n"),
         *({"token_column": -2, "label_column": -3}, "0:1 EU/1 x·y/2"),
@@ -424,7 +424,7 @@ READ = [
     ),
     # As `to_json` of a Hugging Face data set writes them.
     *(
-        ("a.jsonl", head + NUMBERED, options, f"0:{number} EU/B-ORG rejects/O")
+        ("a.jsonl", head + NUMBERS, options, f"0:{number} EU/B-ORG rejects/O")
         for head, options, number in (
             ("", {"label_names": ["O", "B-ORG"]}, 1),
             ("", {"label_names": "O,B-ORG"}, 1),
@@ -434,10 +434,10 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize("case", READ, ids=range(len(READ)))
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
 def test_what_is_read(file, case):
     name, content, options, *expected = case
-    file(BESIDE, "a.txt")  # of a.ann
+    file(PLAIN, "a.txt")  # of a.ann
     sentences = [
         f"{document}:{number} " + " ".join(map("/".join, zip(*row, strict=True)))
         for document, number, *row in rows_of(file(content, name), **options)
@@ -475,8 +475,8 @@ def test_brat(file):
         (3, 1, ("Yes",), ("B-X",)),
     ]
     options = {"tokenizer": "whitespace", "split_sentences": True}
-    back = read(path.with_suffix(".txt"), "brat", **options).examples
-    split = [(e.labels[0], *e.tokens, e.offsets[-1][1]) for e in back[1:]]
+    copy = read(path.with_suffix(".txt"), "brat", **options).examples
+    split = [(e.labels[0], *e.tokens, e.offsets[-1][1]) for e in copy[1:]]
     assert split == [("B-ORG", "Milan", "beat", "Ajax.", 16), ("O", "No.", 3)]
     (note,) = read(folder).notes
     assert "3 annotations" in note
@@ -486,12 +486,12 @@ def test_spans_that_do_not_fit_are_reported(file):
     spans = [[0, 4, "A"], [10, 18, "B"], [10, 13, "C"]]
     path = file(line(text="Romans in old Rome", spans=spans), "a.jsonl")
     kinds = "drop", "widen", "error"
-    dropped, widened, strict = (read(path, unfit=x, collect=True) for x in kinds)
-    assert dropped.examples[0].labels == ("O", "O", "B-B", "I-B")
-    assert widened.examples[0].labels == ("B-A", "O", "B-B", "I-B")
+    drop, wide, strict = (read(path, unfit=x, collect=True) for x in kinds)
+    assert drop.examples[0].labels == ("O", "O", "B-B", "I-B")
+    assert wide.examples[0].labels == ("B-A", "O", "B-B", "I-B")
     # What overlaps cannot be widened, and is not dropped unless the user says so.
-    assert [len(x.notes) for x in (dropped, widened, strict)] == [2, 1, 0]
-    assert [len(x.errors) for x in (dropped, widened, strict)] == [0, 1, 2]
+    assert [len(x.notes) for x in (drop, wide, strict)] == [2, 1, 0]
+    assert [len(x.errors) for x in (drop, wide, strict)] == [0, 1, 2]
     assert {error.line for error in strict.errors} == {1}
     with pytest.raises(InputError):
         read(path, unfit="ignore")
@@ -538,8 +538,8 @@ BAD = [
     ("a.ann", "T1\tX 0 2\tAd\n", {}, [1]),
     ("a.jsonl", '{"a": 1}\n' + "[" * 100_000 + "\n{}", {}, [1, 2]),
     ("a.jsonl", line(tokens=["a"]), {}, [1]),
-    ("a.jsonl", NUMBERED, {}, [1]),
-    ("a.jsonl", NUMBERED, {"label_names": ["O"]}, [1]),
+    ("a.jsonl", NUMBERS, {}, [1]),
+    ("a.jsonl", NUMBERS, {"label_names": ["O"]}, [1]),
     ("a.jsonl", line(text=3, spans=[]), {}, [1]),
     ("a.jsonl", line(text="a"), {}, [1]),
     ("a.jsonl", line(text="a b", tokens=["b"], spans=[]), {}, [1]),
@@ -560,8 +560,8 @@ BAD = [
     ),
     ("a.jsonl", line(text="a b", spans=[[0, 1, "X"]], label=[[2, 3, "X"]]), {}, [1]),
     ("a.jsonl", line(**TASK, annotations=[{"result": RESULT}] * 2), {}, [1]),
-    ("a.jsonl", line(text=TEXT, annotations=[CANCELLED]), {}, [1]),
-    ("a.jsonl", line(label_names=[3]) + NUMBERED, {}, [1, 2]),
+    ("a.jsonl", line(text=TEXT, annotations=[REFUSAL]), {}, [1]),
+    ("a.jsonl", line(label_names=[3]) + NUMBERS, {}, [1, 2]),
     ("a.json", "[{},\n3]", {}, [1]),
     ("a.jsonl", '{"tokens": ["a"], "labels": ["O"], "tokens": ["b"]}', {}, [1]),
     ("a.jsonl", line(text="a b", spans=[[False, True, "X"]]), {}, [1]),
@@ -573,15 +573,15 @@ BAD = [
 @pytest.mark.parametrize("case", BAD, ids=range(len(BAD)))
 def test_the_first_bad_line_is_an_error_and_all_can_be_listed(file, case):
     name, content, options, lines = case
-    file(BESIDE, "a.txt")  # of a.ann
+    file(PLAIN, "a.txt")  # of a.ann
     path = file(content, name)
     errors = read(path, collect=True, **options).errors
     assert [error.line or 0 for error in errors] == lines
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as end:
         read(path, **options)
-    assert str(caught.value) == str(errors[0])
+    assert str(end.value) == str(errors[0])
     assert not any(error.message.startswith("None") for error in errors)
-    assert caught.value.path == path
+    assert end.value.path == path
 
 
 def test_options_of_other_formats_are_refused(file):
@@ -652,32 +652,32 @@ def test_what_a_reader_yields_comes_back_or_is_refused(tmp_path_factory, data, f
         assert not path.exists()
         return
     write(path, examples, format)
-    how = {"tokenizer": "whitespace"} if format == "brat" else {}
-    back = read(path, format, **how)
+    options = {"tokenizer": "whitespace"} if format == "brat" else {}
+    copy = read(path, format, **options)
     if format == "brat" and any(" " in t for e in examples for t in e.tokens):
         texts = [
-            [" ".join(e.tokens).split() for e in x] for x in (back.examples, examples)
+            [" ".join(e.tokens).split() for e in x] for x in (copy.examples, examples)
         ]
         assert texts[0] == texts[1]  # brat has no tokens, only a text
         return
-    assert content_of(back.examples) == content_of(examples)
-    assert not back.notes or format == "conllu"  # which says that there is no entity
+    assert content_of(copy.examples) == content_of(examples)
+    assert not copy.notes or format == "conllu"  # which says that there is no entity
     if not FORMATS[format].has_spans:
         path = path.with_name("tags")
         write(path, examples, format, tags=True)
-        back = read(path, format, tags=True).examples
-        assert content_of(back) == content_of(examples)
+        copy = read(path, format, tags=True).examples
+        assert content_of(copy) == content_of(examples)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
-    refused = {
+    cases = {
         **{"conll": [(x, "O") for x in (DOCSTART, "\t", "a\r", " ")]},
         "tsv": [("a\nb", "O"), ("\ud800", "O"), ("\udfff", "O")],
         **{"conll2012": [("a b", "O"), ("a", "B-(")], "brat": [("a", "B-x y")]},
         **{"conllu": [("a\tb", "O"), ("a", "B-x|y")], "parquet": [("a", "O")]},
         "jsonl-spans": [("a", "NOUN")],
     }
-    for format, rows in refused.items():
+    for format, rows in cases.items():
         for token, label in rows:
             with pytest.raises(InputError):
                 write(tmp_path / "a", [Example((token,), (label,))], format)
@@ -695,8 +695,8 @@ def test_what_cannot_be_written_is_refused(tmp_path):
 def test_rows_that_look_like_a_header_come_back(tmp_path):
     path, rows = tmp_path / "a.conll.gz", [("word", "x", "tag"), ("a", "b", "c")]
     formats.write_columns(path, [rows, [("a", "b b", "c")]], [0, 2])
-    back = [(0, 2, ("word", "a"), ("tag", "c")), (2, 9, ("a",), ("c",))]
-    assert rows_of(path) == back
+    expected = [(0, 2, ("word", "a"), ("tag", "c")), (2, 9, ("a",), ("c",))]
+    assert rows_of(path) == expected
     assert path.read_bytes()[:2] == b"\x1f\x8b"
 
 

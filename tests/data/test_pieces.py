@@ -43,8 +43,8 @@ def test_the_longest_piece_comes_first():
     vocabulary, _ = build([["ab", "-LRB-"]], ["LOC"], unescape=True)
     vocabulary = dataclasses.replace(vocabulary, pieces=make())
     assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
-    encoded = vocabulary.encode(["ab", "/."]).pieces
-    assert [VOCAB[i] for i in encoded.windows[0]] == ["[CLS]", "ab", ".", "[SEP]"]
+    row = vocabulary.encode(["ab", "/."]).pieces
+    assert [VOCAB[i] for i in row.windows[0]] == ["[CLS]", "ab", ".", "[SEP]"]
 
 
 TEXT = ["Rome fell", "the Romans' home", "no naïve café 北京", "10,000 foes fell home"]
@@ -54,45 +54,45 @@ def trained(space, folder):
     """Writes a tokenizer as of RoBERTa and ModernBERT, or of XLM-R and DeBERTa-v3."""
     names = {"special_tokens": ["<s>", "<pad>", "</s>", "<unk>"]}
     if space == "Ġ":
-        made = tokenizers.ByteLevelBPETokenizer()
-        made.train_from_iterator(TEXT, vocab_size=320, **names)
+        tokenizer = tokenizers.ByteLevelBPETokenizer()
+        tokenizer.train_from_iterator(TEXT, vocab_size=320, **names)
     else:
-        made = tokenizers.SentencePieceUnigramTokenizer()
-        made.train_from_iterator(TEXT, vocab_size=60, unk_token="<unk>", **names)
-    made.post_processor = tokenizers.processors.TemplateProcessing(
+        tokenizer = tokenizers.SentencePieceUnigramTokenizer()
+        tokenizer.train_from_iterator(TEXT, vocab_size=60, unk_token="<unk>", **names)
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    made.enable_truncation(8)  # never obeyed
-    made.enable_padding()
-    made.save(str(folder / "tokenizer.json"))
-    return made
+    tokenizer.enable_truncation(8)  # never obeyed
+    tokenizer.enable_padding()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
 
 
 @pytest.mark.parametrize("space", ["Ġ", "▁"])
 def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
-    theirs = trained(space, tmp_path)
+    reference = trained(space, tmp_path)
     content = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
     for _ in range(2):
         parts = [content["pre_tokenizer"]]
         content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": parts}
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    ours = pieces.read(tmp_path, 512)
+    tokenizer = pieces.read(tmp_path, 512)
     vocabulary, _ = build([["Rome"]], ["LOC"])
-    vocabulary = dataclasses.replace(vocabulary, pieces=ours)
-    ours = Vocabulary.from_json(vocabulary.to_json()).pieces
-    theirs.no_truncation()
+    vocabulary = dataclasses.replace(vocabulary, pieces=tokenizer)
+    tokenizer = Vocabulary.from_json(vocabulary.to_json()).pieces
+    reference.no_truncation()
     words = ["the", "Romans", "home", "10,000", "fell"]
-    whole = theirs.encode(" " + " ".join(words), add_special_tokens=False)
-    assert [i for ids in ours.split(words) for i in ids] == whole.ids
+    whole = reference.encode(" " + " ".join(words), add_special_tokens=False)
+    assert [i for ids in tokenizer.split(words) for i in ids] == whole.ids
     assert whole.tokens[0].startswith(space)
     odd = ["", "</s>", "naïve", "北京"]
-    split = ours.split(odd)
+    split = tokenizer.split(odd)
     assert split[0] == [3]
     assert 2 not in split[1]  # spelled out, no end of a sentence
     assert all(split)
-    (row,) = ours.encode(odd * 20).windows
+    (row,) = tokenizer.encode(odd * 20).windows
     assert (row[0], row[-1], len(row)) == (0, 2, 2 + 20 * sum(map(len, split)))
-    short = dataclasses.replace(ours, max_length=40)
+    short = dataclasses.replace(tokenizer, max_length=40)
     assert short.encode(odd * 20).windows.shape[1] <= 40
 
 
@@ -100,32 +100,32 @@ def test_tokens_have_the_pieces_of_words_in_a_text(space, tmp_path):
 @settings(max_examples=100)
 def test_windows_hold_every_unit_and_no_more_than_fits(capacity, lengths):
     lengths = [min(length, capacity) for length in lengths]
-    chosen = pieces.windows(lengths, capacity)
-    assert {i for a, b in chosen for i in range(a, b)} == set(range(len(lengths)))
-    for start, end in chosen:
+    ranges = pieces.windows(lengths, capacity)
+    assert {i for a, b in ranges for i in range(a, b)} == set(range(len(lengths)))
+    for start, end in ranges:
         assert sum(lengths[start:end]) <= capacity
         # As full as can be, to the right; the last one to the left.
         if end < len(lengths):
             assert sum(lengths[start : end + 1]) > capacity
         elif start:
             assert sum(lengths[start - 1 :]) > capacity
-    starts = [start for start, _ in chosen]
+    starts = [start for start, _ in ranges]
     assert starts == sorted(set(starts))
-    assert (len(chosen) == 1) == (sum(lengths) <= capacity)
+    assert (len(ranges) == 1) == (sum(lengths) <= capacity)
 
 
 @given(st.lists(st.integers(0, 12), max_size=14), st.integers(3, 14))
 @example([14], 3)
 @settings(max_examples=100)
 def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
-    ours = make(max_length)
+    tokenizer = make(max_length)
     # A token of n pieces, each another; one of none is unknown.
     letters = [LETTERS[i % 9] for i in range(12)]
     tokens = [".".join(letters[: (n + 1) // 2]) + "." * (n % 2 == 0) for n in sizes]
     tokens = [token if n else "\u200b" for token, n in zip(tokens, sizes, strict=True)]
-    split = ours.split(tokens)
+    split = tokenizer.split(tokens)
     assert [len(ids) for ids in split] == [max(n, 1) for n in sizes]
-    windows, mask, positions = ours.encode(tokens)
+    windows, mask, positions = tokenizer.encode(tokens)
     assert mask.sum(axis=1).max() == mask.shape[1] <= max_length
     flat = windows.ravel()
     for ids, row in zip(split, positions, strict=True):
@@ -138,7 +138,7 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
     lengths, capacity = [len(ids) for ids in split], max_length - 2
     if max(lengths, default=0) > capacity:
         return  # that token's pieces are read one by one
-    chosen = pieces.windows(lengths, capacity)
+    ranges = pieces.windows(lengths, capacity)
 
     def room(token, start, end):
         left = sum(lengths[start:token]) if start else np.inf
@@ -146,7 +146,7 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
         return min(left, right) if start <= token < end else -1
 
     for token, row in enumerate(positions):
-        rooms = [room(token, start, end) for start, end in chosen]
+        rooms = [room(token, start, end) for start, end in ranges]
         homes = set(row[row >= 0] // mask.shape[1])
         assert [rooms[home] for home in homes] == [max(rooms)]
 
@@ -160,10 +160,10 @@ def test_time_grows_with_the_number_of_windows():
 
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
     for vocab, count in ((VOCAB, 1), ([p for p in VOCAB if p == p.lower()], 0)):
-        listed = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
-        (tmp_path / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
+        lines = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
+        (tmp_path / "vocab.txt").write_text("\n".join(lines) + "\n", "utf-8")
         (ids,) = pieces.read(tmp_path).split(["A"])
-        assert [listed[i] for i in ids] == ["A" if count else "a"]
+        assert [lines[i] for i in ids] == ["A" if count else "a"]
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ GRAMMARS = {
 @st.composite
 def sentences(draw):
     """A length and spans that fit it."""
-    spans, at = [], 0
+    spans, end = [], 0
     for _ in range(draw(st.integers(0, 5))):
-        start = at + draw(st.integers(0, 2))
-        at = start + draw(st.integers(1, 4))
-        spans.append(Span(start, at, draw(st.sampled_from(TYPES))))
-    return at + draw(st.integers(0, 2)), spans
+        start = end + draw(st.integers(0, 2))
+        end = start + draw(st.integers(1, 4))
+        spans.append(Span(start, end, draw(st.sampled_from(TYPES))))
+    return end + draw(st.integers(0, 2)), spans
 
 
 NAMES = ["O", *(f"{p}-{kind}" for p in "BIES" for kind in ("A", "B", "A-B"))]
@@ -62,8 +62,8 @@ def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
     assert schemes.violations(labels, scheme) == []
     assert {*labels} <= {*schemes.label_names(TYPES, scheme)}
     for target in SCHEMES:
-        converted = schemes.to_labels(spans, length, target)
-        assert schemes.convert(labels, target) == converted
+        expected = schemes.to_labels(spans, length, target)
+        assert schemes.convert(labels, target) == expected
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -71,7 +71,7 @@ def test_violations_and_constraints_agree_with_the_grammar(scheme):
     # All prefixes, also those of other schemes, which must always be ill-formed.
     names = ("O", *(f"{prefix}-X" for prefix in "BIESLU"))
     start, transitions, end = schemes.allowed(names, scheme)
-    seen = {True: 0, False: 0}
+    counts = {True: 0, False: 0}
     for length in range(1, 5):
         for ids in itertools.product(range(len(names)), repeat=length):
             labels = [names[i] for i in ids]
@@ -80,8 +80,8 @@ def test_violations_and_constraints_agree_with_the_grammar(scheme):
             assert (schemes.violations(labels, scheme) == []) is expected, labels
             steps = all(transitions[a, b] for a, b in itertools.pairwise(ids))
             assert bool(start[ids[0]] and steps and end[ids[-1]]) is expected, labels
-            seen[expected] += 1
-    assert all(seen.values())
+            counts[expected] += 1
+    assert all(counts.values())
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -138,8 +138,8 @@ def test_strict_spans_are_those_of_seqeval(scheme):
     names = schemes.label_names(("A", "Bc"), scheme)
     for length in range(4 if len(names) > 7 else 5):
         for labels in itertools.product(names, repeat=length):
-            read = seqeval.Tokens(list(labels), SEQEVAL[scheme]).entities
-            expected = [(x.start, x.end, x.tag) for x in read]
+            entities = seqeval.Tokens(list(labels), SEQEVAL[scheme]).entities
+            expected = [(x.start, x.end, x.tag) for x in entities]
             spans = schemes.strict_spans(labels, scheme)
             if scheme == "IOE1":  # seqeval loses an E after an O or another type
                 spans = [x for x in spans if labels[x.start][0] == "I" or x in expected]
@@ -176,13 +176,13 @@ def test_tags_are_any_strings_in_any_order():
     assert all(array.all() for array in arrays)
 
 
-def test_labels_are_a_list_of_strings(unchecked):
+def test_labels_are_a_list_of_strings(no_checks):
     with pytest.raises(TypeError):
         schemes.convert("O", "BIO")
 
 
 @pytest.mark.parametrize(
-    ("names", "scheme", "read"),
+    ("names", "scheme", "labels"),
     [
         ("I-PER B-PER O B-LOC", "BIO", None),
         ("B-LOC I-LOC I-PER O", "IOB1", None),  # of the CoNLL-2003 of 2003
@@ -197,8 +197,8 @@ def test_labels_are_a_list_of_strings(unchecked):
         (". , ? : -", "tags", None),
     ],
 )
-def test_the_labels_of_a_tagger_tell_their_scheme(names, scheme, read):
-    expected = tuple((read or names).split()), scheme
+def test_the_labels_of_a_tagger_tell_their_scheme(names, scheme, labels):
+    expected = tuple((labels or names).split()), scheme
     assert schemes.inventory(names.split()) == expected
     assert schemes.inventory(names.split(), scheme) == expected
 

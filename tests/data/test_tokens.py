@@ -13,23 +13,23 @@ from jaxner.errors import InputError
 from tests.growth import LINEAR, growth
 
 # Any Unicode there is, and what the rules speak of, often.
-ANY = st.text(st.characters(), max_size=60)
+TEXTS = st.text(st.characters(), max_size=60)
 SIGNS = [
     *"aB09 \n.,:'’-/&@#+!?\")_é\u0301\u200b\u200d\u200f\u2069\0。語👍",
     "http://",
     "s",
 ]
-RULED = st.lists(st.sampled_from(SIGNS), max_size=40).map("".join)
+SIGN_TEXTS = st.lists(st.sampled_from(SIGNS), max_size=40).map("".join)
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 GERMANY, FRANCE = "\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7"
 ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
 # Controls, and formats that are neither seen nor part of a character.
-HIDDEN = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0xFEFF)}
-HIDDEN |= {*map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F)))}
-HIDDEN |= {*map(chr, range(0x2060, 0x2070))}
-JOINED = st.text(
+CONTROLS = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0xFEFF)}
+CONTROLS |= {*map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F)))}
+CONTROLS |= {*map(chr, range(0x2060, 0x2070))}
+MARK_TEXTS = st.text(
     st.sampled_from(
         "a1.-,'! \u0301\u093e\ufe0f\u20e3\u200c\u200d\U0001f469\u2764\u2642\U0001f3fd"
         "\U0001f1e9\U0001f1ea\U000e0067\U000e007f"
@@ -43,7 +43,7 @@ def words(text):
 
 
 @settings(max_examples=400)
-@given(ANY | RULED | JOINED)
+@given(TEXTS | SIGN_TEXTS | MARK_TEXTS)
 @example("\ud800 x")  # half of a character, as it may come from broken input
 @example("\U0001f1e9\U0001f1ea\U0001f1e9")
 @example("U.\u0301 ..\u0301")
@@ -56,18 +56,18 @@ def test_offsets_hold_and_no_character_is_lost(text):
         assert end <= token.start < token.end <= len(text)
         assert text[token.start : token.end] == token.text
         end = token.end
-    left = "".join(c for c in text if not c.isspace() and c not in HIDDEN)
-    assert "".join(t.text for t in tokens) == left
+    rest = "".join(c for c in text if not c.isspace() and c not in CONTROLS)
+    assert "".join(t.text for t in tokens) == rest
     assert not any(c.isspace() for token in tokens for c in token.text)
-    for at in (t.start for t in tokens if unicodedata.category(t.text[0])[0] == "M"):
-        before = text[at - 1 : at]  # a mark belongs to the character before it
-        assert not before.strip() or before in HIDDEN
+    for start in (t.start for t in tokens if unicodedata.category(t.text[0])[0] == "M"):
+        neighbour = text[start - 1 : start]  # a mark belongs to the character before it
+        assert not neighbour.strip() or neighbour in CONTROLS
     assert located(text, [t[1:] for t in tokens]) == located(text, tokens) == tokens
-    assert "".join(t.text for t in located(text, [t.text for t in tokens])) == left
+    assert "".join(t.text for t in located(text, [t.text for t in tokens])) == rest
 
 
 @pytest.mark.parametrize(
-    "marked",  # `|` parts tokens without white space between
+    "text",  # `|` parts tokens without white space between
     [
         "Milan beat Ajax 2-1|.",
         "Mr. J. Smith (|U.N.|) left|.",
@@ -107,12 +107,12 @@ def test_offsets_hold_and_no_character_is_lost(text):
         "",
     ],
 )
-def test_rules(marked):
-    assert words(marked.replace("|", "")) == marked.replace("|", " ").split()
+def test_rules(text):
+    assert words(text.replace("|", "")) == text.replace("|", " ").split()
 
 
 @pytest.mark.parametrize(
-    "marked",  # `|` stands where a sentence begins
+    "passage",  # `|` stands where a sentence begins
     [
         "Rome fell. |It rose.",
         "J.K. Marlow joined the U.S. Army. |He left the U.S. |He came back.",
@@ -132,10 +132,10 @@ def test_rules(marked):
         "",
     ],
 )
-def test_sentences_begin(marked):
-    parts = marked.split("|")
+def test_sentences_begin(passage):
+    parts = passage.split("|")
     text = "".join(parts)
-    starts = [sum(map(len, parts[:at])) for at in range(len(parts))]
+    starts = [sum(map(len, parts[:end])) for end in range(len(parts))]
     assert [part[0].start for part in read(text)] == starts[: len(text)]
     assert len(read(text, split_sentences=False)) == bool(text)
 
@@ -150,11 +150,11 @@ def test_own_tokenizers():
     assert texts(read(text, str.split, split_sentences=False)) == whole
     # Sentences are those of the text, whatever the tokenizer.
     assert texts(read(text, str.split)) == [["Rome", "fell."], ["Bo", "rose."]]
-    nested = read(text, tokenizer=lambda text: [["Rome", "fell"], [], [(11, 13)]])
-    assert texts(nested) == [["Rome", "fell"], ["Bo"]]
+    sentences = read(text, tokenizer=lambda text: [["Rome", "fell"], [], [(11, 13)]])
+    assert texts(sentences) == [["Rome", "fell"], ["Bo"]]
 
 
-@given(ANY | RULED)
+@given(TEXTS | SIGN_TEXTS)
 def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
     parts = read(text)
     assert all(parts)
@@ -165,9 +165,9 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
 
 def test_wrong_tokens_and_tokenizers_are_refused():
     wrong = (["Rome", "fall"], ["Rome", ""], [(0, 4), (3, 5)], [(0, 40)], [(2, 2)])
-    for made in (*wrong, [3], [(1,)]):
+    for tokens in (*wrong, [3], [(1,)]):
         with pytest.raises(InputError, match="The token"):
-            read("Rome fell", lambda text, made=made: made)
+            read("Rome fell", lambda text, tokens=tokens: tokens)
     with pytest.raises(InputError, match="known: words"):
         resolve("spacy")
     for wrong in (3, len):
@@ -184,10 +184,10 @@ def test_tokens_of_words_apart_are_those_of_each(pieces):
     assert words(text) == [word for piece in pieces for word in words(piece)]
 
 
-CLOSED = st.lists(st.sampled_from([*".?\"')a :", "。", "U.S.", "He", ":)", "1"]))
+ENDINGS = st.lists(st.sampled_from([*".?\"')a :", "。", "U.S.", "He", ":)", "1"]))
 
 
-@given(CLOSED.map("".join) | CLOSED.map(" ".join))
+@given(ENDINGS.map("".join) | ENDINGS.map(" ".join))
 def test_the_mark_before_brackets_ends_the_sentence(text):
     parts = []
     for token in tokenise(text):  # look back for the mark at each token

@@ -28,12 +28,12 @@ numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
     dim=st.integers(2, 5),
     header=st.booleans(),
     mark=st.booleans(),
-    zipped=st.booleans(),
+    is_zip=st.booleans(),
     newline=st.sampled_from([b"\n", b"\r\n", b" \n"]),
     data=st.data(),
 )
 def test_all_words_and_numbers_are_read(
-    tmp_path_factory, words, dim, header, mark, zipped, newline, data
+    tmp_path_factory, words, dim, header, mark, is_zip, newline, data
 ):
     row = st.lists(numbers, min_size=dim, max_size=dim)
     rows = [data.draw(row) for _ in words]
@@ -46,7 +46,7 @@ def test_all_words_and_numbers_are_read(
         lines.insert(0, f"{len(words)} {dim}".encode())
     content = b"\xef\xbb\xbf" * (mark or words[0][0] == "\ufeff") + newline.join(lines)
     path = tmp_path_factory.getbasetemp() / "random.txt"
-    path.write_bytes(gzip.compress(content, 1) if zipped else content)
+    path.write_bytes(gzip.compress(content, 1) if is_zip else content)
     first = dict(reversed([*zip(words, rows, strict=True)]))
     result = vectors.read(path)
     assert result.words == tuple(dict.fromkeys(words))
@@ -113,14 +113,14 @@ def elmo(path, arrays, index):
 @pytest.mark.parametrize("leading", [(), (3,)])
 def test_what_is_written_is_read(suffix, leading, tmp_path):
     pytest.importorskip({".safetensors": "safetensors"}.get(suffix, "numpy"))
-    path, written = tmp_path / f"train{suffix}", arrays(*leading)
-    vectors.write_contextual(path, written, TEXT)
-    read = vectors.read_contextual(path, TEXT)
-    assert (len(read), *read[0].sizes) == (3, *(leading or (1,)), 4)
-    assert vectors.contextual_sizes(path) == read[0].sizes
-    for i, array in enumerate(written):
+    path, values = tmp_path / f"train{suffix}", arrays(*leading)
+    vectors.write_contextual(path, values, TEXT)
+    result = vectors.read_contextual(path, TEXT)
+    assert (len(result), *result[0].sizes) == (3, *(leading or (1,)), 4)
+    assert vectors.contextual_sizes(path) == result[0].sizes
+    for i, array in enumerate(values):
         right = array.reshape(-1, *array.shape[-2:]).transpose(1, 0, 2)
-        np.testing.assert_array_equal(np.asarray(read[i]), right)
+        np.testing.assert_array_equal(np.asarray(result[i]), right)
     with pytest.raises(InputError, match="sentence 2 "):
         vectors.read_contextual(path, [TEXT[0], ["New"], TEXT[2]])
 

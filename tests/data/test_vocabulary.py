@@ -28,8 +28,8 @@ def build(sentences=SENTENCES, types=("LOC",), **options):
 
 
 def equal(a, b):
-    for ours, theirs in zip(a, b, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for left, right in zip(a, b, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 @given(st.text(min_size=1))
@@ -60,70 +60,70 @@ def test_character_types():
     assert build(alphabet="aZ9.é")[0].char_types == (0, 0, 4, 3, 1, 2, 0)
 
 
-FIXED, CASED = {"train_words": False}, {"lowercase_fallback": False}
-KEPT = {"singletons_with_vectors": False}
+FREEZE, CASE = {"train_words": False}, {"lowercase_fallback": False}
+EXACT = {"singletons_with_vectors": False}
 
 
 @pytest.mark.parametrize(
-    ("options", "file", "trained", "frozen", "once"),
+    ("options", "file", "trained", "frozen", "rare"),
     [
         # By frequency, then by name; those that occur once are the last.
         ({}, "", "Rome WINS naïve rome wins", "", "WINS naïve rome wins"),
         ({"lowercase": True}, "", "rome wins naïve", "", "naïve"),
         ({"min_count": 2}, "", "Rome", "", ""),
-        (FIXED, "", "", "", ""),
-        (CASED, "rome naïve", "Rome WINS naïve rome wins", "", "WINS naïve rome wins"),
+        (FREEZE, "", "", "", ""),
+        (CASE, "rome naïve", "Rome WINS naïve rome wins", "", "WINS naïve rome wins"),
         # A rare word shares the row of its lower case, or is unknown without a vector.
         ({"min_count": 2}, "rome Paris wins", "Rome wins rome", "Paris", "rome"),
         # Those that occur once are the first where none is trained.
-        (FIXED, "x naïve Rome wins", "", "naïve x Rome wins", "naïve"),
-        (FIXED | CASED, "x naïve wins", "", "naïve wins x", "naïve wins"),
+        (FREEZE, "x naïve Rome wins", "", "naïve x Rome wins", "naïve"),
+        (FREEZE | CASE, "x naïve wins", "", "naïve wins x", "naïve wins"),
         # Those that have a vector can be read as they are.
-        (KEPT, "rome naïve", "Rome naïve rome WINS wins", "", "WINS wins"),
-        (FIXED | KEPT, "x naïve Rome wins", "", "x naïve Rome wins", ""),
+        (EXACT, "rome naïve", "Rome naïve rome WINS wins", "", "WINS wins"),
+        (FREEZE | EXACT, "x naïve Rome wins", "", "x naïve Rome wins", ""),
         # A lower-cased word never matches a cased key.
-        ({**FIXED, "lowercase": True}, "rome Rome x", "", "rome x", ""),
+        ({**FREEZE, "lowercase": True}, "rome Rome x", "", "rome x", ""),
     ],
 )
-def test_words_stand_by_frequency_and_vector(options, file, trained, frozen, once):
+def test_words_stand_by_frequency_and_vector(options, file, trained, frozen, rare):
     pretrained = vectors(*file.split()) if file else None
-    vocabulary, aligned = build(vectors=pretrained, **options)
+    vocabulary, tables = build(vectors=pretrained, **options)
     words = ["<pad>", "<unk>", *trained.split(), *frozen.split()]
     assert vocabulary.words == tuple(words)
     assert vocabulary.num_trained == 2 + len(trained.split())
-    assert words[slice(*vocabulary.singletons)] == once.split()
+    assert words[slice(*vocabulary.singletons)] == rare.split()
     if file:
-        of = dict(zip(pretrained.words, pretrained.values.tolist(), strict=True))
-        assert aligned.frozen.tolist() == [of[word] for word in frozen.split()]
+        rows = dict(zip(pretrained.words, pretrained.values.tolist(), strict=True))
+        assert tables.frozen.tolist() == [rows[word] for word in frozen.split()]
         # What is trained begins with its vector, or with that of its lower case.
-        begun = dict(zip(aligned.rows.tolist(), aligned.trained.tolist(), strict=True))
+        starts = dict(zip(tables.rows.tolist(), tables.trained.tolist(), strict=True))
         falls_back = options.get("lowercase_fallback", True)
         for i, word in enumerate(trained.split(), 2):
-            lower = of.get(word.lower()) if falls_back else None
-            assert begun.get(i) == of.get(word, lower)
+            lower = rows.get(word.lower()) if falls_back else None
+            assert starts.get(i) == rows.get(word, lower)
 
 
 def test_words_without_a_vector_are_unknown_however_frequent():
-    vocabulary, aligned = build(vectors=vectors("rome", "Rome", "x"), **FIXED)
+    vocabulary, tables = build(vectors=vectors("rome", "Rome", "x"), **FREEZE)
     ids = vocabulary.encode(["Rome", "wins", "ROME", "x"]).words
     assert [vocabulary.words[i] for i in ids] == ["Rome", "<unk>", "rome", "x"]
-    assert aligned.types_matched == pytest.approx(2 / 5)
-    assert aligned.tokens_matched == pytest.approx(3 / 6)
+    assert tables.types_matched == pytest.approx(2 / 5)
+    assert tables.tokens_matched == pytest.approx(3 / 6)
 
 
 def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
-    known = vectors("0000", "1996")
-    vocabulary, aligned = build(NUMBERS, vectors=known, zero_digits=True)
+    numbers = vectors("0000", "1996")
+    vocabulary, tables = build(NUMBERS, vectors=numbers, zero_digits=True)
     assert set(vocabulary.words[2:]) == {"B-00", "in", "0000", "0M", "1996"}
     assert set(vocabulary.chars[2:]) == set("B-0inM")
-    assert aligned.types_matched == pytest.approx(1 / 4)
+    assert tables.types_matched == pytest.approx(1 / 4)
     first, second = (vocabulary.encode(s) for s in (["B-52", "3M"], ["B-09", "7M"]))
     equal(first[:5], second[:5])
     assert first.caps.tolist() == [2, 3]
-    tokens, unescaped = ["-LRB-", "Rome", "/."], ["(", "Rome", "."]
-    plain, _ = build([unescaped])
+    tokens, brackets = ["-LRB-", "Rome", "/."], ["(", "Rome", "."]
+    plain, _ = build([brackets])
     vocabulary, _ = build([tokens], unescape=True)
-    equal(vocabulary.encode(tokens)[:5], plain.encode(unescaped)[:5])
+    equal(vocabulary.encode(tokens)[:5], plain.encode(brackets)[:5])
 
 
 def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read():
@@ -162,9 +162,9 @@ def test_labels_given_as_types_are_understood():
 
 def test_tags_are_labels_and_documents_have_one_for_separators():
     tags = ["VB", "NN", "''", "NN", "O", "B-X"]
-    for documents, more in ((False, ()), (True, (vocab.SEPARATOR,))):
+    for documents, extra in ((False, ()), (True, (vocab.SEPARATOR,))):
         vocabulary, _ = build(types=tags, scheme="tags", documents=documents)
-        assert vocabulary.label_names == ("''", "B-X", "NN", "O", "VB", *more)
+        assert vocabulary.label_names == ("''", "B-X", "NN", "O", "VB", *extra)
         assert vocabulary.reads_documents == documents
     assert vocabulary.word_id(vocab.SEPARATOR) == vocab.UNKNOWN
 
@@ -172,9 +172,9 @@ def test_tags_are_labels_and_documents_have_one_for_separators():
 def test_json_keeps_the_fingerprint():
     options = {"zero_digits": True, "documents": True, "typed_unknowns": True}
     vocabulary, _ = build(types=["LOC", "événement"], **options)
-    again = vocab.Vocabulary.from_json(vocabulary.to_json())
-    assert again.fingerprint == vocabulary.fingerprint
-    assert again.singletons == vocabulary.singletons
+    twin = vocab.Vocabulary.from_json(vocabulary.to_json())
+    assert twin.fingerprint == vocabulary.fingerprint
+    assert twin.singletons == vocabulary.singletons
     assert build()[0] != vocabulary
     vocabulary.encode(["Rome"])  # fills a cache
     assert copy.deepcopy(vocabulary) == vocabulary

@@ -22,12 +22,12 @@ def test_figures_are_those_of_sklearn(predictions):
     result = honest.calibration(chances, correct, num_bins=8)
     bins = result.reliability
     share, mean = calibration_curve(correct, chances, n_bins=8)
-    filled = bins.counts > 0
-    np.testing.assert_allclose(bins.accuracy[filled], share)
-    np.testing.assert_allclose(bins.confidence[filled], mean)
+    is_full = bins.counts > 0
+    np.testing.assert_allclose(bins.accuracy[is_full], share)
+    np.testing.assert_allclose(bins.confidence[is_full], mean)
     assert bins.counts.sum() == 3000
     gaps = np.abs(share - mean)
-    assert result.error == pytest.approx(np.average(gaps, weights=bins.counts[filled]))
+    assert result.error == pytest.approx(np.average(gaps, weights=bins.counts[is_full]))
     assert result.largest_error == pytest.approx(gaps.max())
     assert result.brier == pytest.approx(brier_score_loss(correct, chances))
     assert result.mean == pytest.approx(chances.mean())
@@ -42,8 +42,8 @@ def test_edges_belong_to_the_lower_bin():
 
 def test_curve_is_that_of_sklearn(predictions):
     chances, correct = predictions
-    missed = 500  # gold entities that were not predicted
-    gold = int(correct.sum()) + missed
+    misses = 500  # gold entities that were not predicted
+    gold = int(correct.sum()) + misses
     curve = honest.threshold_curve(chances, correct, gold)
     precision, recall, thresholds = precision_recall_curve(correct, chances)
     np.testing.assert_allclose(curve.thresholds, thresholds[::-1])
@@ -57,15 +57,15 @@ def test_thresholds_reach_what_is_wanted(predictions):
     chances, correct = predictions
     gold = int(correct.sum())
     curve = honest.threshold_curve(chances, correct, gold)
-    for wanted in (0.7, 0.8, 0.9):
-        threshold = curve.for_precision(wanted)
-        assert correct[chances >= threshold].mean() >= wanted
+    for target in (0.7, 0.8, 0.9):
+        threshold = curve.for_precision(target)
+        assert correct[chances >= threshold].mean() >= target
         lower = curve.thresholds[curve.thresholds < threshold]
-        assert all(correct[chances >= t].mean() < wanted for t in lower)
-        threshold = curve.for_recall(wanted)
-        assert correct[chances >= threshold].sum() / gold >= wanted
+        assert all(correct[chances >= t].mean() < target for t in lower)
+        threshold = curve.for_recall(target)
+        assert correct[chances >= threshold].sum() / gold >= target
         higher = curve.thresholds[curve.thresholds > threshold]
-        assert all(correct[chances >= t].sum() / gold < wanted for t in higher)
+        assert all(correct[chances >= t].sum() / gold < target for t in higher)
     assert curve.for_precision(1.1) is None
     assert curve.for_recall(1.1) is None
 

@@ -27,16 +27,16 @@ def head_of(text):
     return {key: json.loads(value) for key, _, value in pairs}
 
 
-def test_a_finished_run_has_a_card(finished):
-    run = Workdir(finished)
-    text = (finished / "README.md").read_text("utf-8")
+def test_a_finished_run_has_a_card(tiny_run):
+    run = Workdir(tiny_run)
+    text = (tiny_run / "README.md").read_text("utf-8")
     assert text == card(run)
-    result, about = run.read_json("result.json"), run.read_json("environment.json")
+    result, record = run.read_json("result.json"), run.read_json("environment.json")
     (model,) = head_of(text)["model-index"]
-    assert model["name"] == finished.name
+    assert model["name"] == tiny_run.name
     dev, test = model["results"]
-    for split, there in (("dev", dev), ("test", test)):
-        figures = {x["type"]: x["value"] for x in there["metrics"]}
+    for split, entry in (("dev", dev), ("test", test)):
+        figures = {x["type"]: x["value"] for x in entry["metrics"]}
         assert len({*figures.values()}) == 3  # so that none stands for another
         names = ("precision", "recall", "f1")
         assert figures == {name: round(result[split][name], 2) for name in names}
@@ -44,7 +44,7 @@ def test_a_finished_run_has_a_card(finished):
         labels = predictions.read(run.predictions(split))
         strict = scoring.score(*labels, rule="strict", scheme="BIOES").f1
         assert re.search(rf"\| strict \|.*\| {100 * strict:.2f} \|", text)
-    assert about["data"]["train"]["sha256"] in text
+    assert record["data"]["train"]["sha256"] in text
     assert "| PER | " in text
     assert "Chen et al., GRN" in text
     assert "## Calibration" not in text
@@ -58,9 +58,9 @@ def test_markdown_shows_names_as_they_are(name):
     assert page.count(f">{html.escape(name)}</") == 5
 
 
-def test_a_card_has_the_name_of_any_folder(finished, tmp_path):
+def test_a_card_has_the_name_of_any_folder(tiny_run, tmp_path):
     name = "[a] *b* ```c` |d| \"'\x1b <e>\n```\n\udcff"
-    text = card(Workdir(shutil.copytree(finished, tmp_path / name)))
+    text = card(Workdir(shutil.copytree(tiny_run, tmp_path / name)))
     page = MARKDOWN.render(text)
     assert "<h1>[a] *b* ```c` |d| &quot;'\ufffd &lt;e&gt; ``` \ufffd</h1>" in page
     code = ast.walk(ast.parse(text.split("```python")[1].split("\n```\n")[0]))

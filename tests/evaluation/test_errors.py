@@ -12,11 +12,11 @@ from tests.evaluation.test_scoring import SENTENCES, random_corpus
 from tests.growth import LINEAR, growth
 
 GOLD = [row.split() for row in ("B-A E-A O S-B B-A I-A E-A", "O S-A O B-B E-B")]
-FOUND = [row.split() for row in ("B-A E-A O S-A O B-A E-A", "S-B O O O S-A")]
+GUESS = [row.split() for row in ("B-A E-A O S-A O B-A E-A", "S-B O O O S-A")]
 
 
 def test_each_kind_is_found():
-    pairs = errors.pairs(GOLD, FOUND)
+    pairs = errors.pairs(GOLD, GUESS)
     assert [(p.sentence, p.name) for p in pairs if p.kind] == [
         (0, "type: B as A"),
         (0, "boundary: A"),
@@ -33,7 +33,7 @@ def test_each_kind_is_found():
 
 
 @pytest.mark.parametrize(
-    ("gold", "predicted", "strict", "exact", "overlap", "same"),
+    ("gold", "predicted", "strict", "exact", "overlap", "kind"),
     [
         # The scenarios of the task: all right, spurious, missed, wrong type, wrong
         # boundary, both wrong.
@@ -44,13 +44,13 @@ def test_each_kind_is_found():
         ("B-A I-A E-A", "O B-B E-B", 0, 0, 1, 0),
     ],
 )
-def test_matches(gold, predicted, strict, exact, overlap, same):
+def test_matches(gold, predicted, strict, exact, overlap, kind):
     pairs = errors.pairs([gold.split()], [predicted.split()])
     hits = {"strict": strict, "exact": exact, "partial": (exact + overlap) / 2}
     sides = [len(schemes.to_spans(side.split())) for side in (predicted, gold)]
     matches = errors.matches(pairs, 1)
     assert {name: counts[0].tolist() for name, counts in matches.items()} == {
-        name: [hit, *sides] for name, hit in {**hits, "type": same}.items()
+        name: [hit, *sides] for name, hit in {**hits, "type": kind}.items()
     }
 
 
@@ -64,10 +64,10 @@ def slowly(gold, predicted):
         overlaps,
     ):
         for span in predicted:
-            near = [x for x in free if fits(span, x)]
-            if span not in partners and near:
-                partners[span] = near[0]
-                free.remove(near[0])
+            matches = [x for x in free if fits(span, x)]
+            if span not in partners and matches:
+                partners[span] = matches[0]
+                free.remove(matches[0])
     return [partners.get(span) for span in predicted]
 
 
@@ -108,16 +108,16 @@ def test_groups_add_up_to_what_is_scored(rule):
     rows = errors.by_sentence_length(pairs, gold)
     assert sum(rows.values(), Counts()) == scores.overall
     short = [i for i, labels in enumerate(gold) if len(labels) <= 7]
-    alone = [[side[i] for i in short] for side in (gold, predicted)]
-    assert rows["1–7"] == scoring.total(scoring.count(*alone, rule, "BIOES"))
+    part = [[side[i] for i in short] for side in (gold, predicted)]
+    assert rows["1–7"] == scoring.total(scoring.count(*part, rule, "BIOES"))
 
 
 def test_groups_by_training():
     tokens = [["New", "York", "and", "Rome", "Old", "New", "Rome"], [*"abcde"]]
     training = [Example(("New", "York"), ("B-A", "E-A")), Example(("Rome",), ("S-B",))]
     assert errors.mentions(training * 2) == {"New York": 2, "Rome": 2}
-    labelled = report.Prediction(tokens, GOLD, FOUND, "BIOES", training=training * 2)
-    *_, by_frequency = report.describe(labelled, rounds=1)["groups"].values()
+    prediction = report.Prediction(tokens, GOLD, GUESS, "BIOES", training=training * 2)
+    *_, by_frequency = report.describe(prediction, rounds=1)["groups"].values()
     for name, expected in {"2–4": (1, 2, 2), "1": (0, 0, 0), "0": (0, 3, 3)}.items():
         row = by_frequency[name]
         assert (row["correct"], row["predicted"], row["gold"]) == expected

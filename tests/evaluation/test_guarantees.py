@@ -25,12 +25,12 @@ def test_thresholds_by_hand():
     # Rounded down: a text in another batch may lose the last digit.
     finer = [[(row[0][0] + 9e-7, True)] for row in rows]
     assert bounded(finer, "PER", 0.1, "misses").threshold == rows[1][0][0]
-    chosen = bounded(rows * 5, "PER", 0.1, "errors")
-    assert (chosen.threshold, chosen.measured, chosen.sentences) == (0.0, 0.0, 95)
+    bound = bounded(rows * 5, "PER", 0.1, "errors")
+    assert (bound.threshold, bound.measured, bound.sentences) == (0.0, 0.0, 95)
     # Below 0.5, all are wrong: the tests stop where so many errors are improbable.
     rows = [[(p, bool(p > 0.5))] for p in np.linspace(0.01, 0.99, 400)]
-    chosen = bounded(rows, "PER", 0.1, "errors")
-    assert 0.45 < chosen.threshold <= 0.5
+    bound = bounded(rows, "PER", 0.1, "errors")
+    assert 0.45 < bound.threshold <= 0.5
 
 
 def test_a_promise_that_cannot_be_kept_is_refused():
@@ -60,27 +60,27 @@ def test_candidates_and_unfound_gold_are_rows():
     assert [*map(list, rows)] == [[(0.9, True), (0.1, False)], [(-1.0, True)]]
 
 
-def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, run):
-    folder = shutil.copytree(finished, tmp_path / "run")
+def test_the_command_stores_thresholds_that_tagging_takes(tiny_run, tmp_path, run):
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
     with pytest.raises(InputError, match="--risk"):
         temperature.guaranteed(folder)
-    how = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
-    run("calibrate", folder, *how)
-    kept = Workdir(folder).read_json("calibration.json")["guarantees"]
-    (row,) = kept["types"]
+    words = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
+    run("calibrate", folder, *words)
+    record = Workdir(folder).read_json("calibration.json")["guarantees"]
+    (row,) = record["types"]
     assert row["measured"] == row["dev"] <= 0.99
-    measured = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
-    assert measured in (folder / "README.md").read_text("utf-8")
+    cells = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
+    assert cells in (folder / "README.md").read_text("utf-8")
     assert "need --risk" in run("calibrate", folder, "--of=errors")[1]
     options = temperature.guaranteed(folder)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
     command = "tag", folder, tmp_path / "a.txt"
     for least in ("calibrated", f"PER={row['threshold']}"):
-        more = [f"--output={tmp_path / least[:3]}.jsonl", f"--min-probability={least}"]
-        run(*command, *more)
-    kept, named = (tmp_path / f"{name}.jsonl" for name in ("cal", "PER"))
-    assert kept.read_text() == named.read_text() != ""
+        flags = [f"--output={tmp_path / least[:3]}.jsonl", f"--min-probability={least}"]
+        run(*command, *flags)
+    first, second = (tmp_path / f"{name}.jsonl" for name in ("cal", "PER"))
+    assert first.read_text() == second.read_text() != ""
     Workdir(folder).write_json("calibration.json", {"temperature": 1.0, "step": -1})
     with pytest.raises(InputError, match="best checkpoint"):
         temperature.guaranteed(folder)
@@ -89,12 +89,12 @@ def test_the_command_stores_thresholds_that_tagging_takes(finished, tmp_path, ru
 def test_each_type_has_its_minimum():
     params = tiny("crf", ("LOC", "PER"), scheme="BIO")
     text = "Rome beat Milan x Preston x Ms Preston beat Rome x Milan"
-    everything = jaxner.entities(params, text)
-    kinds = {entity.type for entity in everything}
-    chances = {k: [e.probability for e in everything if e.type == k] for k in kinds}
+    entities = jaxner.entities(params, text)
+    kinds = {entity.type for entity in entities}
+    chances = {k: [e.probability for e in entities if e.type == k] for k in kinds}
     least = {"LOC": max(chances["LOC"])}
-    expected = [e for e in everything if e.probability >= least.get(e.type, 0)]
-    assert 0 < len(expected) < len(everything)
+    expected = [e for e in entities if e.probability >= least.get(e.type, 0)]
+    assert 0 < len(expected) < len(entities)
     assert jaxner.entities(params, text, min_probability=least) == expected
     run = jax.jit(functools.partial(jaxner.entities, min_probability=least))
     arrays = run(params, jaxner.encode(params, text.split()))

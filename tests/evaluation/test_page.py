@@ -20,7 +20,7 @@ NAMES = ["$x$", "__init__", "#010203", "url(#a)", ' id="#"', "</svg>&lt;", "a\x0
 
 
 @pytest.fixture(scope="module")
-def labelled():
+def prediction():
     gold, predicted = random_corpus("BIOES", sentences=60, well_formed=True)
     draws = np.random.default_rng(0)
     chances = {
@@ -39,9 +39,9 @@ def labelled():
     )
 
 
-def run_of(labelled, name):
+def run_of(prediction, name):
     """A run with all parts of a page."""
-    run = describe(labelled, rounds=20)
+    run = describe(prediction, rounds=20)
     hot = {"": [[0.0, 1.0], [0.5, 0.2]]}
     maps = {"title": "Relations", "note": HOSTILE, "maps": hot}
     maps |= {"rows": [HOSTILE, "$x$\x00"], "columns": ["a & b", "$"], "label": "s"}
@@ -57,11 +57,11 @@ def run_of(labelled, name):
     }
 
 
-def test_nothing_is_fetched_or_run_and_all_is_escaped(labelled):
-    words = [[HOSTILE, *row[1:]] for row in labelled.tokens]
-    hostile = dataclasses.replace(labelled, tokens=words)
-    comparison = report.compare([labelled], [hostile], rounds=20)
-    runs = [run_of(hostile, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")]
+def test_nothing_is_fetched_or_run_and_all_is_escaped(prediction):
+    words = [[HOSTILE, *row[1:]] for row in prediction.tokens]
+    hostile = dataclasses.replace(prediction, tokens=words)
+    comparison = report.compare([prediction], [hostile], rounds=20)
+    runs = [run_of(hostile, f"runs/{HOSTILE}"), run_of(prediction, "runs/two")]
     sides = {"first": "a", "second": "b", **comparison}
     text = pages.html(
         {"title": f"test {HOSTILE}", "runs": runs, "comparisons": [sides]}
@@ -77,7 +77,7 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(labelled):
     assert 'name="viewport"' in text
     assert "prefers-color-scheme: dark" in text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
-    scores = scoring.score(labelled.gold, labelled.predicted, scheme="BIOES")
+    scores = scoring.score(prediction.gold, prediction.predicted, scheme="BIOES")
     for figure in (scores.f1, scores.macro.f1, scores.by_type["LOC"].recall):
         assert f"{100 * figure:.2f}" in text
 
@@ -86,10 +86,10 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(labelled):
 def test_drawings_have_names_as_they_are_and_no_backend(name, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     monkeypatch.setitem(matplotlib.rcParams, "backend", "svg")
-    drawn = drawings.curves({name: [(0, 1)], "b": [(1, 1)]}, "x", "y")
-    drawn += drawings.bars({name: {name: {"f1": 1.0}}, "b": {name: {"f1": 2.0}}})
-    drawn += drawings.heat_maps({name: [[1.0]]}, [name], [name], "s")
-    elements = ElementTree.fromstring(f"<p>{drawn}</p>").iter()
+    pictures = drawings.curves({name: [(0, 1)], "b": [(1, 1)]}, "x", "y")
+    pictures += drawings.bars({name: {name: {"f1": 1.0}}, "b": {name: {"f1": 2.0}}})
+    pictures += drawings.heat_maps({name: [[1.0]]}, [name], [name], "s")
+    elements = ElementTree.fromstring(f"<p>{pictures}</p>").iter()
     texts = [(element.text or "").strip() for element in elements]
     assert texts.count(one_line(name)) == 6
     assert matplotlib.rcParams["backend"] == "svg"
@@ -99,14 +99,14 @@ def test_a_table_of_confusions_has_the_worst_of_many_types():
     gold = [[f"S-{i:03}"] for i in range(200)]
     predicted = [["S-000"] if i in (7, 150) else row for i, row in enumerate(gold)]
     run = describe(Prediction(None, gold, predicted, "BIOES"), rounds=2)
-    shown = report.confusion_table(run)
-    assert {"000", "007", "150", "O"} < {*shown.columns}
-    assert all(len(row) == len(shown.columns) < 10 for row in shown.rows)
-    assert ["007", 1] in [row[:2] for row in shown.rows]
+    table = report.confusion_table(run)
+    assert {"000", "007", "150", "O"} < {*table.columns}
+    assert all(len(row) == len(table.columns) < 10 for row in table.rows)
+    assert ["007", 1] in [row[:2] for row in table.rows]
 
 
-def test_examples_show_gold_beside_predicted(labelled):
-    run = describe(labelled, rounds=2)
+def test_examples_show_gold_beside_predicted(prediction):
+    run = describe(prediction, rounds=2)
     for kind, examples in run["examples"].items():
         for row in examples:
             assert row["error"].startswith(kind)
@@ -116,7 +116,7 @@ def test_examples_show_gold_beside_predicted(labelled):
             left, right = ([p["text"] for p in side] for side in sides)
             assert " ".join(left) == " ".join(right)
             assert all([*left, *right])
-            assert " ".join(left) in " ".join(labelled.tokens[row["sentence"]])
+            assert " ".join(left) in " ".join(prediction.tokens[row["sentence"]])
     chances = [x["probability"] for x in run["confident_mistakes"]]
     assert chances == sorted(chances, reverse=True)
     assert all(x["error"] for x in run["confident_mistakes"])
@@ -127,9 +127,9 @@ def test_examples_show_gold_beside_predicted(labelled):
 
 def test_tags_and_files_without_tokens_have_pages_too():
     gold, predicted = [["NN", "VB"], ["NN"]], [["NN", "NN"], ["NN"]]
-    known = [Example(("a",), ("NN",))]
-    labelled = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=known)
-    run = describe(labelled, rounds=5)
+    rows = [Example(("a",), ("NN",))]
+    prediction = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=rows)
+    run = describe(prediction, rounds=5)
     assert list(run["errors"]["largest"]) == ["type: VB as NN"]
     text = pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     assert "oov accuracy" in text

@@ -58,8 +58,8 @@ def same_as(expected):
 @pytest.mark.parametrize("scheme", SEQEVAL)
 def test_seqeval_counts_the_same(scheme, well_formed):
     gold, predicted = random_corpus(scheme, well_formed=well_formed)
-    ours = score(gold, predicted, scheme=scheme)
-    assert 0.3 < ours.f1 < 0.9  # else the comparison would say little
+    result = score(gold, predicted, scheme=scheme)
+    assert 0.3 < result.f1 < 0.9  # else the comparison would say little
     strict = score(gold, predicted, rule="strict", scheme=scheme)
     assert strict.ill_formed == sum(len(violations(x, scheme)) for x in predicted)
     spelling = str.maketrans("LU", "ES")  # seqeval's default mode knows no L and U
@@ -67,7 +67,7 @@ def test_seqeval_counts_the_same(scheme, well_formed):
         [[x[0].translate(spelling) + x[1:] for x in y] for y in side]
         for side in (gold, predicted)
     )
-    assert figures(ours) == same_as(seqeval_figures(*pair))
+    assert figures(result) == same_as(seqeval_figures(*pair))
     if scheme == "IOE1":
         return  # seqeval loses well-formed spans: see test_schemes
     options = {"mode": "strict", "scheme": SEQEVAL[scheme]}
@@ -103,17 +103,17 @@ BY_IDCNN = {
     "I-A O E-A": [("A", 0, 1), ("A", 2, 3)],
     "S-A S-A": [("A", 0, 1), ("A", 1, 2)],
 }
-RULED = {"ncrfpp": BY_NCRFPP, "idcnn": BY_IDCNN}
+CASES = {"ncrfpp": BY_NCRFPP, "idcnn": BY_IDCNN}
 
 
 @pytest.mark.parametrize(
-    ("rule", "labels"), [(rule, labels) for rule in RULED for labels in RULED[rule]]
+    ("rule", "labels"), [(rule, labels) for rule in CASES for labels in CASES[rule]]
 )
 def test_spans_by_the_rules_of_papers(rule, labels):
     bilou = labels.replace("E-", "L-").replace("S-", "U-")
     for text, scheme in ((labels, "BIOES"), (bilou, "BILOU")):
         entities = scoring.reader(rule, scheme)(text.split())
-        assert [(x.type, x.start, x.end) for x in entities] == RULED[rule][labels]
+        assert [(x.type, x.start, x.end) for x in entities] == CASES[rule][labels]
 
 
 def test_ncrfpp_matches_what_is_never_closed_by_its_start():
@@ -143,14 +143,14 @@ NAMES = st.one_of(NAMES, st.text(min_size=1, max_size=3))
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
 @given(spans=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), NAMES)))
 def test_the_rules_agree_on_well_formed_labels(scheme, spans):
-    placed, end = [], 0
+    triples, end = [], 0
     for gap, length, kind in spans:
-        placed.append((end + gap, end + gap + length, kind))
-        end = placed[-1][1]
-    sides = [[schemes.to_labels(x, end + 1, scheme)] for x in (placed, placed[1:])]
+        triples.append((end + gap, end + gap + length, kind))
+        end = triples[-1][1]
+    sides = [[schemes.to_labels(x, end + 1, scheme)] for x in (triples, triples[1:])]
     rules = [rule for rule in RULES if scoring.reads(rule, scheme)]
     counts = [scoring.count(*sides, rule, scheme) for rule in rules]
-    assert scoring.total(counts[0]).gold == len(placed)
+    assert scoring.total(counts[0]).gold == len(triples)
     for count in counts[1:]:
         np.testing.assert_array_equal(counts[0], count)
 
@@ -207,19 +207,19 @@ def test_what_is_undefined_is_none():
 
 
 def test_wrong_input_is_refused():
-    outside, ends = [["O"]], [["E-A"]]
+    blank, ends = [["O"]], [["E-A"]]
     for gold, predicted, options in (
-        ([["O"], ["O"]], outside, {}),
+        ([["O"], ["O"]], blank, {}),
         ([["O"], ["O", "O"]], [["O"], ["O"]], {}),
-        (outside, [["PER"]], {}),
+        (blank, [["PER"]], {}),
         ([], [], {"rule": "exact"}),
-        (outside, outside, {"scheme": "IOB2"}),
+        (blank, blank, {"scheme": "IOB2"}),
         # Their programs misread well-formed labels.
-        (outside, outside, {"rule": "ncrfpp", "scheme": "BIO"}),
-        (outside, outside, {"rule": "idcnn", "scheme": "IOB1"}),
-        (outside, outside, {"rule": "idcnn", "scheme": "IOE2"}),
-        (outside, ends, {"rule": "strict", "scheme": "BIO"}),
-        (ends, outside, {"rule": "strict", "scheme": "BIO"}),
+        (blank, blank, {"rule": "ncrfpp", "scheme": "BIO"}),
+        (blank, blank, {"rule": "idcnn", "scheme": "IOB1"}),
+        (blank, blank, {"rule": "idcnn", "scheme": "IOE2"}),
+        (blank, ends, {"rule": "strict", "scheme": "BIO"}),
+        (ends, blank, {"rule": "strict", "scheme": "BIO"}),
     ):
         with pytest.raises(InputError):
             score(gold, predicted, **options)
@@ -230,10 +230,10 @@ def test_tags_are_counted_as_numpy_does():
     names = np.array(["A", "B", "''", "-LRB-", "O", "B-PER"])
     a, b = names[rng.integers(0, 6, (2, 40, 3))]
     words = np.array([f"w{i}" for i in rng.integers(0, 20, 120)]).reshape(40, 3)
-    known = {f"w{i}" for i in range(12)}
+    vocabulary = {f"w{i}" for i in range(12)}
     sides = words.tolist(), a.tolist(), b.tolist()
-    scores = Task("tags", known).score(*sides)
-    new = ~np.isin(words, sorted(known))
+    scores = Task("tags", vocabulary).score(*sides)
+    new = ~np.isin(words, sorted(vocabulary))
     assert scores.accuracy == scores.f1 == pytest.approx((a == b).mean())
     assert scores.oov_accuracy == pytest.approx((a == b)[new].mean())
     assert scores.known_accuracy == pytest.approx((a == b)[~new].mean())
@@ -249,8 +249,8 @@ def test_tags_are_counted_as_numpy_does():
 def test_figures_of_tags_that_are_not_defined_are_left_out():
     gold, guess, words = [["D", "N"]], [["D", "V"]], [["the", "boat"]]
     assert score(gold, guess, scheme="tags").figures() == {"accuracy": 50.0}
-    for known, name in ((set("x"), "oov_accuracy"), (set(words[0]), "known_accuracy")):
-        scores = score(gold, guess, scheme="tags", tokens=words, known_words=known)
+    for vocab, name in ((set("x"), "oov_accuracy"), (set(words[0]), "known_accuracy")):
+        scores = score(gold, guess, scheme="tags", tokens=words, known_words=vocab)
         assert scores.figures() == {"accuracy": 50.0, name: 50.0}
     assert score([], [], scheme="tags").accuracy is None
 

@@ -55,7 +55,7 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
     pair = [tally], [tally]
     whole = stats.bootstrap(tally, rounds=50), stats.compare(*pair, rounds=50)
     assert whole[1]["f1"][-3:] == (1, 1, None)  # no difference: p is 1
-    monkeypatch.setattr(stats, "_AT_ONCE", 120)  # two rounds at a time
+    monkeypatch.setattr(stats, "_BLOCK", 120)  # two rounds at a time
     assert stats.bootstrap(tally, rounds=50) == whole[0]
     assert stats.compare(*pair, rounds=50) == whole[1]
 
@@ -114,11 +114,11 @@ def test_runs_without_variance_are_equal_or_not():
 def test_other_sentences_are_refused():
     system = [stats.tally([["B-A"], ["O"]], [["B-A"], ["O"]])]
     fewer = [stats.tally([["B-A"]], [["B-A"]])]
-    swapped = [stats.tally([["O"], ["B-A"]], [["O"], ["B-A"]])]
+    rival = [stats.tally([["O"], ["B-A"]], [["O"], ["B-A"]])]
     with pytest.raises(ValueError, match="got 2 and 1 sentences"):
         stats.compare(system, fewer)
     with pytest.raises(ValueError, match=r"sentence 0 \(counted from 0\) has 1 and 0"):
-        stats.compare(system, swapped)
+        stats.compare(system, rival)
     with pytest.raises(ValueError, match="a run or more on each side"):
         stats.compare(system, [])
 

@@ -25,13 +25,13 @@ MASK = np.arange(14) < np.array([14, 5, 1])[:, None]
 
 def tensors(shapes, scale=0.3):
     """Weights that no random generator draws."""
-    made = {}
+    arrays = {}
     for n, (name, shape) in enumerate(shapes.items()):
         values = np.sin(1.3 * np.arange(np.prod(shape)) + 0.7 * n).reshape(shape)
         is_scale = len(shape) == 1 and name.endswith("weight")
         values = 1 + 0.2 * values if is_scale else scale * values
-        made[name] = values.astype(np.float32)
-    return made
+        arrays[name] = values.astype(np.float32)
+    return arrays
 
 
 def write(folder, config, weights):

@@ -37,8 +37,8 @@ def build(kind, scheme, length, seed=0, scale=1.5, dtype=np.float64):
     if kind == "independent":
         return Potentials(potentials.emissions)
     if kind == "constrained":
-        allowed = map(jnp.asarray, schemes.allowed(names, scheme))
-        return inference.constrain(potentials, Constraints(*allowed))
+        rules = map(jnp.asarray, schemes.allowed(names, scheme))
+        return inference.constrain(potentials, Constraints(*rules))
     return potentials
 
 

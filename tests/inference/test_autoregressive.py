@@ -44,8 +44,8 @@ def numpy_reader(p, fusion, x):
         _, state = draws.lstm(p["lstm"], [row], 0, begin=state)
         h = state[0]
         if fusion == "integrate":
-            joined = np.concatenate([x[t], h]) @ p["fusion_kernel"] + p["fusion_bias"]
-            scores = np.tanh(joined) @ p["output_kernel"] + p["bias"]
+            inputs = np.concatenate([x[t], h]) @ p["fusion_kernel"] + p["fusion_bias"]
+            scores = np.tanh(inputs) @ p["output_kernel"] + p["bias"]
         else:
             scores = h @ p["state_kernel"] + p["bias"]
         if fusion == "joint":
@@ -82,8 +82,8 @@ def numpy_search(read, width, legal=EVERY):
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_score_equals_numpy_and_all_labellings_sum_to_one(fusion):
     potentials, mask, read = potentials_of(fusion)
-    padded = jnp.asarray([[*labels, 2] for labels in EVERY], jnp.int32)
-    scores = jax.jit(jax.vmap(lambda y: inference.score(potentials, y, mask)))(padded)
+    rows = jnp.asarray([[*labels, 2] for labels in EVERY], jnp.int32)
+    scores = jax.jit(jax.vmap(lambda y: inference.score(potentials, y, mask)))(rows)
     draws.close(scores, np.array([numpy_score(read, labels) for labels in EVERY]))
     assert np.exp(scores).sum() == pytest.approx(1.0, abs=1e-5)
     assert np.std(scores) > 0.3

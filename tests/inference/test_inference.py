@@ -68,14 +68,14 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         for leaf, count in zip(slope, counts, strict=True):
             if leaf is not None:
                 np.testing.assert_allclose(leaf, count, atol=1e-12)
-        few = np.linspace(0, len(rows) - 1, NUM_ROWS).astype(int)
-        np.testing.assert_allclose(scores_of(p, rows[few], mask), scores[few])
-        logs = np.asarray(logs_of(p, rows[few], mask))
-        np.testing.assert_allclose(np.exp(logs), chances[few], rtol=1e-9, atol=1e-300)
+        picks = np.linspace(0, len(rows) - 1, NUM_ROWS).astype(int)
+        np.testing.assert_allclose(scores_of(p, rows[picks], mask), scores[picks])
+        logs = np.asarray(logs_of(p, rows[picks], mask))
+        np.testing.assert_allclose(np.exp(logs), chances[picks], rtol=1e-9, atol=1e-300)
 
         possible = chances[chances > 0]
-        wanted = -(possible * np.log(possible)).sum()
-        assert float(entropy(p, mask)) == pytest.approx(wanted, abs=1e-10)
+        expected = -(possible * np.log(possible)).sum()
+        assert float(entropy(p, mask)) == pytest.approx(expected, abs=1e-10)
 
         order = np.argsort(-chances, kind="stable")[:100]
         count = min(100, len(possible))
@@ -89,20 +89,20 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         table = enumeration.span_chances(labellings, chances, names)
         bounds = itertools.combinations(range(SIZE + 1), 2)
         cells = [(*pair, k) for pair in bounds for k in range(len(types))]
-        wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
+        expected = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
-        close(of_spans(p, jnp.array(cells), mask, spans), wanted)
+        close(of_spans(p, jnp.array(cells), mask, spans), expected)
         chart = table_of(p, mask, spans, len(types), SIZE)
-        close([chart[start, end - start - 1, k] for start, end, k in cells], wanted)
+        close([chart[start, end - start - 1, k] for start, end, k in cells], expected)
         for width in (2, 9):
             part = table_of(p, mask, spans, len(types), width)
             close(part[:, :SIZE], chart[:, :width])
             assert not part[:, SIZE:].any()
-        at_first = np.zeros(rows[few].shape)
-        for row, number in zip(at_first, few, strict=True):
+        starts = np.zeros(rows[picks].shape)
+        for row, number in zip(starts, picks, strict=True):
             for span in schemes.to_spans([names[y] for y in labellings[number]]):
                 row[span.start] = table[tuple(span)]
-        close(chances_of(p, rows[few], mask, spans), at_first)
+        close(chances_of(p, rows[picks], mask, spans), starts)
 
 
 @pytest.mark.parametrize("kind", enumeration.KINDS)
@@ -181,7 +181,7 @@ def test_float32_with_forbidden_entries_anywhere(seed, length, scale, share):
 
 
 @pytest.mark.parametrize("forbid", [False, True])
-def test_float32_is_exact_for_thousands_of_tokens(unchecked, forbid):
+def test_float32_is_exact_for_thousands_of_tokens(no_checks, forbid):
     size = 9
     p32, mask = enumeration.draw(4096, size, 1, dtype=np.float32), np.ones(4096, bool)
     if forbid:
@@ -191,12 +191,12 @@ def test_float32_is_exact_for_thousands_of_tokens(unchecked, forbid):
     log = logs_of(p32, viterbi(p32, mask)[None], mask)
     best, scores = n_best(p32, mask, 4)
     spans = LabelSpans(jnp.arange(size) - 1, jnp.eye(size, dtype=bool))
-    few, labels = p32._replace(emissions=p32.emissions[:400]), best[0, :400]
-    chances_of_spans = entities_of(few, labels, mask[:400], spans)
+    part, labels = p32._replace(emissions=p32.emissions[:400]), best[0, :400]
+    chances_of_spans = entities_of(part, labels, mask[:400], spans)
     with jax.enable_x64(True):
         p64 = jax.tree.map(lambda x: jnp.asarray(np.asarray(x), jnp.float64), p32)
-        few = p64._replace(emissions=p64.emissions[:400])
-        exact_of_spans = entities_of(few, labels, mask[:400], spans)
+        part = p64._replace(emissions=p64.emissions[:400])
+        exact_of_spans = entities_of(part, labels, mask[:400], spans)
         exact, exact_slope = value_and_slope(p64, mask)
         exact_entropy = float(entropy(p64, mask))
         exact_log = logs_of(p64, viterbi(p64, mask)[None], mask)
@@ -266,18 +266,18 @@ def test_what_cannot_be_answered_raises():
 
 
 def test_jit_vmap_and_shard_map_change_nothing():
-    shared = enumeration.build("crf", "BIO", 5, dtype=np.float32)
+    potentials = enumeration.build("crf", "BIO", 5, dtype=np.float32)
     chains = (enumeration.draw(5, 5, seed, dtype=np.float32) for seed in range(4))
     rows = [chain.emissions for chain in chains]
     masks = jnp.arange(5)[None] < jnp.array([[5], [2], [0], [1]])
-    batch, axes = shared._replace(emissions=jnp.stack(rows)), Potentials(0)
+    batch, axes = potentials._replace(emissions=jnp.stack(rows)), Potentials(0)
 
     def together(batch, masks):
         return jax.vmap(answers, (axes, 0))(batch, masks)
 
     compute = jax.jit(answers)
     pairs = zip(rows, masks, strict=True)
-    singles = [compute(shared._replace(emissions=row), mask) for row, mask in pairs]
+    singles = [compute(potentials._replace(emissions=row), mask) for row, mask in pairs]
 
     def total(batch, masks):
         answer = together(batch, masks)
@@ -292,8 +292,8 @@ def test_jit_vmap_and_shard_map_change_nothing():
     split, whole = PartitionSpec("d"), PartitionSpec()
     specs = jax.tree.map(lambda _: whole, batch)._replace(emissions=split)
     places = {"in_specs": (specs, split), "out_specs": (split, specs)}
-    sharded = jax.shard_map(everywhere, mesh=mesh, **places)
-    answer, slope = jax.jit(sharded)(batch, masks)
+    program = jax.shard_map(everywhere, mesh=mesh, **places)
+    answer, slope = jax.jit(program)(batch, masks)
     draws.close(answer, enumeration.stack(singles), 3e-6)
 
     draws.close(slope, jax.jit(jax.grad(total))(batch, masks), 1e-5)

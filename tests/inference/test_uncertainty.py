@@ -22,10 +22,10 @@ def numpy_summary(samples, labels):
         mean = sum(token) / len(token)
         assert mean[label] > max(mean) - 1e-6
         total = -sum(p * np.log(p) for p in mean if p > 0)
-        each = [-sum(p * np.log(p) for p in row if p > 0) for row in token]
+        nats = [-sum(p * np.log(p) for p in row if p > 0) for row in token]
         votes = sum(row.argmax() == label for row in token)
-        expected = sum(each) / len(each)
-        rows.append((label, mean, total, expected, total - expected, votes / len(each)))
+        expected = sum(nats) / len(nats)
+        rows.append((label, mean, total, expected, total - expected, votes / len(nats)))
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
@@ -39,8 +39,8 @@ def test_summary_equals_its_formulas_and_stays_in_range(seed, sharpness):
         np.testing.assert_allclose(x, right, atol=2e-6)
     assert (summary.entropy <= np.log(LABELS) + 1e-6).all()
     assert (summary.mutual_information >= 0).all()
-    padded = inference.summarise(samples.at[:, 2:].set(0.0))
-    for value, whole in zip(padded, summary, strict=True):
+    values = inference.summarise(samples.at[:, 2:].set(0.0))
+    for value, whole in zip(values, summary, strict=True):
         np.testing.assert_array_equal(value[:2], whole[:2])
         assert not np.asarray(value)[2:].any()
 

@@ -28,10 +28,10 @@ def weights_of(model, *inputs, scale=1.0, seed=0):
     )
 
 
-def features(length, padding=0, dim=6, beyond=100.0, seed=0):
+def features(length, padding=0, dim=6, rest=100.0, seed=0):
     """Random features and their mask; what stands under padding must not matter."""
     x = np.random.default_rng(seed).normal(size=(length + padding, dim))
-    x[length:] *= beyond
+    x[length:] *= rest
     return jnp.asarray(x, jnp.float32), jnp.arange(length + padding) < length
 
 
@@ -64,16 +64,16 @@ def dense(p, x):
 
 def convolve(rows, kernel, bias, width, dilation=1):
     """Sums over taps from left to right, zeros outside of the rows."""
-    out = []
+    result = []
     for t in range(len(rows)):
         total = np.array(bias)
         for k in range(width):
-            place = t + dilation * (k - width // 2)
-            if 0 <= place < len(rows):
-                size = len(rows[place])
-                total = total + rows[place] @ kernel[k * size : (k + 1) * size]
-        out.append(total)
-    return np.array(out)
+            index = t + dilation * (k - width // 2)
+            if 0 <= index < len(rows):
+                size = len(rows[index])
+                total = total + rows[index] @ kernel[k * size : (k + 1) * size]
+        result.append(total)
+    return np.array(result)
 
 
 def lstm(p, rows, direction, unit=0, begin=(0.0, 0.0)):
@@ -90,8 +90,8 @@ def lstm(p, rows, direction, unit=0, begin=(0.0, 0.0)):
     return states[::order], (h, c)
 
 
-def close(computed, expected, tolerance=1e-5):
+def close(actual, expected, tolerance=1e-5):
     """Two trees of arrays are the same but for rounding."""
-    pairs = zip(jax.tree.leaves(computed), jax.tree.leaves(expected), strict=True)
+    pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
     for left, right in pairs:
         np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)

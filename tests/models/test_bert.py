@@ -68,8 +68,8 @@ def test_padding_alone_has_no_gradient():
     model = BERT(**SMALL)
     weights = weights_of(model, *window([1]))
     slopes = jax.jit(jax.grad(lambda w, *a: apply(model, w, *a)[:, 0].sum()))
-    nothing = slopes(weights, *window([], 4))
-    assert not any(leaf.any() for leaf in jax.tree.leaves(nothing))  # nor NaN
+    slope = slopes(weights, *window([], 4))
+    assert not any(leaf.any() for leaf in jax.tree.leaves(slope))  # nor NaN
     real = slopes(weights, *window([1, 7, 2], 4))
     for name, leaf in real["params"]["layers"]["query"].items():
         assert jnp.isfinite(leaf).all()
@@ -86,7 +86,7 @@ def test_tokens_have_the_states_of_their_pieces(pool):
     weights = weights_of(model, pieces)
     encoder = {"params": weights["params"]["encoder"]}
     windows = zip(pieces.windows, pieces.mask, strict=True)
-    states = np.concatenate([apply(model.encoder, encoder, *each) for each in windows])
+    states = np.concatenate([apply(model.encoder, encoder, *row) for row in windows])
     if pool == "first":
         expected = [states[1], states[3], states[3], 0 * states[0]]
     else:
@@ -97,23 +97,23 @@ def test_tokens_have_the_states_of_their_pieces(pool):
 
 def test_windows_have_dropout_of_their_own():
     pair = (np.stack([x, x]) for x in window([1, 7, 2]))
-    same = Pieces(*pair, np.array([[1], [4]], np.int32))
+    windows = Pieces(*pair, np.array([[1], [4]], np.int32))
     model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
-    states = apply(model, weights_of(model, same), same, key=jax.random.key(1))
+    states = apply(model, weights_of(model, windows), windows, key=jax.random.key(1))
     assert not np.allclose(states[0], states[1])
 
 
 def heads(tensors):
     """Names as in the folder of a model with heads, converted from TensorFlow."""
     older = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    named = {"cls.predictions.bias": np.zeros(3, np.float32)}
+    result = {"cls.predictions.bias": np.zeros(3, np.float32)}
     for name, array in tensors.items():
-        for today, before in older.items():
-            name = name.replace(today, before)
-        named[f"bert.{name}"] = array
-    named["bert.pooler.dense.bias"] = np.zeros(12, np.float32)
-    named["bert.embeddings.position_ids"] = np.arange(16)[None]
-    return named
+        for today, old in older.items():
+            name = name.replace(today, old)
+        result[f"bert.{name}"] = array
+    result["bert.pooler.dense.bias"] = np.zeros(12, np.float32)
+    result["bert.embeddings.position_ids"] = np.arange(16)[None]
+    return result
 
 
 def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
@@ -122,8 +122,8 @@ def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
     close(pretrained.read(write(tmp_path / "heads", CONFIG, heads(TENSORS))), plain, 0)
     names, shards = sorted(TENSORS), tmp_path / "shards"
     files = {"model-1.safetensors": names[:5], "model-2.safetensors": names[5:]}
-    for file, inside in files.items():
-        save_file({n: TENSORS[n] for n in inside}, shards / file)
+    for file, subset in files.items():
+        save_file({n: TENSORS[n] for n in subset}, shards / file)
     index = {"weight_map": {n: file for file, ns in files.items() for n in ns}}
     (shards / "model.safetensors.index.json").write_text(json.dumps(index))
     (shards / "config.json").write_text(json.dumps(CONFIG))
@@ -133,7 +133,7 @@ def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
 
 def test_tensors_that_do_not_fit_are_named(tmp_path):
     bias, dense = (f"encoder.layer.0.output.dense.{x}" for x in ("bias", "weight"))
-    for changed, name in (
+    for tensors, name in (
         ({k: v for k, v in TENSORS.items() if k != bias}, bias),
         ({**TENSORS, "encoder.layer.1.more": TENSORS[bias]}, "encoder.layer.1.more"),
         ({**TENSORS, bias: TENSORS[bias][:5]}, bias),
@@ -142,7 +142,7 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
         ({**TENSORS, bias: TENSORS[bias].astype(np.int8)}, f"{bias}, got int8"),
         ({**TENSORS, bias: TENSORS[bias].astype(jnp.float8_e4m3fn)}, "float8"),
     ):
-        write(tmp_path, CONFIG, changed)
+        write(tmp_path, CONFIG, tensors)
         with pytest.raises(InputError, match=rf"model\.safetensors: .*{name}"):
             pretrained.read(tmp_path)
 
@@ -169,8 +169,8 @@ def test_distances_that_no_weight_shows_are_checked(kind, change, message, tmp_p
 
 def test_folders_that_cannot_be_read(tmp_path):
     config, index = "config.json", "model.safetensors.index.json"
-    others = {"model_type": "gpt2", "is_decoder": True, "hidden_act": []}
-    others |= {"hidden_size": "12", "num_attention_heads": 5}
+    changes = {"model_type": "gpt2", "is_decoder": True, "hidden_act": []}
+    changes |= {"hidden_size": "12", "num_attention_heads": 5}
     for name, content, error, message in (
         (config, None, FileNotFoundError, None),
         (config, "[]", InputError, config),
@@ -178,7 +178,7 @@ def test_folders_that_cannot_be_read(tmp_path):
         (config, '{"model_type": "bert", "vocab_size": 3}', InputError, config),
         *(
             (config, json.dumps(CONFIG | {name: value}), InputError, name)
-            for name, value in others.items()
+            for name, value in changes.items()
         ),
         (config, json.dumps(CONFIG), FileNotFoundError, None),
         ("pytorch_model.bin", "no pickle is opened", FileNotFoundError, "AutoModel"),

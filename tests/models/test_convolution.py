@@ -15,8 +15,8 @@ DIM, SIZE = 6, 7
 
 
 def count_products(function, *arguments, platform="cpu"):
-    traced = jax.jit(function).trace(*arguments)
-    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    trace = jax.jit(function).trace(*arguments)
+    text = trace.lower(lowering_platforms=(platform,)).as_text()
     return text.count("stablehlo.dot_general")
 
 
@@ -57,7 +57,7 @@ def test_the_fast_form_is_taken_where_it_pays(length, dim, width, dilation, prod
     x, kernel = jnp.zeros((2, length, dim)), jnp.zeros((width * dim, 100))
     assert count_products(run, x, kernel) == products
     assert count_products(functools.partial(run, by_tiles=False), x, kernel) == 1
-    for other in ("cuda", "tpu"):  # the target decides, not this machine
-        assert count_products(run, x, kernel, platform=other) == 1
+    for target in ("cuda", "tpu"):  # the target decides, not this machine
+        assert count_products(run, x, kernel, platform=target) == 1
     low = (array.astype(jnp.bfloat16) for array in (x, kernel))
     assert count_products(run, *low) == 1

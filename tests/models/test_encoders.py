@@ -21,7 +21,7 @@ LENGTH, PADDING = 7, 3
 
 # --- Readings of papers: what a model's stages are, and what else it tells ------------
 
-KEPT = {None: [0, 1, 2, 3], ("context1", "hidden"): [0, 1], ("context",): [1, 2, 3]}
+PARTS = {None: [0, 1, 2, 3], ("context1", "hidden"): [0, 1], ("context",): [1, 2, 3]}
 
 
 def numpy_attention(m, p, x):
@@ -32,9 +32,9 @@ def numpy_attention(m, p, x):
         scores = [[q @ w_q @ (k @ w_k) / w_q.shape[1] ** 0.5 for k in x] for q in x]
         alphas.append(draws.softmax(np.array(scores)))
         parts.append(alphas[-1] @ (x @ w_v))
-    parts = [part * (i in KEPT[m.keep]) for i, part in enumerate(parts)]
-    around = (0, 0), (0, PADDING), (0, PADDING)
-    return [np.concatenate(parts, axis=1)], {"attention": np.pad(alphas, around)}
+    parts = [part * (i in PARTS[m.keep]) for i, part in enumerate(parts)]
+    margins = (0, 0), (0, PADDING), (0, PADDING)
+    return [np.concatenate(parts, axis=1)], {"attention": np.pad(alphas, margins)}
 
 
 def numpy_grn(m, p, x):
@@ -45,8 +45,8 @@ def numpy_grn(m, p, x):
     if m.relation == "none":
         return [x], {}
     scores = draws.dense(p["from"], x)[:, None] + draws.dense(p["to"], x)[None]
-    each = scores if m.relation == "fusion" else draws.sigmoid(scores) * x[None]
-    return [np.tanh(each.mean(axis=1))], {}
+    terms = scores if m.relation == "fusion" else draws.sigmoid(scores) * x[None]
+    return [np.tanh(terms.mean(axis=1))], {}
 
 
 def numpy_idcnn(m, p, x):
@@ -65,13 +65,13 @@ def numpy_bilstm(m, p, x):
     """`[Hf; Hb]` of all units."""
     sides = [[], []]
     for unit in range(m.num_units):
-        below = [x, x]
+        pair = [x, x]
         for number in range(1, m.num_layers + 1):
             if m.cross and number > 1:
-                below = [np.concatenate(below, axis=1)] * 2
+                pair = [np.concatenate(pair, axis=1)] * 2
             layer = p[f"layer{number}"]
-            below = [np.array(draws.lstm(layer, below[d], d, unit)[0]) for d in (0, 1)]
-        for side, rows in zip(sides, below, strict=True):
+            pair = [np.array(draws.lstm(layer, pair[d], d, unit)[0]) for d in (0, 1)]
+        for side, rows in zip(sides, pair, strict=True):
             side.append(rows)
     if m.pool == "mean":
         sides = [[sum(side) / m.num_units] for side in sides]
@@ -90,23 +90,23 @@ def numpy_lan(m, p, rows):
         begin = first or [(0.0, 0.0)] * 2
         cells = [draws.lstm(p[f"lstm{layer}"], rows, d, begin=begin[d]) for d in (0, 1)]
         first = first or [end for _, end in cells]
-        read = np.concatenate([states for states, _ in cells], axis=1)
+        h = np.concatenate([states for states, _ in cells], axis=1)
         heads, name = 1 if layer == m.num_layers else m.num_heads, f"attention{layer}"
-        queries = project(read, f"{name}_query", heads)
+        queries = project(h, f"{name}_query", heads)
         keys = project(p["labels"], f"{name}_key", heads)
         scores = queries @ keys.swapaxes(1, 2) / queries.shape[2] ** 0.5
         if layer == m.num_layers:
-            more = {"label_attention": np.stack(attention)} if attention else {}
-            return [scores[0]], more
+            extra = {"label_attention": np.stack(attention)} if attention else {}
+            return [scores[0]], extra
         attention.append(draws.softmax(scores))
         answers = attention[-1] @ project(p["labels"], f"{name}_value", heads)
-        rows = np.concatenate([read, np.concatenate(answers, axis=1) + read], axis=1)
+        rows = np.concatenate([h, np.concatenate(answers, axis=1) + h], axis=1)
 
 
 def norm(p, x):
-    centred = x - x.mean(axis=1, keepdims=True)
-    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
-    return centred / deviation * p["scale"] + p["bias"]
+    gaps = x - x.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((gaps**2).mean(axis=1, keepdims=True) + 1e-12)
+    return gaps / deviation * p["scale"] + p["bias"]
 
 
 def encoding(distance, dim):
@@ -133,12 +133,12 @@ def numpy_relative(p, x, y, position=None):
 
 def numpy_layer(p, x, form="code", keys=None, position=None):
     keys = x if keys is None else keys
-    attended = numpy_relative(p["attention"], x, keys, position)
+    mixture = numpy_relative(p["attention"], x, keys, position)
     if form == "paper":
-        attended = draws.dense(p["projection"], attended)
-    h = norm(p["norm1"], attended + keys)
-    fed = draws.dense(p["narrow"], np.maximum(draws.dense(p["widen"], h), 0))
-    return fed if form == "paper" else norm(p["norm2"], h + fed)
+        mixture = draws.dense(p["projection"], mixture)
+    h = norm(p["norm1"], mixture + keys)
+    output = draws.dense(p["narrow"], np.maximum(draws.dense(p["widen"], h), 0))
+    return output if form == "paper" else norm(p["norm2"], h + output)
 
 
 def numpy_transformer(m, p, x):
@@ -152,15 +152,15 @@ def numpy_two_stream(m, p, x, y):
     h = draws.dense(p["input"], x)
     for number in range(1, m.num_layers):
         h = numpy_layer(p[f"layer{number}"], h, m.form)
-    last, shared = p[f"layer{m.num_layers}"], p.get("position")
-    by_words = numpy_layer(last, h, m.form, position=shared)
+    last, position = p[f"layer{m.num_layers}"], p.get("position")
+    by_words = numpy_layer(last, h, m.form, position=position)
     if not m.labels:
         return [by_words], {}
     y = draws.dense(p["label_input"], y)
     if m.form == "code":
         by_labels = numpy_relative(p["label_attention"], h, y)
     else:
-        by_labels = numpy_layer(p["label_layer"], h, m.form, y, shared)
+        by_labels = numpy_layer(p["label_layer"], h, m.form, y, position)
     return [np.concatenate([by_words, by_labels], axis=1)], {}
 
 
@@ -169,7 +169,7 @@ LAN = LabelAttention(5, hidden_dim=2, num_heads=2)
 STREAMS = models.TwoStream(2, 4, num_layers=2)
 READINGS = {
     numpy_attention: [
-        *(ATTENTION.clone(keep=keep) for keep in KEPT),
+        *(ATTENTION.clone(keep=keep) for keep in PARTS),
         ATTENTION.clone(head_dim=5),
     ],
     numpy_grn: [
@@ -196,8 +196,8 @@ READINGS = {
 )
 def test_an_encoder_equals_its_reading(reading, model, float64):
     dims = (6, 3) if reading is numpy_two_stream else (6,)
-    beyond = 0.0 if isinstance(model, (GRN, IDCNN)) else 100.0
-    pairs = [draws.features(LENGTH, PADDING, dim, beyond, seed=dim) for dim in dims]
+    rest = 0.0 if isinstance(model, (GRN, IDCNN)) else 100.0
+    pairs = [draws.features(LENGTH, PADDING, dim, rest, seed=dim) for dim in dims]
     inputs, mask = [x.astype(float) for x, _ in pairs], pairs[0][1]
     weights = draws.weights_of(model, *inputs, mask, scale=0.7)
     weights = jax.tree.map(lambda leaf: leaf.astype(float), weights)
@@ -205,17 +205,17 @@ def test_an_encoder_equals_its_reading(reading, model, float64):
     @jax.jit
     def run(weights, inputs):
         output = model.apply(weights, *inputs, mask, train=False)
-        states, more = output if isinstance(output, tuple) else (output, {})
-        return states if isinstance(states, tuple) else (states,), more
+        states, extra = output if isinstance(output, tuple) else (output, {})
+        return states if isinstance(states, tuple) else (states,), extra
 
-    states, more = run(weights, inputs)
+    states, extra = run(weights, inputs)
     p = jax.tree.map(np.asarray, weights.get("params"))
     expected, facts = reading(model, p, *(np.asarray(x[:LENGTH]) for x in inputs))
     for stage, rows in zip(states, expected, strict=True):
         np.testing.assert_allclose(stage[:LENGTH], rows, rtol=1e-9, atol=1e-9)
         assert not stage[LENGTH:].any()
     for name, fact in facts.items():
-        value = more[name][tuple(map(slice, fact.shape))]
+        value = extra[name][tuple(map(slice, fact.shape))]
         np.testing.assert_allclose(value, fact, rtol=1e-9, atol=1e-9)
     # Of these, the backward pass is written by hand.
     if reading is numpy_bilstm or getattr(model, "relation", "") == "gated":
@@ -246,14 +246,14 @@ def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypa
     @jax.jit
     def run(weights, inputs, key=KEY):
         def loss(weights, inputs):
-            out = model.apply(weights, *inputs, mask, train=True, rngs={"dropout": key})
-            return jnp.sum(jnp.sin(out if keys else out[0])), out
+            h = model.apply(weights, *inputs, mask, train=True, rngs={"dropout": key})
+            return jnp.sum(jnp.sin(h if keys else h[0])), h
 
         return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, inputs)
 
     expected = run(weights, inputs)
-    other = run(weights, inputs, jax.random.key(1))
-    assert (other[0][0] != expected[0][0]) == (length * keys > 0)
+    second = run(weights, inputs, jax.random.key(1))
+    assert (second[0][0] != expected[0][0]) == (length * keys > 0)
     jax.clear_caches()
     monkeypatch.setattr(attention, "WHOLE", 4)
     monkeypatch.setattr(module, "BLOCK", 4)
@@ -264,11 +264,11 @@ def test_blocks_of_queries_equal_the_whole(module, model, keys, length, monkeypa
 
 
 def test_relation_scores_are_scaled_norms_of_gates():
-    model, (x, mask) = GRN(6), draws.features(7, 3, beyond=0)
-    _, more = draws.apply(model, draws.weights_of(model, x, mask), x, mask)
-    a, b = (more[f"relation_{name}"][:7] for name in ("from", "to"))
+    model, (x, mask) = GRN(6), draws.features(7, 3, rest=0)
+    _, arrays = draws.apply(model, draws.weights_of(model, x, mask), x, mask)
+    a, b = (arrays[f"relation_{name}"][:7] for name in ("from", "to"))
     norms = np.linalg.norm(draws.sigmoid(a[:, None] + b[None]), axis=2)
-    scores = models.relation_scores(more, mask)
+    scores = models.relation_scores(arrays, mask)
     draws.close(scores[:7, :7], (norms - norms.min()) / np.ptp(norms), 1e-4)
     assert not scores[7:].any()
     assert not scores[:, 7:].any()
@@ -311,19 +311,19 @@ def test_receptive_field_is_what_a_label_depends_on(model, field):
     assert model.receptive_field == field
     x, mask, middle = jnp.ones((41, 4)), jnp.ones(41, bool), 20
     # With positive weights and inputs, no ReLU cuts a path.
-    drawn = draws.weights_of(model, x, mask, scale=0.1)
-    weights = jax.tree.map(jnp.abs, drawn)
+    start = draws.weights_of(model, x, mask, scale=0.1)
+    weights = jax.tree.map(jnp.abs, start)
 
     @jax.jit
     @jax.grad
     def gradient(x):
-        out, _ = model.apply(weights, x, mask, train=False)
-        return jnp.sum((out[-1] if isinstance(out, tuple) else out)[middle])
+        states, _ = model.apply(weights, x, mask, train=False)
+        return jnp.sum((states[-1] if isinstance(states, tuple) else states)[middle])
 
-    seen = np.flatnonzero(np.asarray(gradient(x)).any(axis=1))
-    assert middle - seen.min() == seen.max() - middle <= field // 2
+    indices = np.flatnonzero(np.asarray(gradient(x)).any(axis=1))
+    assert middle - indices.min() == indices.max() - middle <= field // 2
     if not isinstance(model, GRN):  # whose maximum may be another branch's
-        assert seen.max() - middle == field // 2
+        assert indices.max() - middle == field // 2
 
 
 # --- LSTMs ----------------------------------------------------------------------------
@@ -356,10 +356,10 @@ def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     assert not zeros.all()
     assert len({tuple(row) for row in zeros}) > 1
     # Of four equal cells, no two see the same input, or all do.
-    alike = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1, :1], leaf.shape), layer)
+    cell = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1, :1], leaf.shape), layer)
     for input_mask, number in (("unit", 4), ("shared", 1)):
-        same = model.clone(output_dropout=0.0, input_mask=input_mask)
-        states, _ = draws.apply(same, {"params": {"layer1": alike}}, x, mask, key=key)
+        twin = model.clone(output_dropout=0.0, input_mask=input_mask)
+        states, _ = draws.apply(twin, {"params": {"layer1": cell}}, x, mask, key=key)
         cells = np.asarray(states[0]).reshape(4, 3).round(5)
         assert len({tuple(row) for row in cells}) == number
 
@@ -379,7 +379,7 @@ def test_state_dropout_spares_the_first_token_and_the_output():
 def test_padding_changes_no_gradient_of_a_carry():
     """LAN's upper layers begin with a state, and padding comes first backwards."""
     model = LAN.clone(num_layers=2)
-    x, mask = draws.features(4, 2, beyond=0.0)
+    x, mask = draws.features(4, 2, rest=0.0)
     weights = draws.weights_of(model, x, mask)
     loss = lambda *point: (draws.apply(model, *point)[0] ** 2).sum()  # noqa: E731
     slope = jax.jit(jax.grad(loss))

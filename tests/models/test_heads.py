@@ -23,16 +23,16 @@ LABELS = 4
 def test_linear_heads(transitions, boundaries):
     head, x = Head(LABELS, transitions, boundaries), draws.features(5)[0]
     weights = draws.weights_of(head, x)
-    drawn = {"transitions"} if transitions else set()
+    names = {"transitions"} if transitions else set()
     if transitions and boundaries:
-        drawn |= {"start", "end"}
-    assert set(weights["params"]) == {"emissions"} | drawn
+        names |= {"start", "end"}
+    assert set(weights["params"]) == {"emissions"} | names
     potentials = draws.apply(head, weights, x)
     p = draws.in_float64(weights)["emissions"]
     draws.close(potentials.emissions, draws.dense(p, x))
     for name in ("transitions", "start", "end"):
         value = getattr(potentials, name)
-        if name in drawn:
+        if name in names:
             np.testing.assert_array_equal(value, weights["params"][name])
         elif transitions:  # a first or last label costs nothing
             assert not value.any()
@@ -72,13 +72,13 @@ def test_a_constrained_head_needs_its_grammar():
 
 def test_a_head_has_the_grammar_only_where_it_is_constrained():
     """So models of other data are equal; a refinement's head is one of its own."""
-    free, tied = ({"name": "crf", "constrained": x} for x in (False, True))
+    free, strict = ({"name": "crf", "constrained": x} for x in (False, True))
     grammar = ("BIO", "O", "B-A", "I-A")
-    for head, second in ((free, tied), (tied, free)):
+    for head, second in ((free, strict), (strict, free)):
         parts = {"head": head, "refinement": {"head": second}, "grammar": grammar}
         model = draws.build(**parts)
-        assert model.head.grammar == (grammar if head is tied else ())
-        assert model.refinement.head.grammar == (grammar if second is tied else ())
+        assert model.head.grammar == (grammar if head is strict else ())
+        assert model.refinement.head.grammar == (grammar if second is strict else ())
 
 
 def test_a_language_model_predicts_the_words_beside_each_token():
@@ -164,8 +164,8 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
     stages, _ = draws.apply(model.encoder, reader, x, draws.SENTENCE.mask)
     heads = ["earlier_heads_0", "earlier_heads_1"] if per_stage else ["head", "head"]
     assert set(p) == {"representation", "encoder", "head", *heads}
-    for potentials, read, head in zip(scores, stages, [*heads, "head"], strict=True):
-        expected = draws.dense(draws.in_float64(weights)[head]["emissions"], read)
+    for potentials, states, head in zip(scores, stages, [*heads, "head"], strict=True):
+        expected = draws.dense(draws.in_float64(weights)[head]["emissions"], states)
         np.testing.assert_allclose(potentials.emissions, expected, rtol=1e-4, atol=1e-4)
         if name == "crf":
             for part in ("transitions", "start", "end"):

@@ -17,7 +17,7 @@ from jaxner.types import Potentials
 from tests import tiny
 
 VOCABULARY, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])  # 5 labels
-pytestmark = pytest.mark.usefixtures("unchecked")  # what a user's process does
+pytestmark = pytest.mark.usefixtures("no_checks")  # what a user's process does
 
 
 def build(**parts):
@@ -25,11 +25,11 @@ def build(**parts):
 
 
 class Own(nn.Module):
-    returned: Any  # a function of features [T, 8]
+    output: Any  # a function of features [T, 8]
 
     @nn.compact
     def __call__(self, x, *mask, train):
-        return self.returned(nn.Dense(8)(x))
+        return self.output(nn.Dense(8)(x))
 
 
 class WithoutTrain(nn.Module):
@@ -128,12 +128,12 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
 
 
 def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
-    for more, section in (("", "encoder"), ("+bilstm", "encoder.first")):
-        config = configuration.load(f"grn:sample,encoder={package}:Twice{more}")
+    for suffix, section in (("", "encoder"), ("+bilstm", "encoder.first")):
+        config = configuration.load(f"grn:sample,encoder={package}:Twice{suffix}")
         configuration.override(config, f"model.{section}.size", "5")
         schema.check(config.to_dict())
         encoder = jaxner.build(VOCABULARY, **config.model.to_dict()).encoder
-        assert (encoder.first if more else encoder).size == 5
+        assert (encoder.first if suffix else encoder).size == 5
     page = configuration.describe(f"grn:sample,encoder={package}:Twice")
     assert "Features of the output" in page
     config = configuration.load(f"grn:sample,head={package}:Scores").to_dict()
@@ -178,12 +178,12 @@ def test_few_frames_lie_between_a_loop_and_the_model():
     """Five at most from the loop over batches, or a loss, to the model."""
     frames, package = [], str(Path(jaxner.__file__).parent)
 
-    def returned(x):
+    def record(x):
         stack = traceback.extract_stack()
         frames[:] = [f.name for f in stack if f.filename.startswith(package)]
         return x, {}
 
-    model = build(encoder=Own(returned))
+    model = build(encoder=Own(record))
     weights = jaxner.init(model, jax.random.key(0))
     tagger = jaxner.Tagger(weights, model, VOCABULARY)
     tagger.tag(["Rome", "fell"])

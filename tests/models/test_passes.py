@@ -17,11 +17,11 @@ LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout
 QUIET = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
 
 
-def build(encoder=LSTM, head="softmax", rates=(0.3, 0.3), **more):
+def build(encoder=LSTM, head="softmax", rates=(0.3, 0.3), **options):
     """A model with rates of dropout of its representation and of its head."""
     words = {"words": {"dim": 6}, "chars": None, "dropout": rates[0]}
     head = {"name": head, "dropout": rates[1]}
-    return draws.build(representation=words, encoder=encoder, head=head, **more)
+    return draws.build(representation=words, encoder=encoder, head=head, **options)
 
 
 def refining(head="softmax", **options):
@@ -30,8 +30,8 @@ def refining(head="softmax", **options):
     small = {"label_scale": 1.0, "label_dim": 5, "head": {"name": "softmax"}}
     mc_dropout = {"num_samples": 2, "parts": ("encoder",)}
     refinement = {**small, **streams, **options}
-    more = {"num_frozen": 2, "mc_dropout": mc_dropout, "refinement": refinement}
-    return build(head=head, **more)
+    parts = {"num_frozen": 2, "mc_dropout": mc_dropout, "refinement": refinement}
+    return build(head=head, **parts)
 
 
 predict = jax.jit(models.predict, static_argnums=0)
@@ -49,23 +49,23 @@ def test_only_the_named_part_has_dropout(part):
     passes = emissions(build(mc_dropout={"parts": (part,)}))
     assert np.ptp(passes, axis=0).max() > 0.01
     rates = [0.3 if name == part else 0.0 for name in ("representation", "head")]
-    dropped = build(LSTM if part == "encoder" else QUIET, rates=rates)
-    np.testing.assert_allclose(passes, emissions(dropped), atol=1e-6)
+    model = build(LSTM if part == "encoder" else QUIET, rates=rates)
+    np.testing.assert_allclose(passes, emissions(model), atol=1e-6)
 
 
-@pytest.mark.parametrize("over", ["scores", "probabilities"])
-def test_prediction_from_the_mean_of_scores_or_of_probabilities(over):
-    mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
+@pytest.mark.parametrize("average", ["scores", "probabilities"])
+def test_prediction_from_the_mean_of_scores_or_of_probabilities(average):
+    mc_dropout = {"num_samples": PASSES, "average": average, "seed": 5}
     model, mask = build(head="crf", mc_dropout=mc_dropout), draws.SENTENCE.mask
     inputs = draws.weights_of(model), draws.SENTENCE
     predicted = predict(model, *inputs)
     passes = passes_of(model, *inputs, jax.random.key(5), PASSES)
-    if over == "scores":
+    if average == "scores":
         mean = np.mean(passes.emissions, axis=0)
         assert predicted.transitions is not None
     else:
-        each = (passes._replace(emissions=e) for e in passes.emissions)
-        chances = [inference.marginals(potentials, mask) for potentials in each]
+        rows = (passes._replace(emissions=e) for e in passes.emissions)
+        chances = [inference.marginals(potentials, mask) for potentials in rows]
         mean = np.log(np.mean(chances, axis=0))
     np.testing.assert_allclose(predicted.emissions, mean, atol=1e-5)
 
@@ -82,8 +82,8 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     reader = {"params": params["representation"]}
     reader["frozen"] = weights["frozen"]["refinement"]["representation"]
     x = draws.apply(refinement.representation, reader, draws.SENTENCE)
-    read = x, chances @ params["label_vectors"], draws.SENTENCE.mask
-    features = draws.apply(refinement.streams, {"params": params["streams"]}, *read)
+    streams = x, chances @ params["label_vectors"], draws.SENTENCE.mask
+    features = draws.apply(refinement.streams, {"params": params["streams"]}, *streams)
     head = draws.in_float64(weights)["refinement"]["head"]
     expected = draws.dense(head["emissions"], features)
     inputs = draws.SENTENCE, None, CHANCES  # it reads words of its own
@@ -96,18 +96,18 @@ def test_the_refinement_decides_where_the_draft_is_uncertain():
     weights = draws.weights_of(model)
     inputs, mask = (weights, draws.SENTENCE), draws.SENTENCE.mask
     passes = passes_of(model, *inputs, None, 2)
-    each = inference.each_pass(lambda p: inference.marginals(p, mask), passes)
-    chances = jnp.mean(each, axis=0)
+    answers = inference.each_pass(lambda p: inference.marginals(p, mask), passes)
+    chances = jnp.mean(answers, axis=0)
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
     is_uncertain = np.asarray(entropies) > threshold
     assert is_uncertain.sum() == 2
-    decided = predict(refining("crf", threshold=threshold), *inputs)
-    logs = np.asarray(decided.emissions)
+    final = predict(refining("crf", threshold=threshold), *inputs)
+    logs = np.asarray(final.emissions)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
-    refined = draws.apply(model, *inputs, None, chances, method="refine")
+    second = draws.apply(model, *inputs, None, chances, method="refine")
     draft = passes._replace(emissions=jnp.mean(passes.emissions, axis=0))
-    for potentials, rows in ((refined, is_uncertain), (draft, ~is_uncertain)):
+    for potentials, rows in ((second, is_uncertain), (draft, ~is_uncertain)):
         expected = np.log(inference.marginals(potentials, mask))
         np.testing.assert_allclose(logs[rows], expected[rows], atol=1e-5)
 
@@ -125,11 +125,11 @@ def test_words_are_divided_by_the_deviation_of_the_vocabulary(num_trained):
     weights = map_named(changed, draws.weights_of(refining()))
     new, old = named(models.standardise_words(weights)), named(weights)
     for part in ("", "refinement/"):
-        trained = f"params/{part}representation/words/trained"
+        table = f"params/{part}representation/words/trained"
         frozen = f"frozen/{part}representation/words/vectors"
-        rows = [old[trained][1:]]
+        rows = [old[table][1:]]
         if num_trained == 2:  # all but the unknown word is frozen
             rows.append(old[frozen])
         deviation = np.concatenate(rows).astype(np.float64).std()
-        for name in (trained, frozen):
+        for name in (table, frozen):
             draws.close(new[name], old[name] / deviation)

@@ -26,17 +26,17 @@ def gradient_of(model, weights):
     return jax.jit(jax.value_and_grad(loss))
 
 
-@pytest.mark.parametrize("wanted", [None, "tensorfloat32"])
-def test_products_are_exact_unless_jax_is_asked_for_less(wanted):
+@pytest.mark.parametrize("precision", [None, "tensorfloat32"])
+def test_products_are_exact_unless_jax_is_asked_for_less(precision):
     model = build("attention", "crf", "words, cnn")
     key = jax.random.key(0)
     weights = jax.jit(lambda: models.init(model, key))()
-    with jax.default_matmul_precision(wanted):
+    with jax.default_matmul_precision(precision):
         text = gradient_of(model, weights).lower(weights["params"]).as_text()
     products = [line for line in text.splitlines() if "dot_general" in line]
     exact = [line for line in products if "precision = [HIGHEST, HIGHEST]" in line]
     assert len(products) > 5
-    assert (len(exact) == len(products)) == (wanted is None)
+    assert (len(exact) == len(products)) == (precision is None)
 
 
 @pytest.mark.parametrize("name", ["grn", *slow("attention", "parallel")])
@@ -46,14 +46,14 @@ def test_bfloat16_is_float32_rounded(name):
     dtypes = ("float32", "bfloat16")
     full, low = (build(name, "crf", **options, dtype=x) for x in dtypes)
     weights = models.init(full, jax.random.key(0))
-    same = models.init(low, jax.random.key(0))
-    jax.tree.map(np.testing.assert_array_equal, weights, same)
+    twin = models.init(low, jax.random.key(0))
+    jax.tree.map(np.testing.assert_array_equal, weights, twin)
     loss, gradient = gradient_of(full, weights)(weights["params"])
-    rounded, slope = gradient_of(low, weights)(weights["params"])
-    kinds = {leaf.dtype.name for leaf in jax.tree.leaves((same, rounded, slope))}
+    value, slope = gradient_of(low, weights)(weights["params"])
+    kinds = {leaf.dtype.name for leaf in jax.tree.leaves((twin, value, slope))}
     assert kinds == {"float32"}
-    assert float(rounded) == pytest.approx(float(loss), rel=0.02)
-    assert float(rounded) != float(loss)
+    assert float(value) == pytest.approx(float(loss), rel=0.02)
+    assert float(value) != float(loss)
     (rough, _), (right, _) = map(ravel_pytree, (slope, gradient))
     assert np.linalg.norm(rough - right) < 0.05 * np.linalg.norm(right)
 
@@ -64,11 +64,11 @@ def test_distances_beyond_256_tokens_stay_apart():
     mask = jnp.ones(600, bool)
     # Weights depend on the distance alone.
     zeros = jax.tree.map(jnp.zeros_like, draws.weights_of(module, x, x, mask))
-    drawn = {"value": jnp.eye(4)[:, None], "position": jnp.eye(4)}
-    drawn["position_bias"] = jnp.full((1, 4), 8.0)
+    changes = {"value": jnp.eye(4)[:, None], "position": jnp.eye(4)}
+    changes["position_bias"] = jnp.full((1, 4), 8.0)
 
     def states(dtype):
-        params = jax.tree.map(lambda w: w.astype(dtype), zeros["params"] | drawn)
+        params = jax.tree.map(lambda w: w.astype(dtype), zeros["params"] | changes)
         rows = x.astype(dtype)
         return np.asarray(draws.apply(module, {"params": params}, rows, rows, mask))
 

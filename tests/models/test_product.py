@@ -52,7 +52,7 @@ HEADS = {
     "seq2seq": {"name": "seq2seq", "tag_dim": 1, "hidden_dim": 1, "beam_size": 2},
 }
 CNN = {"name": "cnn", "dim": 2, "num_filters": 2, "dropout": 0.5}
-FIXED = {"width": (1, 2), "length": 3, "types": True, "bias": False}
+SIZES = {"width": (1, 2), "length": 3, "types": True, "bias": False}
 INTNET = {"dim": 2, "num_filters": 1, "growth": 1, "num_blocks": 1, "widths": (3,)}
 # All have four features, so that the encoders' programs are the same.
 REPRESENTATIONS = {
@@ -65,7 +65,7 @@ REPRESENTATIONS = {
     },
     "words, fixed cnn, case": {
         "words": {"dim": 2, "initializer": "normal"},
-        "chars": {**CNN, "num_filters": 1, **FIXED},
+        "chars": {**CNN, "num_filters": 1, **SIZES},
         "caps": {"rule": "case", "unknown": True},
         "word_dropout": 0.2,
     },
@@ -116,11 +116,11 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head, representati
     dirty = BATCH._replace(words=jnp.where(BATCH.mask, BATCH.words, 2))
     keys = None, jax.random.key(2)
     apply = lambda s: [models.apply(model, weights, s, key) for key in keys]  # noqa: E731
-    together = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
-    alone = jax.jit(apply)(jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1])))
-    pairs = zip(*map(jax.tree.leaves, alone), strict=True)
+    rows = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
+    single = jax.jit(apply)(jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1])))
+    pairs = zip(*map(jax.tree.leaves, single), strict=True)
     assert max(np.abs(a - b).max() for a, b in pairs) > 1e-4
-    for row, potentials in zip(together, alone, strict=True):
+    for row, potentials in zip(rows, single, strict=True):
         for name, expected in potentials._asdict().items():
             value = getattr(row, name)
             assert (value is None) == (expected is None)
@@ -148,10 +148,10 @@ def test_no_token_and_no_sentence(encoder):
     for length in (0, 2):
         batch = without_chars(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), BATCH)
         assert not any(leaf.any() for leaf in jax.tree.leaves(gradient(weights, batch)))
-    nobody = without_chars(lambda leaf: leaf[:0], BATCH)
-    axes = (batch_axes(nobody),)
+    empty_batch = without_chars(lambda leaf: leaf[:0], BATCH)
+    axes = (batch_axes(empty_batch),)
     scores = jax.vmap(lambda s: models.apply(model, weights, s).emissions, axes)
-    assert scores(nobody).shape[:2] == (0, 2)
+    assert scores(empty_batch).shape[:2] == (0, 2)
 
 
 KINDS = {"explicit": AxisType.Explicit, "auto": AxisType.Auto, "manual": None}
@@ -167,19 +167,19 @@ def mesh_of(kind):
 def on_axes(kind, tagger):
     """A tagger on all devices of a mesh, and the batch whose sentences it shares."""
     specs = [SPLIT if axis == 0 else WHOLE for axis in batch_axes(BATCH)]
-    placed = [
+    arrays = [
         None if leaf is None else jax.device_put(leaf, NamedSharding(mesh_of(kind), s))
         for leaf, s in zip(BATCH, specs, strict=True)
     ]
-    everywhere = NamedSharding(mesh_of(kind), WHOLE)
-    return jax.device_put(tagger, everywhere), type(BATCH)(*placed)
+    whole = NamedSharding(mesh_of(kind), WHOLE)
+    return jax.device_put(tagger, whole), type(BATCH)(*arrays)
 
 
-def manually(function, batch, num_more, out):
+def manually(function, batch, num_more, spec):
     """Lets each device call a function of a tree, its sentences and more of them."""
     specs = jax.tree.map(lambda leaf: jax.typeof(leaf).sharding.spec, batch)
     inputs, mesh = (WHOLE, specs, *[SPLIT] * num_more), mesh_of("manual")
-    return jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=out)
+    return jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=spec)
 
 
 def answers(tagger, kind=None, key=None):

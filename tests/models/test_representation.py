@@ -22,7 +22,7 @@ WORDS = [
     np.random.default_rng(n).integers(1, NUM_CHARS, n).tolist()
     for n in (3, 1, 0, 7, 20, 23, 2)
 ]
-PADDED = jnp.array([word + [0] * (23 - len(word)) for word in WORDS])
+ROWS = jnp.array([word + [0] * (23 - len(word)) for word in WORDS])
 
 ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
 
@@ -42,8 +42,8 @@ def numpy_fixed(m, p, word):
     assert {*p} == {"table", "conv1", "conv2", "conv3"}
     parts = []
     for width in (1, 2, 3):
-        read = np.stack([rows[i : i + width].ravel() for i in range(20 - width + 1)])
-        parts.append((read @ p[f"conv{width}"]["kernel"]).max(axis=0))
+        windows = np.stack([rows[i : i + width].ravel() for i in range(20 - width + 1)])
+        parts.append((windows @ p[f"conv{width}"]["kernel"]).max(axis=0))
     return np.concatenate(parts)
 
 
@@ -65,19 +65,19 @@ def numpy_intnet(m, p, word):
     rows = p["table"][word]
     parts = [layer(p[f"first_conv{w}"], rows, w) for w in (3, 5)]
     for block in range(1, m.num_blocks + 1):
-        before = np.concatenate(parts, axis=1)
-        narrow = layer(p[f"block{block}_narrow"], before, 1)
+        inputs = np.concatenate(parts, axis=1)
+        narrow = layer(p[f"block{block}_narrow"], inputs, 1)
         parts += [layer(p[f"block{block}_conv{w}"], narrow, w) for w in (3, 5)]
     return np.concatenate(parts, axis=1).max(axis=0)
 
 
-FIXED = CharacterCNN(NUM_CHARS, 3, 4, (1, 2, 3), length=20, bias=False)
+FILTERS = CharacterCNN(NUM_CHARS, 3, 4, (1, 2, 3), length=20, bias=False)
 READINGS = {
     numpy_cnn: [
         CharacterCNN(NUM_CHARS, 3, 4, width, activation=activation)
         for width, activation in ((1, "tanh"), (3, "none"), (5, "relu"))
     ],
-    numpy_fixed: [FIXED.clone(types=TYPES), FIXED],
+    numpy_fixed: [FILTERS.clone(types=TYPES), FILTERS],
     numpy_lstm: [CharacterLSTM(NUM_CHARS, 3, 4, pool=pool) for pool in ("max", "last")],
     numpy_intnet: [IntNet(NUM_CHARS, 3, 4, 2, num_blocks=2)],
 }
@@ -88,8 +88,8 @@ READINGS = {
 )
 def test_features_of_words_equal_a_reading(reading, module):
     """Those of a word of none are zero."""
-    weights = draws.weights_of(module, PADDED, scale=0.7)
-    vectors, p = draws.apply(module, weights, PADDED), draws.in_float64(weights)
+    weights = draws.weights_of(module, ROWS, scale=0.7)
+    vectors, p = draws.apply(module, weights, ROWS), draws.in_float64(weights)
     for row, word in zip(vectors, WORDS, strict=True):
         draws.close(row, reading(module, p, word) if word else 0 * row)
 
@@ -142,8 +142,8 @@ def test_unknown_words_have_a_vector_in_place_of_their_class(dim):
     weights = draws.weights_of(module, caps, words)
     vectors = module.apply(weights, caps, words)
     assert (vectors[::2] == weights["params"]["unknown"]).all()
-    known = Capitalisation("case", dim).apply(weights, caps, words)
-    np.testing.assert_array_equal(vectors[1::2], known[1::2])
+    reference = Capitalisation("case", dim).apply(weights, caps, words)
+    np.testing.assert_array_equal(vectors[1::2], reference[1::2])
 
 
 VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3, 5)), jnp.float32)
@@ -221,11 +221,11 @@ def test_contextual_parts_do_not_see_padding():
         return spelled(words, jnp.zeros((size, 1), int), words > 0, None, *inputs)
 
     weights = draws.weights_of(module, sentence(3))
-    alone, padded = (draws.apply(module, weights, sentence(size)) for size in (3, 5))
-    draws.close(alone[:, 3:8], VECTORS[:3].mean(axis=1))
-    assert alone[:, 8:].any(axis=1).all()
-    draws.close(padded[:3], alone)
-    assert not padded[3:].any()
+    single, batch = (draws.apply(module, weights, sentence(size)) for size in (3, 5))
+    draws.close(single[:, 3:8], VECTORS[:3].mean(axis=1))
+    assert single[:, 8:].any(axis=1).all()
+    draws.close(batch[:3], single)
+    assert not batch[3:].any()
 
 
 RATE = 0.3
@@ -240,9 +240,9 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     vectors = np.asarray(module.apply(weights, sentence, train=False, rngs=rngs))
     p = weights["params"]
     unknown = np.append(p["words"]["trained"][1], p["caps"]["unknown"][0])
-    dropped = (vectors == unknown).all(axis=1)
-    np.testing.assert_array_equal(vectors[~dropped], np.asarray(plain)[~dropped])
+    drops = (vectors == unknown).all(axis=1)
+    np.testing.assert_array_equal(vectors[~drops], np.asarray(plain)[~drops])
     present = np.asarray(sentence.words) > 0
     assert not vectors[~present].any()
     tolerance = 4 * (RATE * (1 - RATE) / present.sum()) ** 0.5
-    assert dropped[present].mean() == pytest.approx(RATE, abs=tolerance)
+    assert drops[present].mean() == pytest.approx(RATE, abs=tolerance)

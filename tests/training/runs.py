@@ -17,11 +17,11 @@ from tests import tiny
 ROOT = Path(__file__).parents[2]
 
 
-def metrics_of(folder, *without):
+def metrics_of(folder, *names):
     """The metrics of a run's epochs, without times."""
-    left_out = {"seconds", "saving_seconds", *without}
+    rest = {"seconds", "saving_seconds", *names}
     lines = Workdir(folder).metrics()
-    return [{k: v for k, v in line.items() if k not in left_out} for line in lines]
+    return [{k: v for k, v in line.items() if k not in rest} for line in lines]
 
 
 def losses(folder):
@@ -34,8 +34,8 @@ def assert_close(folder, rival, **tolerance):
     np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
     np.testing.assert_allclose(left, right, rtol=1e-4)
     pair = jaxner.load(folder), jaxner.load(rival)
-    for ours, theirs in zip(*map(jax.tree.leaves, pair), strict=True):
-        np.testing.assert_allclose(ours, theirs, **tolerance)
+    for a, b in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
 
 
 def assert_same_run(folder, rival):
@@ -44,25 +44,25 @@ def assert_same_run(folder, rival):
     assert left.vocabulary == right.vocabulary
     jax.tree.map(np.testing.assert_array_equal, left.weights, right.weights)
     assert metrics_of(folder) == metrics_of(rival)
-    results = [Workdir(each).read_json("result.json") for each in (folder, rival)]
+    results = [Workdir(path).read_json("result.json") for path in (folder, rival)]
     for result in results:
         del result["seconds"]
     assert results[0] == results[1]
     for name in ("dev", "test"):
-        files = [Workdir(each).predictions(name) for each in (folder, rival)]
+        files = [Workdir(path).predictions(name) for path in (folder, rival)]
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def command(config, folder, workdir, **more):
+def command(config, folder, workdir, **changes):
     """The command, after `jaxner`, for a tiny run of a config of the GRN."""
-    values = {**tiny.SMALL, "data.dir": folder, **more}
+    values = {**tiny.SMALL, "data.dir": folder, **changes}
     options = [f"--config.{name}={value}" for name, value in values.items()]
     return ["train", config, *options, f"--output={workdir}"]
 
 
-def plain_command(folder, workdir, **more):
+def plain_command(folder, workdir, **changes):
     """The same for the run of `tiny.plain_config`."""
-    options = {"optimizer.learning_rate": 0.06, **more}
+    options = {"optimizer.learning_rate": 0.06, **changes}
     return command("grn:sample,encoder=projection", folder, workdir, **options)
 
 
@@ -94,12 +94,12 @@ def start(arguments, **environment):
 
 def read_until(text, process):
     """What a process has printed once that contains a text."""
-    told = ""
-    while text not in told:
+    output = ""
+    while text not in output:
         line = process.stdout.readline()
-        assert line, told
-        told += line
-    return told
+        assert line, output
+        output += line
+    return output
 
 
 def sentences(folder, split):

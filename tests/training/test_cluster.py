@@ -26,7 +26,7 @@ ODD = {"batch_size": 5, "optimizer.learning_rate": 0.15}
 # Each place adds the gradients in an order of its own. That alone, on one device and
 # with another `num_blocks`, moves these weights by 9e-4 in four epochs, more than all
 # moves do (5e-4).
-NEAR = {"atol": 2e-3}
+TOLERANCE = {"atol": 2e-3}
 
 
 def assert_same(folder, rival):
@@ -35,7 +35,7 @@ def assert_same(folder, rival):
     Sums in another order differ in the last bit, and steps add to that: the maxima of
     characters may switch. `test_corpus` compares weights more closely.
     """
-    assert_close(folder, rival, **NEAR)
+    assert_close(folder, rival, **TOLERANCE)
     assert metrics_of(folder, "loss") == metrics_of(rival, "loss")
     assert max(line["dev_f1"] or 0.0 for line in metrics_of(folder)) > 0
     for name in ("dev", "test"):
@@ -58,16 +58,16 @@ def run_on(num_devices, corpus, vectors, folder, epochs=3, **options):
 
 
 @pytest.fixture(scope="module")
-def alone(corpus, vectors, tmp_path_factory):
+def solo(corpus, vectors, tmp_path_factory):
     """The folder of a run on one device."""
     folder = tmp_path_factory.mktemp("runs") / "alone"
     run_on(1, corpus, vectors, folder)
     return folder
 
 
-def arguments_of(corpus, vectors, folder, epochs=3, **more):
+def arguments_of(corpus, vectors, folder, epochs=3, **changes):
     """The command line of the same run."""
-    options = {**ODD, **vectors, "num_epochs": epochs, **more}
+    options = {**ODD, **vectors, "num_epochs": epochs, **changes}
     return command("grn:sample,encoder=projection,elmo", corpus, folder, **options)
 
 
@@ -94,20 +94,20 @@ def start_on(count, arguments):
 
 def finish(process):
     try:
-        told, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=300)
     finally:  # what hangs would slow the tests that follow
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, told
-    return told
+    assert process.returncode == 0, output
+    return output
 
 
 @pytest.mark.slow
-def test_restarts_are_split_over_devices(alone, corpus, vectors, tmp_path):
+def test_restarts_are_split_over_devices(solo, corpus, vectors, tmp_path):
     options = {"num_seeds": 2, "restarts": "together"}
     assert cluster.placement(2, num_seeds=2).mesh.shape == {"seed": 2, "data": 1}
     run_on(2, corpus, vectors, tmp_path / "run", **options)
-    assert_same(tmp_path / "run" / "seed-0", alone)
+    assert_same(tmp_path / "run" / "seed-0", solo)
 
 
 def test_a_tagger_on_several_devices_tags_as_on_one(params, corpus):
@@ -128,44 +128,44 @@ def test_a_cpu_is_one_device_unless_more_are_asked_for():
 @pytest.mark.slow
 def test_a_part_of_the_arguments_of_a_cluster_is_refused():
     arguments = ["-m", "jaxner", "train", "grn", "--process_id=0"]
-    told, _ = start(arguments).communicate(timeout=300)
-    assert "Give all three, --coordinator=HOST:PORT" in told
-    assert "Traceback" not in told
+    output, _ = start(arguments).communicate(timeout=300)
+    assert "Give all three, --coordinator=HOST:PORT" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.slow
-def test_devices_and_processes_train_as_one(alone, eight, corpus, vectors, tmp_path):
-    assert_same(eight, alone)
-    told = finish(in_two(arguments_of(corpus, vectors, tmp_path / "2")))
-    assert told.count("epoch   1") == 1  # one process tells
-    assert_same(tmp_path / "2", alone)
+def test_devices_and_processes_train_as_one(solo, eight, corpus, vectors, tmp_path):
+    assert_same(eight, solo)
+    output = finish(in_two(arguments_of(corpus, vectors, tmp_path / "2")))
+    assert output.count("epoch   1") == 1  # one process tells
+    assert_same(tmp_path / "2", solo)
     score = ["evaluate", tmp_path / "2", "--split=test", "--json"]
-    result = Workdir(alone).read_json("result.json")
+    result = Workdir(solo).read_json("result.json")
     assert finish(in_two(score)).count(f'"f1": {result["test"]["f1"]}') == 1
 
 
 @pytest.mark.slow
 def test_checkpoints_move_between_devices_and_processes(
-    alone, eight, corpus, vectors, tmp_path
+    solo, eight, corpus, vectors, tmp_path
 ):
     """From eight devices to two processes and to one, and from one device to two."""
-    runs = {"moved": eight, "more": alone, "whole": alone}
-    moved, more, whole = (shutil.copytree(runs[n], tmp_path / n) for n in runs)
-    two = arguments_of(corpus, vectors, moved, 4)
+    runs = {"moved": eight, "more": solo, "whole": solo}
+    first, second, whole = (shutil.copytree(runs[n], tmp_path / n) for n in runs)
+    two = arguments_of(corpus, vectors, first, 4)
     assert "Resumed at step 30" in finish(in_two(two))
-    for num_devices, folder in ((1, moved), (2, more), (1, whole)):
+    for num_devices, folder in ((1, first), (2, second), (1, whole)):
         run_on(num_devices, corpus, vectors, folder, 5)
-    assert_close(moved, whole, **NEAR)  # labels may be ties
-    assert_close(more, whole, **NEAR)
+    assert_close(first, whole, **TOLERANCE)  # labels may be ties
+    assert_close(second, whole, **TOLERANCE)
 
 
 def test_a_run_may_stop_after_any_step(corpus, tmp_path, monkeypatch):
     """Of the first epoch or a later one, begun or resumed."""
-    asked = []
+    calls = []
 
     def reached(self, is_due=True):
-        asked.append(is_due)
-        self.signal = signal.SIGTERM if len(asked) >= 7 else None
+        calls.append(is_due)
+        self.signal = signal.SIGTERM if len(calls) >= 7 else None
         return bool(self)
 
     monkeypatch.setattr(signals.StopRequest, "reached", reached)
@@ -174,8 +174,8 @@ def test_a_run_may_stop_after_any_step(corpus, tmp_path, monkeypatch):
             train.main_run(tiny.plain_config(corpus), tmp_path / "run")
         assert stop.value.code == 128 + signal.SIGTERM
         assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == step
-        assert asked[0]  # a signal before the first step stops after it
-        asked.clear()
+        assert calls[0]  # a signal before the first step stops after it
+        calls.clear()
 
 
 # Of two processes, the second has a slow clock, and would never look up by itself.
@@ -195,8 +195,8 @@ def pair(arguments):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    both = ["-c", _TWO, *arguments, "--num_processes=2", f"--coordinator={address}"]
-    processes = [start_on(2, [*both, "--process_id", n]) for n in range(2)]
+    words = ["-c", _TWO, *arguments, "--num_processes=2", f"--coordinator={address}"]
+    processes = [start_on(2, [*words, "--process_id", n]) for n in range(2)]
     try:
         yield processes
     finally:
@@ -212,12 +212,12 @@ def test_a_signal_to_one_process_stops_all_at_the_same_step(corpus, vectors, tmp
     Orbax's processes meet by names, which two series must not share.
     """
     with pair(arguments_of(corpus, vectors, tmp_path / "run", 400)) as processes:
-        told = read_until("epoch   8", processes[0])
-        assert told.count("  *") > 2  # of the best series
+        output = read_until("epoch   8", processes[0])
+        assert output.count("  *") > 2  # of the best series
         processes[1].send_signal(signal.SIGTERM)
         for process in processes:
             rest, _ = process.communicate(timeout=120)
-            assert process.returncode == 128 + signal.SIGTERM, told + rest
+            assert process.returncode == 128 + signal.SIGTERM, output + rest
     with Checkpoints(Workdir(tmp_path / "run").part("latest")) as latest:
         assert latest.step >= 80
         assert latest.check() is not None
@@ -229,18 +229,18 @@ def test_all_processes_end_where_the_loss_diverges(corpus, vectors, tmp_path):
     options = {"optimizer.learning_rate": 1e30}
     with pair(arguments_of(corpus, vectors, tmp_path / "run", **options)) as processes:
         for process in processes:
-            told, _ = process.communicate(timeout=60)
-            assert process.returncode == 1, told
-            assert "The loss is nan" in told
+            output, _ = process.communicate(timeout=60)
+            assert process.returncode == 1, output
+            assert "The loss is nan" in output
 
 
 @pytest.mark.slow
 def test_the_launcher_passes_sigterm_on(corpus, vectors, tmp_path):
     """To all processes; outside the steps it ends them at once."""
     launcher = in_two(arguments_of(corpus, vectors, tmp_path / "run", 400))
-    told = read_until("Building the model", launcher)
+    output = read_until("Building the model", launcher)
     launcher.send_signal(signal.SIGTERM)
     rest, _ = launcher.communicate(timeout=20)
-    assert launcher.returncode == 128 + signal.SIGTERM, told + rest
+    assert launcher.returncode == 128 + signal.SIGTERM, output + rest
     with Workdir(tmp_path / "run").locked():  # no process is left that trains
         assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step is None

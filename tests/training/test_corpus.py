@@ -18,12 +18,12 @@ from tests.models import draws
 from tests.sentences import spelled
 
 LABELS, SEED, SIZE, LENGTH = 5, 3, 4, 24
-ONE = cluster.ONE_DEVICE
+CHIP = cluster.ONE_DEVICE
 KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 
 @pytest.fixture(autouse=True)
-def _cut(monkeypatch):
+def _costs(monkeypatch):
     """Neither blocks nor programs cost anything: else each small batch would be one."""
     monkeypatch.setattr(batching, "_BLOCK", 0)
     monkeypatch.setattr(batching, "_PROGRAM", 0)
@@ -65,7 +65,7 @@ def model_with(chars, encoder="projection"):
 class Trainer:
     """A small model and its corpus; `options` are those of the optimizer."""
 
-    def __init__(self, model, blocks, objective, place=ONE, seeds=(SEED,), **options):
+    def __init__(self, model, blocks, objective, place=CHIP, seeds=(SEED,), **options):
         self.seeds = seeds
         sizes = {"batch_size": SIZE, "num_blocks": blocks, "num_shapes": 2}
         self.corpus = Corpus(*text(), model, place=place, **sizes)
@@ -76,15 +76,15 @@ class Trainer:
         self.recipe = step.Recipe(model, tx, objective, sizes, place=place)
         self.weights = models.init(model, jax.random.key(0))
         params = self.weights["params"]
-        stacked = jax.tree.map(lambda a: jnp.stack([a] * len(seeds)), params)
-        self.state = place.state(jax.vmap(lambda p: step.init(p, tx))(stacked))
+        stack = jax.tree.map(lambda a: jnp.stack([a] * len(seeds)), params)
+        self.state = place.state(jax.vmap(lambda p: step.init(p, tx))(stack))
         keys = [jax.random.fold_in(jax.random.key(seed), 1) for seed in seeds]
         keys = place.weights(jnp.stack(keys))
-        cut = self.batches.shapes, self.batches.is_whole
+        shapes = self.batches.shapes, self.batches.is_whole
         self.waits = []
         options = {"compiling": lambda x: contextlib.nullcontext(self.waits.append(x))}
         rest = {}, self.corpus.arrays, keys
-        self.step = step.Step(self.recipe, *cut, *rest, **options)
+        self.step = step.Step(self.recipe, *shapes, *rest, **options)
 
     def train(self, epochs=2):
         # A step takes nothing from the host: all has been put on the devices.
@@ -98,11 +98,11 @@ class Trainer:
         return jax.tree.map(lambda a: np.asarray(a)[number], self.state)
 
 
-def whole(drawn):
+def whole(indices):
     """A batch as drawn: one block, whose sentences do not share words."""
     sentences, labels = text()
-    batch = batching.pad([sentences[i] for i in drawn], LENGTH)
-    return batch, batching.pad_labels([labels[i] for i in drawn], LENGTH)
+    batch = batching.pad([sentences[i] for i in indices], LENGTH)
+    return batch, batching.pad_labels([labels[i] for i in indices], LENGTH)
 
 
 @functools.cache  # several tests have the same model
@@ -124,9 +124,9 @@ def by_definition(trainer, epochs=2):
     update = jax.jit(recipe.tx.update)
     count, opt_state, total = 0, recipe.tx.init(params), 0.0
     for epoch in range(epochs):
-        for drawn in trainer.batches.draw(SEED, epoch):
-            drawn = drawn[drawn < len(trainer.batches.sentences)]
-            loss, grads = value_and_grad(params, *whole(drawn), count)
+        for rows in trainer.batches.draw(SEED, epoch):
+            rows = rows[rows < len(trainer.batches.sentences)]
+            loss, grads = value_and_grad(params, *whole(rows), count)
             updates, opt_state = update(grads, opt_state, params)
             params = optax.apply_updates(params, updates)
             count, total = count + 1, total + loss
@@ -136,8 +136,8 @@ def by_definition(trainer, epochs=2):
 def assert_close(state, expected):
     assert int(state.step) == int(expected.step) > 0
     pairs = zip(jax.tree.leaves(state), jax.tree.leaves(expected), strict=True)
-    for ours, theirs in pairs:
-        np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
+    for left, right in pairs:
+        np.testing.assert_allclose(left, right, rtol=2e-4, atol=2e-6)
 
 
 # One: the gradient and the update at once. None: blocks of several sizes.
@@ -146,7 +146,7 @@ def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     seeds = (7, SEED)
     trainer = Trainer(model_with(CNN), blocks, Objective(), seeds=seeds, momentum=0.9)
     steps = trainer.corpus.epoch(seeds, 0)
-    assert max(len(cut) for _, cut, _ in steps) == (blocks or SIZE)
+    assert max(len(sizes) for _, sizes, _ in steps) == (blocks or SIZE)
     trainer.train()
     assert_close(trainer.restart(1), by_definition(trainer))
     assert trainer.restart(1).step == 2 * trainer.batches.num_batches
@@ -182,9 +182,9 @@ def test_each_token_has_a_mask_of_characters_of_its_own():
     noisy = model_with({**CNN, "dropout": 0.5})
     assert character_rows(noisy) == "token"
     chars = np.tile(np.arange(1, 7, dtype=np.int32), (2, 1))
-    twice = spelled(np.array([3, 3], np.int32), chars, np.ones(2, bool))
+    pair = spelled(np.array([3, 3], np.int32), chars, np.ones(2, bool))
     labels = np.zeros(2, np.int32)
-    corpus = Corpus([twice] * 2, [labels] * 2, noisy, batch_size=2)
+    corpus = Corpus([pair] * 2, [labels] * 2, noisy, batch_size=2)
     ((plan, _, tokens),) = corpus.epoch([0], 0)
     assert sorted(plan.index[0].tolist()) == [1, 2, 3, 4]
     assert tokens == 4

@@ -127,9 +127,9 @@ def test_vectors_that_do_not_suit_the_sentences(vector_run, params):
             jaxner.tag(tagger, ["a", "b"], vectors=vectors)
     with pytest.raises(ValueError, match="one array of vectors per sentence"):
         jaxner.tag(tagger, [["a"], ["b"]], vectors=[right])
-    encoded = jaxner.encode(tagger, ["a", "b"], vectors=right)
+    batch = jaxner.encode(tagger, ["a", "b"], vectors=right)
     with pytest.raises(TypeError, match="vectors"):
-        jaxner.tag(tagger, encoded, vectors=right)
+        jaxner.tag(tagger, batch, vectors=right)
     with pytest.raises(ValueError, match="takes no vectors"):
         jaxner.tag(params, ["a", "b"], vectors=np.zeros((2, 5)))
 
@@ -140,8 +140,8 @@ def corpus_of(config, **options):
     split = training_corpus.load_split(data, "train")
     vocabulary, _ = training_corpus.build_vocabulary(data, split, None, print)
     model = jaxner.build(vocabulary, **config.model.to_dict())
-    encoded, labels = training_corpus.encode_split(split, vocabulary)
-    return training_corpus.Corpus(encoded, labels, model, **options), encoded
+    items, labels = training_corpus.encode_split(split, vocabulary)
+    return training_corpus.Corpus(items, labels, model, **options), items
 
 
 @pytest.mark.parametrize("kind", ["pieces", "vectors", "vectors on the device"])
@@ -151,7 +151,7 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     config = (bert_config if has_pieces else vector_config)(short, vectors)
     options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3}
     options["vectors_on_device"] = "device" in kind
-    corpus, encoded = corpus_of(config, **options)
+    corpus, items = corpus_of(config, **options)
     epoch = corpus.batches.epoch(0, 0)  # what a loop of one's own gets
     plan, _ = corpus.batches.plan([0], 0)
     plan = jax.tree.map(lambda array: jax.numpy.asarray(array[0]), plan)
@@ -163,16 +163,16 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
         shape = jax.tree.map(np.shape, batch)
         jax.tree.map(np.testing.assert_array_equal, next(epoch)[0].pieces, batch.pieces)
         assert shapes.setdefault(size, shape) == shape
-        start, held = plan.blocks[:, number]
-        members = [encoded[i] for i in plan.rows[start : start + held]]
+        start, length = plan.blocks[:, number]
+        members = [items[i] for i in plan.rows[start : start + length]]
         count += len(members)
         for i, sentence in enumerate(members):
             row, expected = row_of(batch, i), content(sentence)
             if has_pieces:
                 expected["chars"] = [()] * len(sentence.words)  # its model reads none
-                held = row.pieces.mask
-                assert held.shape == (size.pieces.windows, size.pieces.pieces)
-                assert held.sum() == sentence.pieces.mask.sum()
+                mask = row.pieces.mask
+                assert mask.shape == (size.pieces.windows, size.pieces.pieces)
+                assert mask.sum() == sentence.pieces.mask.sum()
             assert content(row, row.mask) == expected
         assert has_pieces or not batch.vectors[~batch.mask].any()
     assert count == 12
@@ -186,11 +186,11 @@ def test_all_splits_have_vectors_of_the_same_sizes(split, vectors, short, tmp_pa
     text = sentences(short, split)
     arrays = [np.zeros((2, len(tokens), 5), np.float32) for tokens in text]
     token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
-    options, told = vector_config(short, tmp_path).data.to_dict(), []
+    options, lines = vector_config(short, tmp_path).data.to_dict(), []
     with pytest.raises(InputError) as error:
         training_corpus.load_data(options, word_dim=None, log=print)
     assert error.value.path == tmp_path / f"{split}.npz"
-    assert training_corpus.splits_to_score(options, told.append) == ("dev", "test")
+    assert training_corpus.splits_to_score(options, lines.append) == ("dev", "test")
     (tmp_path / f"{split}.npz").unlink()
     if split == "dev":
         with pytest.raises(FileNotFoundError, match="dev"):
@@ -198,8 +198,8 @@ def test_all_splits_have_vectors_of_the_same_sizes(split, vectors, short, tmp_pa
     else:
         data = training_corpus.load_data(options, word_dim=None, log=print)
         assert data.vocabulary.vector_sizes == (3, 5)
-        assert training_corpus.splits_to_score(options, told.append) == ("dev",)
-        assert "test" in told[0]
+        assert training_corpus.splits_to_score(options, lines.append) == ("dev",)
+        assert "test" in lines[0]
 
 
 def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short):

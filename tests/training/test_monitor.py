@@ -19,8 +19,8 @@ def console(terminal):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_compiling_and_scoring_are_shown(terminal):
-    shown = console(terminal)
-    with monitor.Monitor(shown, 4, num_epochs=2, num_programs=3) as show:
+    output = console(terminal)
+    with monitor.Monitor(output, 4, num_epochs=2, num_programs=3) as show:
         show.begin(0, 0)
         short, long = (Shape(n, 1, 1, rows=8) for n in (40, 80))
         for program in (short, long, None):
@@ -30,7 +30,7 @@ def test_compiling_and_scoring_are_shown(terminal):
         for _ in range(2):
             with show.doing("Scoring dev"):
                 time.sleep(0.3)
-    text = shown.file.getvalue()
+    text = output.file.getvalue()
     assert len(re.findall(r"Compiled 3 programs in \d+\.\d s", text)) == 1
     parts = "8 × 40 tokens", "8 × 80 tokens", "update"
     names = [f"{number} of 3: {part}" for number, part in enumerate(parts, 1)]
@@ -39,29 +39,29 @@ def test_compiling_and_scoring_are_shown(terminal):
     assert ("Scoring dev" in text) is terminal
 
 
-@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("loss", [float("nan"), float("inf"), 2001.0])
-def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, resumed):
+def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, is_late):
     with monitor.Monitor(console(False), steps_per_epoch=2, num_epochs=2) as show:
-        if resumed:  # the first is that of an earlier process
+        if is_late:  # the first is that of an earlier process
             show.first_loss = 2.0
-        show.begin(int(resumed), 0)
-        show.advance(1, [1000.0 if resumed else 2.0], 1)
-        total = [(1000.0 if resumed else 2.0) + 2 * loss]
+        show.begin(int(is_late), 0)
+        show.advance(1, [1000.0 if is_late else 2.0], 1)
+        total = [(1000.0 if is_late else 2.0) + 2 * loss]
         with pytest.raises(FloatingPointError, match="another folder"):
             show.advance(1, total, 2)
 
 
 def test_a_run_is_looked_at_twice_a_second(monkeypatch):
     """After as many steps as the slowest process takes in that time, at most 128."""
-    now, slowest = [0.0], [0.0]
-    monkeypatch.setattr(monitor.time, "perf_counter", lambda: now[0])
+    clock, slowest = [0.0], [0.0]
+    monkeypatch.setattr(monitor.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(monitor.devices, "largest", lambda x: [max(*x, *slowest)])
     looks = []
     with monitor.Monitor(console(False), steps_per_epoch=450, num_epochs=1) as show:
         show.begin(0, 0)
         for step in range(1, 450):
-            now[0] += 2**-3 if step <= 21 else 2**-12
+            clock[0] += 2**-3 if step <= 21 else 2**-12
             slowest[0] = 0.25 if step > 300 else 0.0
             if show.advance(1, [1.0], step):
                 looks.append(step)

@@ -13,12 +13,12 @@ from jaxner.training.objectives import Objective
 from tests.models import draws
 from tests.sentences import spelled
 
-STAGED = {"name": "idcnn", "hidden_dim": 4, "dilations": (1,), "num_blocks": 3}
-SHARED = Shape(6, 9, 4)  # the sentences of a batch share the characters of words
+STAGES = {"name": "idcnn", "hidden_dim": 4, "dilations": (1,), "num_blocks": 3}
+SHAPE = Shape(6, 9, 4)  # the sentences of a batch share the characters of words
 LSTM = {"name": "bilstm", "hidden_dim": 3, "num_units": 4, "num_layers": 2}
 
 
-def build(head="softmax", encoder=STAGED, chars="cnn"):
+def build(head="softmax", encoder=STAGES, chars="cnn"):
     """A model of three stages with every kind of noise, and its weights."""
     words = {"dim": 3, "initializer": "kaiming"}
     chars = {"name": chars, "dim": 3}
@@ -45,25 +45,25 @@ def texts():
 def batch_of(sentences, labels):
     """A batch with two rows of padding."""
     gold = pad_labels(labels, 6, len(labels) + 2)
-    return pad(sentences, SHARED, len(labels) + 2), jnp.asarray(gold)
+    return pad(sentences, SHAPE, len(labels) + 2), jnp.asarray(gold)
 
 
 def terms_by_hand(model, weights, sentences, labels, key):
     """Losses of the stages and gaps to a pass without dropout, sentence by sentence."""
-    shared, drawn = jax.random.split(key)
+    shared, base = jax.random.split(key)
     losses, gaps = [], []
     for i, sentence in enumerate(sentences):
         sentence = jax.tree.map(jnp.asarray, sentence)
-        keys = models.Keys.of(jax.random.fold_in(drawn, i))._replace(shared=shared)
+        keys = models.Keys.of(jax.random.fold_in(base, i))._replace(shared=shared)
         words = models.Keys(words=keys.words)  # both passes see the same words
-        dropped, full = (
+        noisy, full = (
             model.apply(weights, sentence, train=is_noisy, rngs=k.rngs())[0]
             for k, is_noisy in ((keys, True), (words, False))
         )
         gold, mask = jnp.asarray(labels[i]), sentence.mask
         loss = objectives.negative_log_likelihood
-        losses.append([loss(p, gold, mask) for p in dropped])
-        pairs = zip(dropped, full, strict=True)
+        losses.append([loss(p, gold, mask) for p in noisy])
+        pairs = zip(noisy, full, strict=True)
         gaps.append([np.sum((p.emissions - q.emissions) ** 2) for p, q in pairs])
     return np.array(losses, float), np.array(gaps, float)
 

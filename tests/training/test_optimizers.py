@@ -7,13 +7,13 @@ import pytest
 
 from jaxner.training import optimizers
 
-LATE = {"late": {"name": "sgd", "learning_rate": 0.25}}
-ARRAY = {"late/w": LATE["late"]}
+PARTS = {"late": {"name": "sgd", "learning_rate": 0.25}}
+ARRAY = {"late/w": PARTS["late"]}
 
 
 @pytest.mark.parametrize(
     ("clip", "parts"),
-    [("joint", {}), ("joint", LATE), ("parts", LATE), ("joint", ARRAY)],
+    [("joint", {}), ("joint", PARTS), ("parts", PARTS), ("joint", ARRAY)],
 )
 def test_sgd_has_momentum_decay_and_a_clip_of_all_or_of_each_part(clip, parts):
     """v ← μv + s·g; θ ← θ - lr·v, with lr = 0.02 / (1 + 0.02·epoch).
@@ -29,20 +29,20 @@ def test_sgd_has_momentum_decay_and_a_clip_of_all_or_of_each_part(clip, parts):
     velocities = [np.zeros(3), np.zeros(4)]
     for step in range(7):
         scale = 10.0 if step % 2 else 0.1  # above and below the clip
-        early, late = scale * rng.normal(size=3), scale * rng.normal(size=4)
-        tree = {"model": {"early": early, "late": {"w": late}}}
+        first, second = scale * rng.normal(size=3), scale * rng.normal(size=4)
+        tree = {"model": {"early": first, "late": {"w": second}}}
         grads = jax.tree.map(jnp.asarray, tree)
-        (path,) = parts or LATE
+        (path,) = parts or PARTS
         norms = optimizers.part_norms(grads, (path,))
-        assert float(norms[path]) == pytest.approx(np.linalg.norm(late), rel=1e-5)
-        assert float(norms["rest"]) == pytest.approx(np.linalg.norm(early), rel=1e-5)
+        assert float(norms[path]) == pytest.approx(np.linalg.norm(second), rel=1e-5)
+        assert float(norms["rest"]) == pytest.approx(np.linalg.norm(first), rel=1e-5)
         updates, state = update(grads, state, params)
         pair = updates["model"]["early"], updates["model"]["late"]["w"]
-        slowed = 0.02 / (1 + 0.02 * (step // 2)), 0.9
-        settings = slowed, (0.25, 0.0) if parts else slowed
-        for i, grad in enumerate((early, late)):
+        values = 0.02 / (1 + 0.02 * (step // 2)), 0.9
+        settings = values, (0.25, 0.0) if parts else values
+        for i, grad in enumerate((first, second)):
             rate, momentum = settings[i]
-            norm = np.linalg.norm([*early, *late] if clip == "joint" else grad)
+            norm = np.linalg.norm([*first, *second] if clip == "joint" else grad)
             velocities[i] = momentum * velocities[i] + grad * min(1.0, 5.0 / norm)
             np.testing.assert_allclose(pair[i], -rate * velocities[i], rtol=1e-5)
 
@@ -124,10 +124,10 @@ def test_lower_layers_of_an_encoder_move_less_or_not_at_all(options, layers, pie
     plain = {"name": "sgd", "learning_rate": 1.0}
     tx = optimizers.build({**plain, "parts": {"bert": {**plain, **options}}}, 1)
     updates, _ = tx.update(params, tx.init(params), params)
-    moved = updates["bert"]
-    assert (-moved["layers"]["key"]["kernel"][:, 0, 1]).tolist() == layers
-    assert (-moved["words"]["embedding"]).tolist() == [[pieces] * 2] * 4
-    for leaf in (moved["final_norm"]["scale"], updates["head"]):
+    update = updates["bert"]
+    assert (-update["layers"]["key"]["kernel"][:, 0, 1]).tolist() == layers
+    assert (-update["words"]["embedding"]).tolist() == [[pieces] * 2] * 4
+    for leaf in (update["final_norm"]["scale"], updates["head"]):
         assert leaf.tolist() == [-1, -1]
     tx = optimizers.build({**plain, **options}, 1)
     with pytest.raises(ValueError, match="pretrained encoder"):

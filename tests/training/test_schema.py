@@ -57,10 +57,10 @@ def section_of(config, path):
 
 
 def with_value(config, path, option, value):
-    changed = copy.deepcopy(config_of(config))
+    result = copy.deepcopy(config_of(config))
     names = path.removeprefix("--config").split(".")
-    section_of(changed, filter(None, names))[option] = value
-    return changed
+    section_of(result, filter(None, names))[option] = value
+    return result
 
 
 def test_every_number_is_held_to_its_range():
@@ -86,27 +86,27 @@ def another_value(field):
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_every_option_of_every_part_is_a_flag(config):
-    read = configuration.load(config)
+    settings = configuration.load(config)
     values = {
         section.flag(option).removeprefix("--config."): another_value(field)
-        for section in schema.sections(read)
+        for section in schema.sections(settings)
         for option, field in section.fields.items()
         if option != "name"
     }
     for name, value in values.items():
-        configuration.override(read, name, str(value))
+        configuration.override(settings, name, str(value))
     for name, value in values.items():
         *path, option = name.split(".")
-        assert section_of(read, path)[option] == value, name
+        assert section_of(settings, path)[option] == value, name
 
 
 def test_optimizers_have_the_arguments_of_their_makers():
     makers = optimizers.OPTIMIZERS.values()
-    made = itertools.chain(*(inspect.signature(make).parameters for make in makers))
-    ours = {"name", "decay", "warmup", *optimizers.SHARED[:2]}
-    ours |= {"layer_decay", "frozen_layers"}
+    names = itertools.chain(*(inspect.signature(make).parameters for make in makers))
+    extra = {"name", "decay", "warmup", *optimizers.SHARED[:2]}
+    extra |= {"layer_decay", "frozen_layers"}
     not_for_flags = {"mu_dtype", "accumulator_dtype", "mask"}
-    assert set(fields.of(optimizers.Options)) == {*made} - not_for_flags | ours
+    assert set(fields.of(optimizers.Options)) == {*names} - not_for_flags | extra
 
 
 @pytest.mark.parametrize(

@@ -25,37 +25,37 @@ def config_of(corpus, **options):
 
 
 @pytest.fixture(scope="module")
-def together(corpus, tmp_path_factory):
+def restarts(corpus, tmp_path_factory):
     """Two restarts in one program; their folder and result."""
     folder = tmp_path_factory.mktemp("runs") / "together"
     return folder, train.main_run(config_of(corpus, restarts="together"), folder)
 
 
 @pytest.fixture(scope="module")
-def alone(corpus, tmp_path_factory):
+def solo(corpus, tmp_path_factory):
     """The folder of the second seed's run alone."""
     folder = tmp_path_factory.mktemp("runs") / "alone"
     train.main_run(config_of(corpus, num_seeds=1, seed=4), folder)
     return folder
 
 
-def assert_same(folder, alone, rtol=1e-3, atol=1e-5):
-    assert runs.metrics_of(folder, "loss") == runs.metrics_of(alone, "loss")
-    runs.assert_close(folder, alone, rtol=rtol, atol=atol)
+def assert_same(folder, solo, rtol=1e-3, atol=1e-5):
+    assert runs.metrics_of(folder, "loss") == runs.metrics_of(solo, "loss")
+    runs.assert_close(folder, solo, rtol=rtol, atol=atol)
 
 
-def test_a_seed_of_one_program_is_that_seed_alone(together, alone):
+def test_a_seed_of_one_program_is_that_seed_alone(restarts, solo):
     """Batches of other lengths run beside it, so its padding differs."""
-    folder, _ = together
-    assert_same(folder / "seed-4", alone)
-    assert runs.losses(folder / "seed-3") != pytest.approx(runs.losses(alone), rel=1e-2)
+    folder, _ = restarts
+    assert_same(folder / "seed-4", solo)
+    assert runs.losses(folder / "seed-3") != pytest.approx(runs.losses(solo), rel=1e-2)
 
 
-def test_a_summary_of_all_seeds_is_written(together, alone):
-    folder, result = together
+def test_a_summary_of_all_seeds_is_written(restarts, solo):
+    folder, result = restarts
     assert result == Workdir(folder).read_json("result.json")
     results = [Workdir(folder / f"seed-{s}").read_json("result.json") for s in (3, 4)]
-    test = Workdir(alone).read_json("result.json")["test"]
+    test = Workdir(solo).read_json("result.json")["test"]
     assert results[1]["test"]["f1"] == test["f1"]
     for split in ("dev", "test"):
         scores = [run[split]["f1"] for run in results]
@@ -66,11 +66,11 @@ def test_a_summary_of_all_seeds_is_written(together, alone):
     assert result["seeds"]["3"]["best_epoch"] == results[0]["best_epoch"]
 
 
-def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys):
+def test_restarts_in_turn_are_runs_of_their_own(corpus, solo, tmp_path, capsys):
     config = config_of(corpus)
     assert not seeds.is_together(config)  # on a CPU
     assert list(train.main_run(config, tmp_path / "run")["seeds"]) == ["3", "4"]
-    assert_same(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
+    assert_same(tmp_path / "run" / "seed-4", solo, rtol=0, atol=0)
     assert "mean ± std" in capsys.readouterr().out
 
 
@@ -129,17 +129,17 @@ def test_restarts_hold_frozen_tables_once(
     assert {*counts[3:]} == {1 if train_words else 3}
 
 
-def test_an_ensemble_averages_the_marginals_of_its_members(together, corpus):
+def test_an_ensemble_averages_the_marginals_of_its_members(restarts, corpus):
     """`test_entities` compares mixtures with enumeration, temperatures included."""
-    folder, dev = together[0], runs.sentences(corpus, "dev")[:3]
+    folder, dev = restarts[0], runs.sentences(corpus, "dev")[:3]
     pair = jaxner.load(folder, seed="all")
     members = [jaxner.load(folder, seed=seed) for seed in (3, 4)]
     for number, member in enumerate(members):
         assert jaxner.tag(pair.member(number), dev) == jaxner.tag(member, dev)
-    each = zip(*(jaxner.marginals(member, dev) for member in members), strict=True)
-    means = [np.mean(rows, axis=0) for rows in each]
-    for ours, mean in zip(jaxner.marginals(pair, dev), means, strict=True):
-        np.testing.assert_allclose(ours, mean, atol=1e-5)
+    answers = zip(*(jaxner.marginals(member, dev) for member in members), strict=True)
+    means = [np.mean(rows, axis=0) for rows in answers]
+    for marginals, mean in zip(jaxner.marginals(pair, dev), means, strict=True):
+        np.testing.assert_allclose(marginals, mean, atol=1e-5)
     decode = pair.vocabulary.decode
     expected = [decode(mean.argmax(axis=1).tolist()) for mean in means]
     assert jaxner.tag(pair, dev) == expected

@@ -36,23 +36,23 @@ else:  # as the console script does
 
 
 @pytest.mark.parametrize(
-    ("door", "at"),
+    ("door", "module"),
     [
         *((door, "any") for door in ("train.py", "evaluate.py", "jaxner", "console")),
         *(("jaxner", "socket"), ("jaxner", "jaxlib")),
         *slow(("jaxner", "threading"), ("console", "rich")),
     ],
 )
-def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
+def test_a_command_can_be_stopped_from_its_first_statement_on(door, module):
     rest = {"train.py": [], "evaluate.py": ["--workdir", "x"]}
     rest = rest.get(door, ["options", "grn"])
-    number = signal.SIGTERM if at == "socket" else signal.SIGINT
-    process = start(["-c", _AT_AN_IMPORT, int(number), at, door, *rest])
+    number = signal.SIGTERM if module == "socket" else signal.SIGINT
+    process = start(["-c", _AT_AN_IMPORT, int(number), module, door, *rest])
     assert process.communicate()[0] == ""
     assert process.returncode == -number
 
 
-_STUCK = """
+_LOOP = """
 import hashlib, sys, threading
 from jaxner.__main__ import end_at_signals
 from jaxner.training import signals
@@ -64,21 +64,21 @@ with signals.stop_requests(lambda line: print(line, flush=True)):
 """
 
 
-@pytest.mark.parametrize("where", ["command", "notebook"])
-def test_the_second_signal_ends_a_command_that_is_stuck(where):
-    with start(["-c", _STUCK, where]) as process:
+@pytest.mark.parametrize("program", ["command", "notebook"])
+def test_the_second_signal_ends_a_command_that_is_stuck(program):
+    with start(["-c", _LOOP, program]) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=0.5)
-        if where == "command":  # the first says that it waits
+        if program == "command":  # the first says that it waits
             assert "again ends at once" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         status = None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            status = process.wait(timeout=10 if where == "command" else 0.5)
+            status = process.wait(timeout=10 if program == "command" else 0.5)
         process.kill()
-    assert status == (130 if where == "command" else None)
+    assert status == (130 if program == "command" else None)
 
 
 def test_afterwards_all_is_as_before():
@@ -91,17 +91,17 @@ def test_afterwards_all_is_as_before():
         with signals.stop_requests():
             return state()
 
-    before = state()
+    old = state()
     program = inside()
-    assert program[0] == before[0]  # that of asyncio, perhaps
-    assert program[1:] != before[1:]
-    assert state() == before
+    assert program[0] == old[0]  # that of asyncio, perhaps
+    assert program[1:] != old[1:]
+    assert state() == old
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        assert inside()[0] not in (-1, before[0])
-        assert state() == [before[0], signal.SIG_DFL, before[2]]
+        assert inside()[0] not in (-1, old[0])
+        assert state() == [old[0], signal.SIG_DFL, old[2]]
     finally:
-        signal.signal(signal.SIGINT, before[1])
+        signal.signal(signal.SIGINT, old[1])
 
 
 def test_what_a_shell_ignores_stays_ignored():
@@ -111,10 +111,10 @@ from jaxner.__main__ import end_at_signals
 end_at_signals()
 print(signal.getsignal(signal.SIGINT).name)
 """
-    for ignored, name in (("", "SIG_DFL"), ("trap '' INT;", "SIG_IGN")):
-        shell = ["sh", "-c", f'{ignored} exec "$0" -c "$1"', sys.executable, code]
-        done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
-        assert done.stdout == f"{name}\n", done.stderr
+    for trap, name in (("", "SIG_DFL"), ("trap '' INT;", "SIG_IGN")):
+        shell = ["sh", "-c", f'{trap} exec "$0" -c "$1"', sys.executable, code]
+        process = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
+        assert process.stdout == f"{name}\n", process.stderr
 
 
 def test_another_thread_trains_without_signals():

@@ -27,7 +27,7 @@ from tests.training import runs
 
 
 @pytest.fixture
-def copied(corpus, tmp_path):
+def copy(corpus, tmp_path):
     """A corpus that a test may change."""
     return shutil.copytree(corpus, tmp_path / "corpus")
 
@@ -44,16 +44,16 @@ def whole(corpus, tmp_path_factory):
 
 
 def test_the_commits_of_a_resumed_run_are_kept(tmp_path):
-    folder, now = Workdir(tmp_path / "run"), environment.commit()
-    record = {"commits": [now]}
+    folder, commit = Workdir(tmp_path / "run"), environment.commit()
+    record = {"commits": [commit]}
     assert environment.continued(folder, record) == record
-    for before, kept in ((["1234567"], ["1234567", now]), ([now], [now])):
-        folder.write_json("environment.json", {"commits": before})
-        assert environment.continued(folder, record) == {"commits": kept}
+    for old, expected in ((["1234567"], ["1234567", commit]), ([commit], [commit])):
+        folder.write_json("environment.json", {"commits": old})
+        assert environment.continued(folder, record) == {"commits": expected}
 
 
-def test_run_folder(finished, corpus, params):
-    folder = Workdir(finished)
+def test_run_folder(tiny_run, corpus, params):
+    folder = Workdir(tiny_run)
     assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 32
     record = folder.read_json("environment.json")
     assert record["precision"] == "highest"
@@ -80,12 +80,12 @@ def test_run_folder(finished, corpus, params):
     assert not list(folder.path.rglob("*.tmp"))
 
 
-def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
+def test_a_run_tells_what_it_does(copy, tmp_path, capsys):
     """On the screen and for TensorBoard, what is odd included; vectors are kept."""
-    (copied / "test.conll").unlink()
-    with (copied / "dev.conll").open("a") as file:
+    (copy / "test.conll").unlink()
+    with (copy / "dev.conll").open("a") as file:
         file.write("\nSmaug S-DRAGON\n")
-    config, strangers = tiny.plain_config(copied, 1), [f"w{i}" for i in range(40)]
+    config, strangers = tiny.plain_config(copy, 1), [f"w{i}" for i in range(40)]
     path = runs.write_vectors(tmp_path, ["the", "of", *strangers])
     with open(path, "a", encoding="utf-8") as file:
         file.write("broken 1 2\nw1" + " 1" * 8 + "\n")
@@ -94,9 +94,9 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     config.optimizer.parts = {"encoder": {"name": "sgd", "learning_rate": 0.1}}
     config.seed = 1
     result = train.main_run(config, tmp_path / "run", "my_config")
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in ("my_config", str(tmp_path / "run"), "DRAGON", "42 vectors", "broken"):
-        assert part in told
+        assert part in output
     assert "test" not in result
     (metrics,) = Workdir(tmp_path / "run").metrics()
     assert metrics["gradient_norm_encoder"] > 0
@@ -107,8 +107,8 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     # Words have a vector also by their lower case; other training words are drawn.
     tagger = jaxner.load(tmp_path / "run")
     words = tagger.vocabulary.words
-    drawn = models.init(tagger.model, jax.random.key(1))["params"]
-    table = np.array(drawn["representation"]["words"]["trained"])
+    params = models.init(tagger.model, jax.random.key(1))["params"]
+    table = np.array(params["representation"]["words"]["trained"])
     table[[i for i, word in enumerate(words) if word.lower() in ("the", "of")]] = 0.5
     expected = np.full((40, 8), 0.5 / table[1:].std(), np.float32)
     frozen = tagger.weights["frozen"]["representation"]["words"]["vectors"]
@@ -116,11 +116,11 @@ def test_a_run_tells_what_it_does(copied, tmp_path, capsys):
     assert list(words[-40:]) == strangers
 
 
-def test_the_test_split_is_opened_when_all_else_is_done(copied, tmp_path):
-    (copied / "test.conll").write_text("a O\nb\n")
+def test_the_test_split_is_opened_when_all_else_is_done(copy, tmp_path):
+    (copy / "test.conll").write_text("a O\nb\n")
     with pytest.raises(InputError) as error:
-        train.main_run(tiny.plain_config(copied, 1), tmp_path / "run")
-    assert (error.value.path, error.value.line) == (copied / "test.conll", 2)
+        train.main_run(tiny.plain_config(copy, 1), tmp_path / "run")
+    assert (error.value.path, error.value.line) == (copy / "test.conll", 2)
     # It costs no score of dev.
     assert Workdir(tmp_path / "run").read_json("result.json")["dev"]["gold"] > 0
 
@@ -131,32 +131,32 @@ def test_the_test_split_is_opened_when_all_else_is_done(copied, tmp_path):
 def load_data(folder, **options):
     """The data of a run, and its warnings."""
     options = tiny.config(folder).data.to_dict() | options
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         data = train.corpora.load_data(options, word_dim=8, log=lambda text: None)
-    return data, [str(warning.message) for warning in caught]
+    return data, [str(warning.message) for warning in notes]
 
 
-def test_a_run_says_what_looks_wrong(copied):
-    assert not load_data(copied)[1]
-    with (copied / "train.conll").open("a") as file:
+def test_a_run_says_what_looks_wrong(copy):
+    assert not load_data(copy)[1]
+    with (copy / "train.conll").open("a") as file:
         file.write("[/b] O\n\xa0 O\n")
-    _, (warning,) = load_data(copied)
+    _, (warning,) = load_data(copy)
     assert "train.conll:" in warning
-    assert any("min_count" in line for line in load_data(copied, min_count=9)[1])
-    (copied / "train.conll").write_text("Nothing O\n\n")
+    assert any("min_count" in line for line in load_data(copy, min_count=9)[1])
+    (copy / "train.conll").write_text("Nothing O\n\n")
     with pytest.raises(InputError, match="no entities"):
-        load_data(copied)
+        load_data(copy)
 
 
-def test_dev_is_taken_from_train(copied):
+def test_dev_is_taken_from_train(copy):
     with pytest.raises(ValueError, match=r"dev\.conll"):
-        load_data(copied, split_dev=0.1)
-    (copied / "dev.conll").unlink()
+        load_data(copy, split_dev=0.1)
+    (copy / "dev.conll").unlink()
     with pytest.raises(FileNotFoundError, match="split_dev"):
-        load_data(copied)
-    data, _ = load_data(copied, split_dev=0.2)
-    whole = corpora.load(None, "train", directory=copied)
+        load_data(copy)
+    data, _ = load_data(copy, split_dev=0.2)
+    whole = corpora.load(None, "train", directory=copy)
     assert len(data.sentences) + len(data.dev.examples) == len(whole.examples)
 
 
@@ -165,11 +165,11 @@ def test_dev_is_taken_from_train(copied):
 
 def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monkeypatch):
     """Within the first epoch, within a later one, and while dev is scored."""
-    config, label, scored = tiny.plain_config(corpus), train.tagging.label_split, []
+    config, label, calls = tiny.plain_config(corpus), train.tagging.label_split, []
 
     def scoring_dev(*arguments, **options):
-        scored.append(arguments)
-        if len(scored) == 2:
+        calls.append(arguments)
+        if len(calls) == 2:
             os.kill(os.getpid(), signal.SIGINT)
         return label(*arguments, **options)
 
@@ -222,19 +222,19 @@ def test_broken_off_between_saves_equals_uninterrupted(
 
 def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
     """It encodes each sentence once, dev and test once more for the final scores."""
-    folder, encode, encoded = tmp_path / "run", Vocabulary.encode, []
+    folder, encode, calls = tmp_path / "run", Vocabulary.encode, []
 
     def counting(self, tokens, vectors=None):
-        encoded.append(tuple(tokens))
+        calls.append(tuple(tokens))
         return encode(self, tokens, vectors)
 
     with monkeypatch.context() as patch:
         patch.setattr(Vocabulary, "encode", counting)
         train.main_run(tiny.plain_config(corpus, 1), folder)
         assert len(runs.metrics_of(folder)) == 1
-        once = encoded.copy()
+        expected = calls.copy()
         train.main_run(tiny.plain_config(corpus, 3), folder)
-        assert encoded == once * 2
+        assert calls == expected * 2
     runs.assert_same_run(folder, whole)
     config = (folder / "config.json").read_bytes()
     with pytest.raises(InputError, match="3 epochs"):
@@ -268,11 +268,11 @@ def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monke
 # --- What a run refuses ---------------------------------------------------------------
 
 
-def test_another_config_is_refused(finished, corpus):
+def test_another_config_is_refused(tiny_run, corpus):
     config = tiny.config(corpus)
     config.model.head.dropout = 0.25
     with pytest.raises(ValueError, match=r"head\.dropout: 0\.1 there, 0\.25 now"):
-        train.main_run(config, finished)
+        train.main_run(config, tiny_run)
 
 
 def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, capsys):
@@ -285,14 +285,14 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
         return config
 
     results, folders = [], [tmp_path / "timed", tmp_path / "counted"]
-    timed = {"minutes": 1e-4, "num_epochs": 9}
-    for folder, options in zip(folders, (timed, {"num_epochs": 1}), strict=True):
+    trial = {"minutes": 1e-4, "num_epochs": 9}
+    for folder, options in zip(folders, (trial, {"num_epochs": 1}), strict=True):
         train.main_run(config_of(**options), folder)
         results.append(jaxner.load(folder).weights)
     assert "An epoch takes about" in capsys.readouterr().out
     jax.tree.map(np.testing.assert_array_equal, *results)
-    train.main_run(again := config_of(**timed), folders[0])
-    assert again.num_epochs == 1
+    train.main_run(second := config_of(**trial), folders[0])
+    assert second.num_epochs == 1
     counts = []
     for minutes in (1, 20):
         config = config_of(minutes=minutes)
@@ -322,26 +322,26 @@ def test_epochs_on_which_rates_depend_stay(part, corpus, tmp_path):
     assert len(runs.metrics_of(tmp_path / "run")) == 1
 
 
-def test_changed_data_are_refused(copied, finished, tmp_path):
-    run = shutil.copytree(finished, tmp_path / "run")
-    tiny.with_data(run, dir=str(copied))
-    with (copied / "dev.conll").open("a", encoding="utf-8") as file:
+def test_changed_data_are_refused(copy, tiny_run, tmp_path):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    tiny.with_data(run, dir=str(copy))
+    with (copy / "dev.conll").open("a", encoding="utf-8") as file:
         file.write("\nMore O\n")
     with pytest.raises(ValueError, match=r"changed: dev \(.*dev\.conll"):
-        train.main_run(tiny.config(copied), run)
+        train.main_run(tiny.config(copy), run)
 
 
 # --- The choice of the epoch ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("num_seeds", [1, *slow(2)])
-def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path):
+def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copy, tmp_path):
     """Resumed or not; patience, which has nothing to wait for, stops nothing."""
-    (copied / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
+    (copy / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
 
     def result_of(name, *epochs):
         for number in epochs:
-            config = tiny.plain_config(copied, number)
+            config = tiny.plain_config(copy, number)
             config.patience, config.num_seeds = 1, num_seeds
             config.restarts = "together"
             train.main_run(config, tmp_path / name)
@@ -351,8 +351,8 @@ def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copied, tmp_path):
     with pytest.warns(UserWarning, match="dev has no entities"):
         whole = result_of("whole", 3)
     with pytest.warns(UserWarning, match="dev has no entities"):
-        resumed = result_of("resumed", 1, 3)
-    runs.assert_same_run(resumed.path, whole.path)
+        rival = result_of("resumed", 1, 3)
+    runs.assert_same_run(rival.path, whole.path)
     result = whole.read_json("result.json")
     assert (result["best_epoch"], result["chosen_by"]) == (3, "last epoch")
     assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
@@ -381,13 +381,13 @@ def test_patience_counts_from_the_first_score_above_0(corpus, tmp_path, monkeypa
 
 
 def test_the_result_follows_the_rule_and_names_conllevals(
-    corpus, finished, tmp_path, monkeypatch
+    corpus, tiny_run, tmp_path, monkeypatch
 ):
     def label(tagger, split, **options):
         gold = [example.labels for example in split.to_scheme("BIOES")]
         return gold, [["I-X" if x == "O" else x for x in labels] for labels in gold]
 
-    folder = Workdir(shutil.copytree(finished, tmp_path / "run"))
+    folder = Workdir(shutil.copytree(tiny_run, tmp_path / "run"))
     program = train.Program(tiny.config(corpus), folder, None)
     program.splits = ("dev",)
     monkeypatch.setattr(train.tagging, "label_split", label)
@@ -414,7 +414,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(corpus, tmp_path, a
     train.main_run(config, tmp_path / "run")
     folder = Workdir(tmp_path / "run")
     result = folder.read_json("result.json")
-    best = max(folder.metrics(), key=lambda each: each["dev_f1"])
+    best = max(folder.metrics(), key=lambda x: x["dev_f1"])
     assert result["best_epoch"] == best["epoch"]
     assert result["dev"]["f1"] == best["dev_f1"]
     # What scores the run later goes by the same rule, if it is not told.
@@ -432,22 +432,22 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     command = runs.plain_command(corpus, tmp_path / "run", num_epochs=2, **rates)
     with pytest.raises(SystemExit) as end:
         cli.run(command)
-    told = capsys.readouterr().err
-    assert (end.value.code, told.count("\n")) == (1, 1)
-    assert "learning_rate" in told
+    output = capsys.readouterr().err
+    assert (end.value.code, output.count("\n")) == (1, 1)
+    assert "learning_rate" in output
     assert not (tmp_path / "run" / "result.json").exists()
 
 
 @pytest.mark.filterwarnings("default")
-def test_quiet_runs_print_warnings_alone_and_learn_on_lowercased(copied, tmp_path, run):
-    with (copied / "train.conll").open("a") as file:
+def test_quiet_runs_print_warnings_alone_and_learn_on_lowercased(copy, tmp_path, run):
+    with (copy / "train.conll").open("a") as file:
         file.write("\xa0 O\n")
-    folders, more = [tmp_path / "old", tmp_path / "new"], {}
+    folders, changes = [tmp_path / "old", tmp_path / "new"], {}
     for folder in folders:
-        options = {"num_epochs": 1, "data.lowercase": True, **more}
-        status, told = run(*runs.plain_command(copied, folder, **options), "--quiet")
-        (line,) = told.splitlines()
-        assert (status, line.startswith(f"Warning: {copied}")) == (0, True)
-        more["init_from"] = folder
+        options = {"num_epochs": 1, "data.lowercase": True, **changes}
+        status, output = run(*runs.plain_command(copy, folder, **options), "--quiet")
+        (line,) = output.splitlines()
+        assert (status, line.startswith(f"Warning: {copy}")) == (0, True)
+        changes["init_from"] = folder
     old, new = (jaxner.load(folder).vocabulary for folder in folders)
     assert (old.lowercase, old) == (True, new)

@@ -53,38 +53,38 @@ PAIRS = {
 @pytest.mark.parametrize("system", PAIRS)
 def test_rows_follow_words_characters_and_labels(system):
     """A word that was trained may be frozen now, and the other way round."""
-    told, parts, text = [], PAIRS[system], [["Rome", "rose", "é"]]
+    log, parts, text = [], PAIRS[system], [["Rome", "rose", "é"]]
     old, _ = tagger([["Rome", "fell", "so"]], ["LOC", "PER"], **parts)
-    drawn, build = tagger(text, ["LOC", "ORG", "PER"], 1, **parts)
-    vocabulary, _ = transfer.extend(drawn.vocabulary, None, old.vocabulary, told.append)
+    start, build = tagger(text, ["LOC", "ORG", "PER"], 1, **parts)
+    vocabulary, _ = transfer.extend(start.vocabulary, None, old.vocabulary, log.append)
     assert vocabulary.words[-2:] == ("fell", "so")
     assert vocabulary.num_trained == 5
-    assert set(vocabulary.chars) == {*old.vocabulary.chars, *drawn.vocabulary.chars}
-    assert "2 words, 2 characters, types ORG" in told[0]
+    assert set(vocabulary.chars) == {*old.vocabulary.chars, *start.vocabulary.chars}
+    assert "2 words, 2 characters, types ORG" in log[0]
     model = build(vocabulary)
     weights = draws.weights_of(model, seed=2)
-    new = transfer.start(old, weights, vocabulary, build, told.append)
-    assert told[1].endswith("freshly drawn: the rows of what is new")
+    new = transfer.start(old, weights, vocabulary, build, log.append)
+    assert log[1].endswith("freshly drawn: the rows of what is new")
     # The old tagger's answers to old words, but for the labels that are new.
     tokens, names = ["so", "Rome", "fell"], old.vocabulary.label_names
-    moved = Tagger(new, model, vocabulary)
+    copy = Tagger(new, model, vocabulary)
     if system == "crf":
         columns = np.array([vocabulary.label_names.index(name) for name in names])
-        taggers = ((t, t.vocabulary.encode(tokens)) for t in (old, moved))
+        taggers = ((t, t.vocabulary.encode(tokens)) for t in (old, copy))
         scores = [models.apply(t.model, t.weights, x) for t, x in taggers]
-        cut = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
-        for before, after, index in zip(*scores, cut, strict=True):
-            draws.close(after[index], before)
-    before, after, fresh = map(named, (old.weights, new, weights))
-    for name, leaf in after.items():
+        indices = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
+        for left, right, index in zip(*scores, indices, strict=True):
+            draws.close(right[index], left)
+    left, right, fresh = map(named, (old.weights, new, weights))
+    for name, leaf in right.items():
         assert leaf.shape == fresh[name].shape
         # Every old number is somewhere; what is not old was drawn.
-        numbers = [x.ravel() for n, x in before.items() if same(n, name)]
-        known = np.isin(leaf, np.concatenate(numbers))
-        assert np.array_equal(leaf[~known], fresh[name][~known]), name
-        assert known.any(), name
-        if "words" not in name and before[name].shape == leaf.shape:
-            assert known.all(), name
+        numbers = [x.ravel() for n, x in left.items() if same(n, name)]
+        is_old = np.isin(leaf, np.concatenate(numbers))
+        assert np.array_equal(leaf[~is_old], fresh[name][~is_old]), name
+        assert is_old.any(), name
+        if "words" not in name and left[name].shape == leaf.shape:
+            assert is_old.all(), name
 
 
 def same(left, right):
@@ -101,12 +101,12 @@ def test_what_does_not_fit_is_told_or_refused():
     old, _ = tagger([["Rome"]], ["LOC"])
     wide = {"name": "bilstm", "hidden_dim": 5}
     new, build = tagger([["Rome"]], ["LOC"], 1, encoder=wide)
-    told = []
-    merged = transfer.start(old, new.weights, new.vocabulary, build, told.append)
-    assert "params/encoder" in told[0]
-    assert "words" not in told[0]
+    log = []
+    weights = transfer.start(old, new.weights, new.vocabulary, build, log.append)
+    assert "params/encoder" in log[0]
+    assert "words" not in log[0]
     words = "params/representation/words/trained"
-    assert np.array_equal(named(merged)[words], named(old.weights)[words])
+    assert np.array_equal(named(weights)[words], named(old.weights)[words])
     wrong = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], old)
     with pytest.raises(InputError, match="No weights of the run"):
         transfer.start(wrong, new.weights, new.vocabulary, build, print)
@@ -127,10 +127,10 @@ def test_a_tagger_of_sentences_begins_one_of_documents():
     """The separator's row is drawn."""
     old, _ = tagger([["Rome"]], ["LOC"])
     new, build = tagger([["Rome"]], ["LOC"], 1, documents=True)
-    merged = transfer.start(old, new.weights, new.vocabulary, build, print)
-    trees = merged, old.weights, new.weights
-    bias, before, drawn = (named(t)["params/head/emissions/bias"] for t in trees)
-    assert np.array_equal(bias, [*before, drawn[-1]])
+    weights = transfer.start(old, new.weights, new.vocabulary, build, print)
+    trees = weights, old.weights, new.weights
+    bias, old_bias, new_bias = (named(t)["params/head/emissions/bias"] for t in trees)
+    assert np.array_equal(bias, [*old_bias, new_bias[-1]])
 
 
 @pytest.mark.parametrize("kind", ["chain", "independent"])
@@ -188,11 +188,11 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     # The run's own scores leave out what its data do not label.
     result = Workdir(tmp_path / "kept").read_json("result.json")
     assert [*result["dev"]["by_type"]] == ["ORG"]
-    before = f1_of(tmp_path / "old")
-    assert before["ORG"] == 0
+    start = f1_of(tmp_path / "old")
+    assert start["ORG"] == 0
     for kind in ("PER", "LOC"):
-        assert ends["lost"][kind] < 0.5 * before[kind]
-        assert ends["kept"][kind] > 0.8 * before[kind] > 0.5
+        assert ends["lost"][kind] < 0.5 * start[kind]
+        assert ends["kept"][kind] > 0.8 * start[kind] > 0.5
     assert ends["kept"]["ORG"] > 0.5
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")} == files
     second.num_epochs = 11
