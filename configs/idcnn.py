@@ -15,11 +15,11 @@ model starts from a trained sentence model (`init_from`) and sums the losses of 
 blocks (eq. 11 has the mean: --config.objective.stages=mean). Look-up is case-sensitive,
 and Adam adds ε before the bias correction, as in TensorFlow.
 
-Variants without settings by the authors borrow others': documents with cnn4, cnn5,
-noshare or loss=last those of `document`, other numbers of blocks on OntoNotes 5 those
-of the authors' number. Batches are random draws from the whole corpus, not from
-neighbours in the file; the bound of drawn word vectors, √(6/(V+D)), counts only words
-of the training text; the loss covers only tokens, where theirs also trains the padding.
+Where the authors give no settings, documents with cnn4, cnn5, noshare or loss=last use
+those of `document`, and other numbers of blocks on OntoNotes 5 those of theirs. Batches
+are random draws from the whole corpus, not from neighbours in the file; the bound of
+drawn word vectors, √(6/(V+D)), counts only words of the training text; the loss covers
+only tokens, where theirs also trains the padding.
 
 After the colon: the data set, and
 

@@ -27,6 +27,7 @@ VARIABLES = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "See JAX; jaxner's default: 0.",
     "XDG_CACHE_HOME": "Folder of all caches on Linux; default: `~/.cache`.",
     "LOCALAPPDATA": "Folder of all caches on Windows.",
+    "JAX_DEFAULT_MATMUL_PRECISION": "See JAX; jaxner's default: highest.",
     "XLA_FLAGS": "Options of XLA; `--config.deterministic=True` adds some.",
     "NO_COLOR": "If set, errors have no colour.",
 }
@@ -144,7 +145,7 @@ def formats_page() -> str:
         meaning = inspect.cleandoc(format.read.__doc__ or "")
         meaning = re.sub(r"https:[^\s,]+", r"<\g<0>>", meaning)
         if (first := names.setdefault(format.read, name)) != name:
-            meaning = f"Read as {first}, but written otherwise."
+            meaning = f"jaxner reads it as {first}, and writes it as below."
         text += f"## {name}\n\n{meaning}\n\n"
         lists = (", ".join(x) or "–" for x in (format.endings, format.options))
         text += _table(("Names end with", "Options"), lists)
@@ -153,7 +154,8 @@ def formats_page() -> str:
             text += f"```text\n{content}\n```\n\n"
     text += f"## text\n\n{inspect.cleandoc(spans.texts.__doc__ or '')}\n\n"
     rows = ((x, *schemes.to_labels(_SPANS, 6, x)) for x in schemes.SCHEMES)
-    text += "## Schemes of labels\n\nTokens 1 to 3 are a PER, 4 another, 6 an ORG.\n\n"
+    text += "## Schemes of labels\n\n"
+    text += "Tokens 1 to 3 are one PER, token 4 is another, token 6 is an ORG.\n\n"
     text += _table(("Scheme", *"123456"), *rows)
     return text + f"## The folder of a run\n\n```text\n{runs.__doc__}```\n"
 

@@ -67,8 +67,8 @@ COMMANDS = {name: x for group in GROUPS.values() for name, (x, _) in group.items
 
 STATUSES = {
     0: "done",
-    1: "findings, or a failure: a file, a value or a run cannot be used",
-    2: "wrong use: an unknown command or option, or a missing one",
+    1: "findings, or a failure: a file, a run or a config cannot be used",
+    2: "wrong use: a command, an option or its value is unknown or missing",
     130: "stopped by Ctrl-C",
     141: "nobody reads the output any more",
     143: "stopped by SIGTERM",
@@ -132,6 +132,8 @@ def _flush() -> None:
 
 
 def _run(name: str, rest: list[str], is_script: bool) -> None:
+    if name == "help" and rest[:1] and rest[0] in COMMANDS:
+        name, rest = rest[0], ["--help"]
     if name in (*_HELP, "help"):
         print(_overview())
         return
@@ -288,7 +290,7 @@ _METAVARS = {
     "verbosity": "N",
 }
 _COMMON = {
-    "cache": "Folder for compiled programs; off: none; default: your cache folder.",
+    "cache": "Folder for compiled programs, or off; default: your cache folder.",
     "verbosity": "1 shows the traceback of an error.",
 }
 
@@ -416,7 +418,7 @@ def parser_of(function: Callable) -> Parser:
         else:
             _add(parser, parser, name, field)
     parser._positionals.title, parser._optionals.title = "Arguments", "Options"
-    common = parser.add_argument_group("Of every command")
+    common = parser.add_argument_group("Common options")
     if typing.get_type_hints(function).get("return") not in (None, types.NoneType):
         meaning = "Print a JSON document, and tables on standard error."
         common.add_argument("--json", action="store_true", help=meaning)

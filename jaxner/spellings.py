@@ -54,9 +54,9 @@ class Line(NamedTuple):
                 words[-1] += f"={value}"
             elif value is not None:
                 words.append(value)
-        end = f" > {shlex.quote(str(self.json))}" if self.json else ""
+        end = f" --json > {shlex.quote(str(self.json))}" if self.json else ""
         line = f"jaxner {shlex.join(words)}{end}"
-        print(f"The next release will not take this spelling: {line}", file=sys.stderr)
+        print(f"Old spelling, gone with the next release. Use: {line}", file=sys.stderr)
 
 
 def modern(name: str, parser: Parser, words: Sequence[str]) -> Line:

@@ -434,7 +434,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     """Returns the folders of one restart, or of all."""
     seeds = folder.seeds()
     if not seeds:
-        raise InputError(f"holds no restarts, got seed={seed!r}", folder.path)
+        raise InputError(f"is one run, without restarts, got {seed!r}", folder.path)
     if seed != "all" and seed not in seeds:
         names = ", ".join(map(str, seeds))
         message = f"holds the restarts of seeds {names}, got {seed!r}; 'all' is for all"

@@ -100,12 +100,13 @@ def test_usage_has_no_brackets_around_what_a_command_needs(usage):
     [
         (["--help", "--version"], {"jax", "numpy", "rich", "absl"}),
         ([f"{name} -h" for name in COMMANDS if name != "options"], {"jax"}),
+        (["help tag"], {"jax"}),
     ],
 )
 def test_help_and_version_import_next_to_nothing(lines, libraries):
     code = f"import sys; from jaxner import cli; [cli.run(x.split()) for x in {lines}]"
     output = python("-c", f"{code}; print({libraries} & set(sys.modules))", cwd=ROOT)
-    assert output.startswith("usage: jaxner")
+    assert output.startswith("usage: jaxner " + lines[0].partition("help ")[2])
     assert output.endswith("\nset()\n")
 
 
@@ -161,6 +162,7 @@ CASES = [
     (f"{SMALL} --config.optimizer.parts.hed.decay=1", "'hed'", 1),
     (f"{ODD} --config.model.representation.words.dim=7", "features of two", 1),
     (f"{SMALL} --config.objective.retain=1", "objective.retain needs init_from", 1),
+    ("export RUN -o a.onnx", "jaxner export-onnx", 2),
     ("evaluate", "required: RUN", 2),
     ("evaluate HERE/vectors.txt", "vectors.txt", 2),
     ("evaluate RUN --seqeval=maybe", "--seqeval", 2),

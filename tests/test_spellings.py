@@ -23,7 +23,7 @@ LINES = {
     "evaluate --workdir=a --data b.conll --output c": (
         "evaluate a --split b.conll -o c"
     ),
-    "evaluate --workdir a --json s.json": "evaluate a --split test > s.json",
+    "evaluate --workdir a --json s.json": "evaluate a --split test --json > s.json",
     "evaluate --workdir a --model x=1": "evaluate a --model x=1 --split test",
     "evaluate --workdir a,b --report c.html": ("report a b -o c.html --split test"),
     "evaluate --workdir with,comma --report c.html": (
@@ -41,10 +41,10 @@ LINES = {
     "export --workdir a --onnx b.onnx": "export-onnx a -o b.onnx",
     "export --refresh a.zip --output b.zip": "refresh a.zip -o b.zip",
     "check --workdir a b --html c.html": "check a b -o c.html",
-    "check a b --json=c --from conll": "check a b --format conll > c",
-    "check a --json new.json": "check a > new.json",
+    "check a b --json=c --from conll": "check a b --format conll --json > c",
+    "check a --json new.json": "check a --json > new.json",
     "convert a b --from brat": "convert a --format brat -o b",
-    "score a --report b.html --json c.json": "score a -o b.html > c.json",
+    "score a --report b.html --json c.json": "score a -o b.html --json > c.json",
     "compare a,b c": "compare a b --against c",
     "compare with,comma c": "compare with,comma c",
 }
@@ -73,9 +73,10 @@ def test_an_old_line_and_the_new_one(old, line, capsys):
     if old == new:
         assert output == ""
     else:
-        assert output == f"The next release will not take this spelling: jaxner {new}\n"
+        start = "Old spelling, gone with the next release. Use: jaxner"
+        assert output == f"{start} {new}\n"
     parser = cli.parser_of(cli.function_of(result.name))
-    second = line(new.partition(" >")[0])  # the shell's part
+    second = line(new.partition(" --json >")[0])  # the shell's part
     assert not second.old
     assert parser.parse(result.words) == parser.parse(second.words)
     assert str(result.json or "") == new.partition(" > ")[2]
@@ -110,8 +111,8 @@ def test_the_scripts_of_a_clone_keep_their_options(script, line, capsys):
 def test_an_old_line_does_what_it_did(tiny_run, tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, output = run("evaluate", "--workdir", tiny_run, "--json", "s.json")
-    new = f"jaxner evaluate {tiny_run} --split test > s.json\n"
-    assert output.count("The next release") == output.count(new) == 1
+    new = f"jaxner evaluate {tiny_run} --split test --json > s.json\n"
+    assert output.count("Old spelling") == output.count(new) == 1
     scores = json.loads(Path("s.json").read_text())
     assert scores["f1"] == Workdir(tiny_run).read_json("result.json")["test"]["f1"]
     assert run("evaluate", "--workdir", tiny_run, "--json", "s.json")[0] == 0  # again

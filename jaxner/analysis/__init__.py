@@ -1,1 +1,1 @@
-"""The papers' own experiments on a trained tagger, and its report."""
+"""Reports of runs, the inside of a model, and sentences worth annotating."""

@@ -75,7 +75,7 @@ def entities(
         tagger: What `load` returned: a tagger, or the ensemble of a folder of restarts.
         text_or_tokens: A raw text (a string), or a list of texts with `raw=True`; or
             tokens as in `tag`: without `raw`, a list of strings is one sentence.
-        min_probability: Minimum probability of the entities, from 0 to 1; or that of
+        min_probability: Minimum probability of the entities, from 0 to 1; or one for
             each type, as `jaxner.answers.temperature.guaranteed` says.
         n_best: Number of labellings to take entities from; static. Above 1, each entity
             appears once, some may overlap, and later labellings may have likelier ones.

@@ -33,8 +33,8 @@ def calibrate(
 
     The command stores the temperature in the run's folder (calibration.json);
     from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi do
-    not change. It stays 1 if another makes entities worse calibrated, or if dev has
-    no errors from which to fit one.
+    not change. The temperature stays 1 if any other makes entities worse
+    calibrated, or if dev has no errors from which to fit one.
     The table shows the expected calibration error and the Brier score before and
     after, for predicted labels and predicted entities. `--precision` and
     `--recall` print the threshold that reaches them on dev, for

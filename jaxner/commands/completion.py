@@ -70,7 +70,8 @@ def _fish() -> str:
             parts += ["-r"] if parts and action.nargs != 0 else []
             parts += ["-f", "-a", _quoted(" ".join(words))] if words else []
             if action.option_strings:
-                parts += ["-d", _quoted((action.help or "").partition(".")[0])]
+                meaning = (action.help or "").partition(". ")[0].rstrip(".")
+                parts += ["-d", _quoted(meaning)]
             start = f"-n '__fish_seen_subcommand_from {name}'"
             lines += [" ".join([start, *parts])] * bool(parts)
     return "".join(f"complete -c jaxner {line}\n" for line in lines)

@@ -92,12 +92,12 @@ def check(
         jaxner check runs/grn --split test
         jaxner check runs/grn new.conll
 
-    In the folder of a corpus, the command compares the splits; of several
-    files, each with the first, the training text. With the folder
-    of a run before the files, or alone, it also lists labels that the run's
-    tagger considers improbable, which are likely annotation errors, and reads
-    files as the run did, unless options differ. The exit status is 1 if a file
-    cannot be read and, with --strict, if there is a warning.
+    For the folder of a corpus, the command compares its splits; for several files,
+    each with the first, the training text. If a run comes first, or alone, it also
+    lists labels that the run's tagger considers improbable, which are likely
+    annotation errors, and reads files as the run did, unless options differ. The
+    exit status is 1 if a file cannot be read and, with --strict, if there is a
+    warning.
 
     Args:
         *paths: Files or folders to check; the folder of a run may come first.

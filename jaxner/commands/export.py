@@ -25,8 +25,8 @@ def export(
 
     The file, for jaxner.load_exported, needs only JAX and NumPy. JAX promises for
     six months that newer versions run its programs; `jaxner refresh` renews them.
-    transformers reads taggers of a pretrained encoder; of a CRF, it ignores the
-    scores of label pairs.
+    transformers reads taggers of a pretrained encoder; it ignores the
+    scores of label pairs of a CRF.
 
     Args:
         run: Folder of the run.
@@ -35,6 +35,8 @@ def export(
             prints dev F1 before and after.
         to: Library that reads the result.
     """
+    if output.suffix == ".onnx":
+        raise UsageError(f"jaxner export-onnx writes ONNX models, got {output}")
     if to == "transformers":
         from jaxner import hub
 

@@ -47,13 +47,13 @@ class Data(Reading):
         split_dev: Share of train that becomes dev, without a dev file.
         split_seed: Seed of the draw for `split_dev`.
         format: Format of the files; None: by their names.
-        label_names: What numbers in place of labels stand for, as in `O,B-PER,I-PER`.
+        label_names: Names of labels that are numbers, in order, as in `O,B-PER,I-PER`.
         scheme: Scheme of the model's labels; "tags" are labels without spans.
         lowercase: Whether to look up all words in lower case.
         lowercase_fallback: Whether to look up unknown words in lower case.
         zero_digits: Whether all digits are 0.
         unescape: Whether -LRB- is a bracket, as in treebanks.
-        alphabet: Characters with a vector; None: those of train.
+        alphabet: Characters with a vector; None: the characters of train.
         typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
         train_words: Whether to train all word vectors; if not, only the unknown word's.
         singletons_with_vectors: Whether words that occur once count as singletons
@@ -135,8 +135,8 @@ class Run:
             faster.
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
-        minutes: Time for the run on one process; sets num_epochs to what fits, by the
-            time of some steps that are tried.
+        minutes: Time for the run on one process, which tries some steps and sets
+            num_epochs to what fits.
         patience: Epochs without a better dev score before training stops, counted from
             the first above 0; 0: never.
         batch_size: Sentences (or documents) in a step.

@@ -64,7 +64,7 @@ def extend(
     for name, (option, value) in facts.items():
         if value != option:
             run = f"the run in --config.init_from has {option!r}"
-            raise InputError(f"--config.data.{name} is {value!r}, {run}: take the same")
+            raise InputError(f"--config.data.{name} is {value!r}, {run}: leave it out")
     new_words = _without(source.words, vocabulary.words)
     words, chars, types = (
         _without(getattr(vocabulary, kind), getattr(source, kind))
