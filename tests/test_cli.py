@@ -167,6 +167,7 @@ CASES = [
     ("evaluate HERE/vectors.txt", "vectors.txt", 2),
     ("evaluate RUN --seqeval=maybe", "--seqeval", 2),
     ("evaluate RUN RUN", "unrecognized arguments", 2),
+    ("evaluate RUN --n 5", "--decoding n_best", 2),
     ("evaluate nowhere", "nowhere", 1),
     ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),
     ("evaluate RUN --decoding n_bst", "n_best", 2),

@@ -12,7 +12,7 @@ from jaxner import outputs
 from jaxner.commands import SPLITS, note
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
-from jaxner.errors import InputError
+from jaxner.errors import InputError, UsageError
 from jaxner.evaluation.scoring import RULES
 from jaxner.fields import Folder, OneOf, Output, Seed, Size
 
@@ -94,7 +94,7 @@ def evaluate(
     *,
     output: Output | None = None,
     decoding: Literal[Decoding, "n_best"] = "viterbi",
-    n: Size = 10,
+    n: Size | None = None,
     seqeval: bool = False,
     scored: Scored,
     reading: Reading,
@@ -124,7 +124,7 @@ def evaluate(
         run: Folder of the run.
         output: Write tokens, gold and predicted labels to this file.
         decoding: How to choose labels.
-        n: Number of labellings for --decoding n_best.
+        n: Number of labellings for --decoding n_best; default: 10.
         seqeval: Print the report of seqeval, too.
         scored: What to score.
         reading: How to read a file; default: as in training.
@@ -137,7 +137,9 @@ def evaluate(
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
 
-    is_writer = processes.join()
+    if n and decoding != "n_best":
+        raise UsageError("--n is for --decoding n_best")
+    is_writer, n = processes.join(), n or 10
     console = LineConsole(quiet=not is_writer)
     notes = LineConsole(stderr=True, quiet=not is_writer)
     with monitor.waiting(notes, "Loading the tagger"):
@@ -194,7 +196,6 @@ def report(
         reading: How to read it; default: as in training.
     """
     from jaxner.analysis import describe
-    from jaxner.errors import UsageError
     from jaxner.evaluation import page
     from jaxner.runs import names_of
 

@@ -74,6 +74,7 @@ def section_of(path: str, values: Any, part: Part) -> Section:
         hint = Annotated[str, OneOf(sorted(table), _NOTE, lambda text: ":" in text)]
         fields.check(path, name, hint)
         meaning = f"CONFIG:{make}=NAME changes it."
+        meaning += " CONFIG:chars=none leaves it out." * (make == "chars")
         options = {"name": Field(hint, part.default, meaning), **part.more}
         make = own_module(path, name) if ":" in name else table[name]
     kind, constants = getattr(make, "func", make), getattr(make, "keywords", ())
