@@ -15,7 +15,7 @@ SPLITS = ("train", "dev", "test")  # as in `data.corpora`, which takes long to i
 
 def load(run: Path) -> Any:
     """Returns a run's tagger, and says what takes the time until its first result."""
-    note(f"Loading {run} … (first results take longer: programs compile)")
+    note(f"Loading {run} (the first results wait for programs that compile) …")
     from jaxner import tagging
 
     return tagging.load(str(run))

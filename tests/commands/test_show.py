@@ -39,7 +39,7 @@ def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, 
     arguments = "show", tiny_run, path
     entities = jaxner.entities(params, text)
     output = run(*arguments)[1]
-    assert f"Loading {tiny_run}; " in output
+    assert f"Loading {tiny_run} (" in output
     quiet = run(*arguments, "-q")[1]
     assert quiet == "".join(x for x in output.splitlines(True) if "Loading" not in x)
     assert without_marks(quiet, entities) == text.strip()
