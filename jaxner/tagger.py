@@ -447,7 +447,9 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
 
 def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
     """Checks that a config is of the data whose vocabulary lies beside it."""
-    data = config.get("data") or {}
+    data = config.get("data")
+    if not isinstance(data, dict):
+        raise DamagedFileError(file, "has no section data")
     facts = {name: getattr(vocabulary, name) for name in OF_THE_VOCABULARY}
     facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
     for name, fact in facts.items():
