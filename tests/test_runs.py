@@ -135,7 +135,14 @@ def test_files_of_another_run_are_refused(run, params):
 
     edit(vocabulary, swap)
     refused(run, vocabulary)
-    vocabulary.write_text(before)
+    for odd in ({"words": []}, {"chars": [1]}, {"label_names": {}}, {"num_trained": 0}):
+        edit(vocabulary, lambda content, odd=odd: content.update(odd))
+        assert f"expected {[*odd][0]} as" in refused(run, vocabulary).message
+        vocabulary.write_text(before)
+    text = config.read_text()
+    edit(config, lambda content: content.update(data="x"))
+    refused(run, config)
+    config.write_text(text)
     config.write_text(config.read_text().replace('"num_epochs": 3', '"num_epochs": 9'))
     assert runs.CHECKSUM in refused(run, config).message  # which `edit` removes
     edit(config, lambda c: c["model"]["encoder"].update(hidden_dim=10**9))

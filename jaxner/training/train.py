@@ -80,7 +80,8 @@ def main_run(
     with folder.locked(), warnings.catch_warnings():
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
-        if config.minutes and folder.is_begun():
+        # Also if a kill came before its first checkpoint.
+        if config.minutes and (folder.path / "config.json").exists():
             old_config = folder.read_json("config.json")
             if old_config.get("minutes") == config.minutes:
                 config.num_epochs = old_config["num_epochs"]
