@@ -146,6 +146,23 @@ class Checkpoints:
         return _restore(self.folder(), shapes)
 
 
+def load_newest(
+    path: Path, shapes: PyTree, owner: Owner
+) -> tuple[PyTree, bool, int | None]:
+    """Returns the newest arrays of a series, whether they have checksums, their step.
+
+    A run that trains meanwhile may remove a checkpoint that is read, for a newer one.
+    """
+    series = Checkpoints(path, owner=owner, read_only=True)
+    try:
+        is_sealed = series.check()
+        return series.restore(shapes), is_sealed, series.step
+    except (DamagedFileError, OSError):
+        if Checkpoints(path, read_only=True).step == series.step:
+            raise
+    return load_newest(path, shapes, owner)
+
+
 def save_frozen(path: Path, frozen: PyTree, owner: Owner) -> None:
     """Saves the frozen arrays to a folder, once for the whole run."""
     if not frozen:

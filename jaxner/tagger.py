@@ -409,11 +409,8 @@ def load(
         if models.shapes(model) != shapes:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
     owner = belongs_to(vocabulary, description)
-    best = checkpoints.Checkpoints(folder.part("best"), owner=owner, read_only=True)
-    with best:
-        is_sealed = best.check()
-        params = best.restore(shapes["params"])
-        step = best.step
+    best = folder.part("best")
+    params, is_sealed, step = checkpoints.load_newest(best, shapes["params"], owner)
     frozen, is_also_sealed = checkpoints.load_frozen(
         folder.part("frozen"), shapes["frozen"], owner
     )

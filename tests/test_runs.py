@@ -111,6 +111,18 @@ def test_loading_writes_and_removes_nothing(run):
     assert sorted(run.rglob("*")) == before
 
 
+def test_a_checkpoint_that_a_run_replaces_is_read_again(run, monkeypatch):
+    restore = Checkpoints.restore
+
+    def replaced(self, shapes):
+        if self.step < 99:
+            self.folder().rename(self.path / "99")
+        return restore(self, shapes)
+
+    monkeypatch.setattr(Checkpoints, "restore", replaced)
+    jaxner.load(run)
+
+
 def test_threads_load_at_once_and_leave_the_log_on(finished):
     with futures.ThreadPoolExecutor(8) as pool:
         taggers = [*pool.map(jaxner.load, [finished] * 8)]
@@ -135,9 +147,9 @@ def test_files_of_another_run_are_refused(run, params):
 
     edit(vocabulary, swap)
     refused(run, vocabulary)
-    for odd in ({"words": []}, {"chars": [1]}, {"label_names": {}}, {"num_trained": 0}):
-        edit(vocabulary, lambda content, odd=odd: content.update(odd))
-        assert f"expected {[*odd][0]} as" in refused(run, vocabulary).message
+    for odd in ("words", []), ("chars", [1]), ("label_names", {}), ("num_trained", 0):
+        edit(vocabulary, lambda content, odd=odd: content.update([odd]))
+        assert f"expected {odd[0]} as" in refused(run, vocabulary).message
         vocabulary.write_text(before)
     text = config.read_text()
     edit(config, lambda content: content.update(data="x"))
