@@ -34,6 +34,10 @@ from jaxner.types import Owner
 _COMMIT_FILE, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
 _LOCK = threading.RLock()
+# It prints the traceback of what fails in the background, and `finish` raises.
+logging.getLogger("absl").addFilter(
+    lambda record: "orbax/checkpoint/_src/futures" not in record.pathname
+)
 _CONTEXT = ocp.Context()
 _CONTEXT.checkpointables.registry = ocp.handlers.local_registry().add(
     ocp.handlers.JsonHandler, checkpointable_name=_PROGRESS

@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import shutil
+import time
 from concurrent import futures
 from pathlib import Path
 
@@ -275,11 +276,12 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
     assert file.read_bytes() == whole
 
 
-def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
+def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
     with Checkpoints(tmp_path / "latest") as latest:
 
         def save(step, values):
             latest.save(step, {"a": values}, {"epoch": step})
+            time.sleep(0.5)  # so that it fails before somebody waits for it
             latest.finish()
 
         save(1, jnp.zeros(8))
@@ -292,7 +294,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(str(error.value).splitlines()) == 1
-    assert not "".join(capfd.readouterr())
+    assert not "".join(capfd.readouterr()) + caplog.text
     assert len(list((tmp_path / "latest").iterdir())) == 2  # a half-written one
     with Checkpoints(tmp_path / "latest") as latest:
         assert [folder.name for folder in latest.path.iterdir()] == ["1"]
