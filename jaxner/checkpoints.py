@@ -34,6 +34,10 @@ from jaxner.types import Owner
 _COMMIT_FILE, _TMP_NAME = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
 _LOCK = threading.RLock()
+# It prints the traceback of what fails in the background, and `finish` raises.
+logging.getLogger("absl").addFilter(
+    lambda record: "orbax/checkpoint/_src/futures" not in record.pathname
+)
 _CONTEXT = ocp.Context()
 _CONTEXT.checkpointables.registry = ocp.handlers.local_registry().add(
     ocp.handlers.JsonHandler, checkpointable_name=_PROGRESS
@@ -144,6 +148,23 @@ class Checkpoints:
         `shapes` is a pytree of the same structure, shapes and dtypes.
         """
         return _restore(self.folder(), shapes)
+
+
+def load_newest(
+    path: Path, shapes: PyTree, owner: Owner
+) -> tuple[PyTree, bool, int | None]:
+    """Returns the newest arrays of a series, whether they have checksums, their step.
+
+    A run that trains meanwhile may remove a checkpoint that is read, for a newer one.
+    """
+    series = Checkpoints(path, owner=owner, read_only=True)
+    try:
+        is_sealed = series.check()
+        return series.restore(shapes), is_sealed, series.step
+    except (DamagedFileError, OSError):
+        if Checkpoints(path, read_only=True).step == series.step:
+            raise
+    return load_newest(path, shapes, owner)
 
 
 def save_frozen(path: Path, frozen: PyTree, owner: Owner) -> None:

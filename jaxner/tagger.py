@@ -409,11 +409,8 @@ def load(
         if models.shapes(model) != shapes:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
     owner = belongs_to(vocabulary, description)
-    best = checkpoints.Checkpoints(folder.part("best"), owner=owner, read_only=True)
-    with best:
-        is_sealed = best.check()
-        params = best.restore(shapes["params"])
-        step = best.step
+    best = folder.part("best")
+    params, is_sealed, step = checkpoints.load_newest(best, shapes["params"], owner)
     frozen, is_also_sealed = checkpoints.load_frozen(
         folder.part("frozen"), shapes["frozen"], owner
     )
@@ -447,7 +444,9 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
 
 def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
     """Checks that a config is of the data whose vocabulary lies beside it."""
-    data = config.get("data") or {}
+    data = config.get("data")
+    if not isinstance(data, dict):
+        raise DamagedFileError(file, "has no section data")
     facts = {name: getattr(vocabulary, name) for name in OF_THE_VOCABULARY}
     facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
     for name, fact in facts.items():

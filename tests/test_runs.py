@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import shutil
+import time
 from concurrent import futures
 from pathlib import Path
 
@@ -111,6 +112,18 @@ def test_loading_writes_and_removes_nothing(run):
     assert sorted(run.rglob("*")) == paths
 
 
+def test_a_checkpoint_that_a_run_replaces_is_read_again(run, monkeypatch):
+    restore = Checkpoints.restore
+
+    def replace(self, shapes):
+        if self.step < 99:
+            self.folder().rename(self.path / "99")
+        return restore(self, shapes)
+
+    monkeypatch.setattr(Checkpoints, "restore", replace)
+    jaxner.load(run)
+
+
 def test_threads_load_at_once_and_leave_the_log_on(tiny_run):
     with futures.ThreadPoolExecutor(8) as pool:
         taggers = [*pool.map(jaxner.load, [tiny_run] * 8)]
@@ -135,7 +148,14 @@ def test_files_of_another_run_are_refused(run, params):
 
     edit(vocabulary, swap)
     refused(run, vocabulary)
-    vocabulary.write_text(text)
+    for odd in ("words", []), ("chars", [1]), ("label_names", {}), ("num_trained", 0):
+        edit(vocabulary, lambda content, odd=odd: content.update([odd]))
+        assert f"expected {odd[0]} as" in refused(run, vocabulary).message
+        vocabulary.write_text(text)
+    settings = config.read_text()
+    edit(config, lambda content: content.update(data="x"))
+    refused(run, config)
+    config.write_text(settings)
     config.write_text(config.read_text().replace('"num_epochs": 3', '"num_epochs": 9'))
     assert runs.CHECKSUM in refused(run, config).message  # which `edit` removes
     edit(config, lambda c: c["model"]["encoder"].update(hidden_dim=10**9))
@@ -256,11 +276,12 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
     assert file.read_bytes() == whole
 
 
-def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
+def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
     with Checkpoints(tmp_path / "latest") as latest:
 
         def save(step, values):
             latest.save(step, {"a": values}, {"epoch": step})
+            time.sleep(0.5)  # so that it fails before somebody waits for it
             latest.finish()
 
         save(1, jnp.zeros(8))
@@ -273,7 +294,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert len(str(error.value).splitlines()) == 1
-    assert not "".join(capfd.readouterr())
+    assert not "".join(capfd.readouterr()) + caplog.text
     assert len(list((tmp_path / "latest").iterdir())) == 2  # a half-written one
     with Checkpoints(tmp_path / "latest") as latest:
         assert [folder.name for folder in latest.path.iterdir()] == ["1"]

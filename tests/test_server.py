@@ -127,7 +127,10 @@ def test_who_opens_many_connections_locks_nobody_out(connect):
             assert len(instance.server_state.connections) <= 9
 
 
-@pytest.mark.parametrize("target", ["/health", "http://x/health", "/tagger/health"])
+TARGETS = ["/health", "http://x/health", "HTTP://[x/health", "/tagger/health"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_target_may_be_absolute_but_not_have_the_path_that_a_proxy_removes(target):
     with serves(root_path="/tagger") as (_, port):
         status = ask(port, f"GET {target} HTTP/1.1\r\nhost: x\r\n\r\n".encode())[0]

@@ -70,6 +70,8 @@ def calibrate(
     log = LineConsole().print
     folder = Workdir(run)
     original = dataclasses.replace(load(run), temperature=1.0)
+    # Now, since the run may train on meanwhile.
+    step = Checkpoints(folder.part("best"), read_only=True).step
     data = folder.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}
@@ -84,7 +86,7 @@ def calibrate(
         count = counted(fit.left_out, "sentence")
         note(f"Left out {count} with labels unseen in training")
     tagger = dataclasses.replace(original, temperature=fit.temperature)
-    result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature}
+    result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature, "step": step}
     sides = {}
     for name, split in splits.items():
         sides[name] = [temperature.measure(x, split) for x in (original, tagger)]
@@ -101,8 +103,6 @@ def calibrate(
     if reason and not keep_temperature:
         log(f"{reason}: the temperature stays 1 (--keep-temperature keeps it)")
         tagger, result["temperature"] = original, 1.0
-    with Checkpoints(folder.part("best"), read_only=True) as best:
-        result["step"] = best.step
     curve = sides["dev"][tagger is not original].curve
     if curve is None and (precision or recall or risk):
         message = "--precision, --recall and --risk need entities; this run has tags"

@@ -27,6 +27,7 @@ from jaxner.types import Pieces
 _UNKNOWN = ("[UNK]", "<unk>")
 _PADDING, _MASK = ("[PAD]", "<pad>"), ("[MASK]", "<mask>")
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, which is no character
+_LONG = 512  # characters of a token; time and memory grow with those of the longest
 _RARE = "\U00013000"  # a hieroglyph, of which no vocabulary here knows
 
 
@@ -102,9 +103,10 @@ class PieceTokenizer:
         """Returns the ids of the pieces of each token, at least one.
 
         A token without pieces, such as one of control characters, is the unknown piece.
+        One of more than 512 characters is cut off.
         """
         encoding = self._tokenizer.encode(
-            [_HALF.sub("\ufffd", token) for token in tokens],
+            [_HALF.sub("\ufffd", token[:_LONG]) for token in tokens],
             is_pretokenized=True,
             add_special_tokens=False,
         )

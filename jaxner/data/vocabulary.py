@@ -162,7 +162,9 @@ class Vocabulary:
     @functools.cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the content."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        # As `outputs.write_text` has it: half of a surrogate pair is no UTF-8.
+        text = self.to_json().encode("utf-8", "backslashreplace")
+        return hashlib.sha256(text).hexdigest()
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -339,6 +341,11 @@ class Vocabulary:
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))
         vocabulary = cls(**content)
+        for name in ("words", "chars", "label_names"):
+            if {*map(type, content[name])} != {str}:
+                raise InputError(f"expected {name} as an array of strings")
+        if vocabulary.num_trained not in range(1, len(vocabulary.words) + 1):
+            raise InputError("expected num_trained as a number of words")
         if pieces and "json" not in pieces:  # the weights belong to the text as it was
             whole = hashlib.sha256(text.encode()).hexdigest()
             vocabulary.__dict__["fingerprint"] = whole

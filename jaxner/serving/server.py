@@ -196,8 +196,8 @@ def run(
 ) -> None:
     """Serves a model until a signal ends the process, with status 0.
 
-    `InputError`: the key, the path or the limit of open files is of no use, or
-    compiling failed. Other options are those of `Server`.
+    `InputError`: the key, the path, the address or the limit of open files is of no
+    use, or compiling failed. Other options are those of `Server`.
     """
     logging.basicConfig(format="%(asctime)s %(message)s", force=True)
     log.setLevel(logging.INFO)
@@ -214,7 +214,11 @@ def run(
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     for name in ("SO_REUSEADDR", "SO_REUSEPORT")[: 1 + reuse_port]:
         listener.setsockopt(socket.SOL_SOCKET, getattr(socket, name), 1)
-    listener.bind((host, port))
+    try:
+        listener.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Cannot listen at {host}:{port}: {reason}") from None
     if reuse_port:  # who listens gets a share of the connections
         server.prepare()
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn's own come a little later

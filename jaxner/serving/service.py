@@ -21,7 +21,6 @@ import mimetypes
 import re
 import time
 import traceback
-import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -340,10 +339,10 @@ class Service:
             return await self._app(scope, receive, send)
         start, status, is_read = time.perf_counter(), 499, False
         root = scope.get("root_path", "")
-        path = scope["path"].removeprefix(root)
-        if "://" in path:  # an absolute target, as proxies send it
-            path = urllib.parse.urlsplit(path).path or "/"
-            scope["path"] = root + path
+        # A target may be absolute, as proxies send it.
+        target = scope["path"].removeprefix(root)
+        path = re.sub("^https?://[^/]*/?", "/", target, flags=re.IGNORECASE)
+        scope["path"] = root + path
         path = path if path in self._paths else "other"
         head = Request(scope).headers
         name = head.get("x-request-id", "")

@@ -80,7 +80,8 @@ def main_run(
     with folder.locked(), warnings.catch_warnings():
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
-        if config.minutes and folder.is_begun():
+        # Also if a kill came before its first checkpoint.
+        if config.minutes and (folder.path / "config.json").exists():
             old_config = folder.read_json("config.json")
             if old_config.get("minutes") == config.minutes:
                 config.num_epochs = old_config["num_epochs"]
@@ -171,10 +172,15 @@ class Run:
         return 0 < self.config.patience <= epochs
 
     def end_epoch(
-        self, step: int, metrics: monitor.Metrics, score: float, params: PyTree
+        self,
+        epoch: int,
+        step: int,
+        metrics: monitor.Metrics,
+        score: float,
+        params: PyTree,
     ) -> bool:
         """Logs an epoch, and saves its weights if dev is better; returns whether."""
-        epoch, best = self.progress.epoch + 1, self.progress.best_score
+        best = self.progress.best_score
         self.progress = self.progress._replace(epoch=epoch)
         self.folder.log(metrics)
         # While dev F1 is 0, no epoch is better than a later one.
@@ -508,9 +514,10 @@ class Program:
             checkpoints.finish()
         if results:
             sums, rows, marks = jax.tree.map(np.asarray, self.state.sums), [], []
+            # A run that had stopped, and has more patience now, has missed some.
+            epoch = self.total // self.num_steps
             for run, params, scores in results:
-                metrics: monitor.Metrics = {"epoch": run.progress.epoch + 1}
-                metrics["step"] = self.total
+                metrics: monitor.Metrics = {"epoch": epoch, "step": self.total}
                 means = {
                     k: float(v[run.number]) / self.num_steps for k, v in sums.items()
                 }
@@ -518,7 +525,7 @@ class Program:
                 metrics |= {f"dev_{k}": v for k, v in scores.figures().items()}
                 score = metrics[f"dev_{self.task.main_figure}"] or 0.0  # None: no spans
                 rows.append(metrics)
-                marks.append(run.end_epoch(self.total, metrics, score, params))
+                marks.append(run.end_epoch(epoch, self.total, metrics, score, params))
             self.show.report(
                 rows, _line([x for *_, x in results], self.task), all(marks)
             )

@@ -74,6 +74,15 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, solo, tmp_path, capsys):
     assert "mean ± std" in capsys.readouterr().out
 
 
+def test_a_seed_that_goes_on_after_others_keeps_count_of_epochs(corpus, tmp_path):
+    options = {"seed": 0, "restarts": "together", "num_epochs": 6}
+    for patience in (1, 0):
+        train.main_run(config_of(corpus, patience=patience, **options), tmp_path)
+    epochs = Workdir(tmp_path).seed(1).metrics()
+    assert len(epochs) < 6  # it had stopped before the other
+    assert [12 * epoch["epoch"] for epoch in epochs] == [x["step"] for x in epochs]
+
+
 @pytest.mark.slow
 def test_restarts_with_their_own_frozen_weights_resume(corpus, tmp_path, monkeypatch):
     """Vectors are divided by a deviation to which drawn vectors add."""

@@ -293,6 +293,8 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     jax.tree.map(np.testing.assert_array_equal, *results)
     train.main_run(second := config_of(**trial), folders[0])
     assert second.num_epochs == 1
+    shutil.rmtree(folders[0] / "checkpoints")  # as killed in the first epoch
+    train.main_run(config_of(**trial), folders[0])
     counts = []
     for minutes in (1, 20):
         config = config_of(minutes=minutes)
