@@ -12,6 +12,9 @@ from jaxner import cli
 _BASH = """\
 _jaxner() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} last=${{COMP_WORDS[COMP_CWORD-1]}} words=
+    # Bash parts --option=value in three.
+    [ "$last" = = ] && last=${{COMP_WORDS[COMP_CWORD-2]}}
+    [ "$word" = = ] && word=
     if [ "$COMP_CWORD" = 1 ]; then words="{commands}"; else
         case "${{COMP_WORDS[1]}} $last" in
 {values}

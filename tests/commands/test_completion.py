@@ -29,6 +29,8 @@ def script(shell, run):
         ("jaxner ex", {"export", "export-onnx"}),
         ("jaxner tag runs/grn --to ''", {"conll", "jsonl"}),
         ("jaxner evaluate runs/grn --rule str", {"strict"}),
+        ("jaxner evaluate runs/grn --rule = str", {"strict"}),
+        ("jaxner tag runs/grn --to =", {"conll", "jsonl"}),
         ("jaxner tag --form", {"--format"}),
         ("jaxner check -", {*cli.parser_of(cli.function_of("check")).actions}),
         ("jaxner completion ''", {"bash", "zsh", "fish"}),
