@@ -197,6 +197,9 @@ def load(text: str) -> Any:
 def _loaded(text: str) -> tuple[Any, Any]:
     """Returns the module and the config."""
     name, arg = split(text)
+    stem = name.removesuffix(".py")
+    if stem in names() and not outputs.expanded(name).is_file():
+        name = stem  # as tables of systems call jaxner's own
     if name.endswith(".py") or "/" in name or "\\" in name:
         file = outputs.expanded(name)
         if not file.is_file():

@@ -129,6 +129,10 @@ def test_a_part_of_the_optimizer_is_added_and_may_be_one_array():
             schema.check(config.to_dict())
 
 
+def test_the_file_of_a_config_is_its_name_where_there_is_no_such_file():
+    assert configuration.load("grn.py:wnut17") == configuration.load("grn:wnut17")
+
+
 def test_a_config_without_a_section_says_so_and_one_without_words_is_a_config():
     for section in ("data", "model", "optimizer"):
         config = load("grn")
