@@ -60,20 +60,22 @@ class Sink(NamedTuple):
         self, source: Source, record: Record, sentences: Sequence[Example]
     ) -> list[InputError]:
         """Returns the error about what columns would not give back."""
-        labels = [label for label in self.labels if " " in label]
-        count = sum(len(sentence.tokens) for sentence in sentences)
-        rows = record.lines[len(record.lines) - count :]
-        has_spaces = self.source == "conll" and not all("\t" in row for row in rows)
-        if labels and has_spaces and self.format == "conll":
-            message = "columns separated by spaces cannot hold the label "
-            message += f"{labels[0]!r}; separate them by tabs, or write .jsonl"
-            return [InputError(message, source.path, record.line, record.unit)]
-        words = (word for sentence in sentences for word in sentence.tokens)
-        is_new = self.format == "conll" and self.source != "conll"
-        if not (is_new and any(map(formats.DOCUMENT_LINE.match, words))):
+        if self.format != "conll":
             return []
-        message = f"columns cannot hold the token {DOCSTART}; write .jsonl"
-        return [InputError(message, source.path, record.line, record.unit)]
+        if self.source != "conll":
+            words = (word for sentence in sentences for word in sentence.tokens)
+            is_wrong = any(map(formats.DOCUMENT_LINE.match, words))
+            message = f"columns cannot hold the token {DOCSTART}; write .jsonl"
+        elif label := next((label for label in self.labels if " " in label), ""):
+            count = sum(len(sentence.tokens) for sentence in sentences)
+            rows = record.lines[len(record.lines) - count :]
+            is_wrong = not all("\t" in row for row in rows)
+            message = "columns separated by spaces cannot hold the label "
+            message += f"{label!r}; separate them by tabs, or write .jsonl"
+        else:
+            return []
+        error = InputError(message, source.path, record.line, record.unit)
+        return [error] if is_wrong else []
 
     def text(
         self,
