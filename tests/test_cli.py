@@ -162,6 +162,7 @@ CASES = [
     (f"{SMALL} --config.optimizer.parts.hed.decay=1", "'hed'", 1),
     (f"{ODD} --config.model.representation.words.dim=7", "features of two", 1),
     (f"{SMALL} --config.objective.retain=1", "objective.retain needs init_from", 1),
+    ("serve RUN --host 256.0.0.1", "Cannot listen at 256.0.0.1:", 1),
     ("export RUN -o a.onnx", "jaxner export-onnx", 2),
     ("evaluate", "required: RUN", 2),
     ("evaluate HERE/vectors.txt", "vectors.txt", 2),

@@ -11,6 +11,7 @@ from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import schema
 from jaxner.training.corpus import fit_width
+from jaxner.training.train import Program
 from tests.tiny import pretrained_folder
 
 ENCODERS = sorted(models.ENCODERS.keys() - {"chain"})
@@ -133,18 +134,21 @@ def test_the_file_of_a_config_is_its_name_where_there_is_no_such_file():
     assert configuration.load("grn.py:wnut17") == configuration.load("grn:wnut17")
 
 
-def test_a_config_without_a_section_says_so_and_one_without_words_is_a_config():
+def test_a_config_without_a_section_says_so():
     for section in ("data", "model", "optimizer"):
         config = load("grn")
         config[section] = None
         with pytest.raises(InputError, match=f"config.{section} must be a dictionary"):
             schema.check(config.to_dict())
-    config = load("grn:files")
+
+
+def test_a_config_may_have_no_words(tmp_path):
+    config = load("grn")
     del config.model.representation.words
-    config.data.vectors = "vectors.txt"
     fit_width(config)
-    config.data.update({"vectors": None, "dir": "."})
     schema.check(config.to_dict())
+    program = Program(config, Workdir(tmp_path), None)
+    assert [*program.state.params["representation"]] == ["chars"]
 
 
 def test_every_option_is_listed_with_default_meaning_and_range():

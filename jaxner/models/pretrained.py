@@ -399,8 +399,9 @@ def read_with_classifier(
             message = f"expected {name} of shape {shape} by config.json, got {actual}"
             raise InputError(message, path)
         array = np.asarray(tensor, np.float32)
-        if tensor.dtype.kind in "biu" or not np.isfinite(array).all():
-            kind = tensor.dtype if tensor.dtype.kind in "biu" else "NaN or infinity"
+        is_whole = tensor.dtype.kind in "biu"
+        if is_whole or not np.isfinite(array).all():
+            kind = tensor.dtype if is_whole else "NaN or infinity"
             message = f"expected finite numbers of floating point in {name}, got {kind}"
             raise InputError(message, path)
         return array.T if is_map else array
