@@ -217,6 +217,7 @@ def run(
     try:
         listener.bind((host, port))
     except (OSError, UnicodeError) as error:
+        listener.close()
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"Cannot listen at {host}:{port}: {reason}") from None
     if reuse_port:  # who listens gets a share of the connections
