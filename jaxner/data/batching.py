@@ -41,6 +41,7 @@ _BLOCK = 64  # positions that cost a CPU as much as one more block
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
 _PROGRAM = 1_000  # positions that a shape must save an epoch, for its compilation
 _USUAL, _GAIN = 0.98, 1.5  # a shape holds _GAIN times the _USUAL quantile of long words
+_FIRST = 16_000  # positions that a run's first step may take in blocks of one shape
 _SHORT = 0.99  # the share of tokens that are no long words
 
 
@@ -707,6 +708,15 @@ class Batches:
             step, start, end = cut_equally(maxima, self._rows)
         else:
             (step, start, end), _ = cut(lengths, maxima, tokens, heights)
+        # The first step of a run waits for the programs of its blocks: for one, if all
+        # have the same shape.
+        number = int(np.searchsorted(tokens, lengths[0, -1]))
+        blocks = cut_equally(maxima[:1], heights[number])
+        positions = blocks.shape[1] * heights[number] * tokens[number]
+        is_uniform = epoch == 0 and not self._rows and positions <= _FIRST
+        if is_uniform:
+            rest = np.stack([step, start, end])[:, step > 0]
+            step, start, end = np.concatenate([blocks, rest], axis=1)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)
@@ -715,6 +725,9 @@ class Batches:
             word_counts = [spans[:, 1].max(axis=0), long_spans[:, 1].max(axis=0)]
             needs = np.stack([end - start, longest, *word_counts], axis=1)
             numbers = fit(needs, shapes)
+            if is_uniform:
+                fits = fit(needs, [shapes[number]]) == 0
+                numbers[fits & (step == 0)] = number
             overflow = np.flatnonzero(numbers < 0)
             if not overflow.size:
                 break

@@ -181,9 +181,26 @@ def test_many_short_sentences_stand_beside_few_long_ones():
     assert short[0] == 8
     assert short[1] >= 8
     assert long == (120, 1)
-    _, numbers = batches.plan([0], 0)
+    _, numbers = batches.plan([0], 1)
     positions = sum(batches.shapes[i].tokens * batches.shapes[i].rows for i in numbers)
     assert positions <= 1.2 * batches.num_tokens
+
+
+@pytest.mark.parametrize(("longest", "is_uniform"), [(400, True), (4_000, False)])
+def test_the_first_step_needs_one_shape(longest, is_uniform):
+    """Unless its longest sentence is so long that padding costs more than a program."""
+    rng = np.random.default_rng(0)
+    lengths = [*rng.integers(1, 60, 400).tolist(), *[longest] * 40]
+    batches = make(lengths, batch_size=32, num_blocks=None)
+    counts = []
+    for epoch in (0, 1):
+        plan, numbers = batches.plan([0], epoch)
+        numbers_by_step = np.split(numbers, plan.steps[0, 1:])
+        counts.append([len(np.unique(part)) for part in numbers_by_step])
+        members = [*map(sorted, np.split(plan.rows[0], range(32, 440, 32)))]
+        assert members == [*map(sorted, batches.draw(0, epoch).tolist())]
+    assert (counts[0][0] == 1) == is_uniform
+    assert min(counts[0][1:] + counts[1]) > 1
 
 
 @pytest.mark.parametrize("num_blocks", [1, None])
