@@ -45,7 +45,7 @@ def extend(
     them. `vocabulary` has the old types already; without pieces, it gets the old ones.
 
     Raises:
-        InputError: The old one has another scheme, other rules, or another encoder.
+        InputError: The old one has another scheme, or another encoder.
     """
     if vocabulary.pieces is None and source.pieces is not None:
         vocabulary = dataclasses.replace(
@@ -57,7 +57,7 @@ def extend(
             "--config.data.pretrained out"
         )
     sides = source, vocabulary
-    facts = {name: [getattr(x, name) for x in sides] for name in OF_THE_VOCABULARY}
+    facts = {"scheme": [x.scheme for x in sides]}
     sizes = [dict(x.encoder_sizes or ()) for x in sides]
     for name in sizes[0] | sizes[1]:
         facts[f"pretrained: {name}"] = [x.get(name) for x in sizes]
@@ -65,6 +65,13 @@ def extend(
         if value != option:
             run = f"the run in --config.init_from has {option!r}"
             raise InputError(f"--config.data.{name} is {value!r}, {run}: leave it out")
+    for name in OF_THE_VOCABULARY:
+        option, value = (getattr(x, name) for x in sides)
+        if value != option:  # the scheme is the same
+            log(
+                f"--config.data.{name} is {value!r}, the run in --config.init_from has "
+                f"{option!r}: words that are spelt differently now start anew"
+            )
     new_words = _without(source.words, vocabulary.words)
     words, chars, types = (
         _without(getattr(vocabulary, kind), getattr(source, kind))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -112,7 +113,6 @@ def test_what_does_not_fit_is_told_or_refused():
         transfer.start(wrong, new.weights, new.vocabulary, build, print)
     for changes, message in (
         ({"scheme": "BIOES"}, "data.scheme is 'BIO', .* has 'BIOES'"),
-        ({"unescape": True}, "data.unescape is False, .* has True"),
         ({"encoder_sizes": (("size", 8),)}, "data.pretrained: size is None, .* has 8"),
         ({"pieces": pieces_of("a")}, "another pretrained encoder"),
     ):
@@ -121,6 +121,33 @@ def test_what_does_not_fit_is_told_or_refused():
         rival = dataclasses.replace(old.vocabulary, **changes)
         with pytest.raises(InputError, match=message):
             transfer.extend(pieces, None, rival, print)
+
+
+def test_words_follow_their_spelling_by_other_rules_of_look_up():
+    log, parts = [], PAIRS["crf"]
+    old, _ = tagger([["Rome", "rome", "1984"]], ["LOC"], **parts)
+    text = [["Rome", "1984", "fell"]]
+    options = {"scheme": "BIO", "lowercase": True, "zero_digits": True}
+    vocabulary, _ = jaxner.build_vocabulary(text, ["LOC"], **options)
+    vocabulary, _ = transfer.extend(vocabulary, None, old.vocabulary, log.append)
+    rules = "data.lowercase is True, .* has False", "data.zero_digits is True"
+    assert all(any(re.search(rule, line) for line in log) for rule in rules)
+    build = functools.partial(jaxner.build, **PARTS | parts)
+    weights = draws.weights_of(build(vocabulary), seed=2)
+    new = transfer.start(old, weights, vocabulary, build, log.append)
+    copy = Tagger(new, build(vocabulary), vocabulary)
+
+    def row_of(tagger, word):
+        tables = named(tagger.weights)
+        path = "/representation/words/"
+        rows = [tables[f"params{path}trained"], tables.get(f"frozen{path}vectors")]
+        rows = np.concatenate([x for x in rows if x is not None])
+        return rows[tagger.vocabulary.word_id(word)]
+
+    assert np.array_equal(row_of(copy, "ROME"), row_of(old, "rome"))
+    assert not any(
+        np.array_equal(row_of(copy, "1984"), row) for row in [row_of(old, "1984")]
+    )
 
 
 def test_a_tagger_of_sentences_begins_one_of_documents():
