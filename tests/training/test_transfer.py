@@ -145,9 +145,7 @@ def test_words_follow_their_spelling_by_other_rules_of_look_up():
         return rows[tagger.vocabulary.word_id(word)]
 
     assert np.array_equal(row_of(copy, "ROME"), row_of(old, "rome"))
-    assert not any(
-        np.array_equal(row_of(copy, "1984"), row) for row in [row_of(old, "1984")]
-    )
+    assert not np.array_equal(row_of(copy, "1984"), row_of(old, "1984"))
 
 
 def test_a_tagger_of_sentences_begins_one_of_documents():
