@@ -1,7 +1,7 @@
 r"""BERT-Softmax, BERT-CRF and BERT-UANet (the last rows of Gui et al.'s, 2020, tables).
 
-    python train.py --config configs/bert.py --config.data.pretrained=FOLDER
-    python train.py --config configs/bert.py:conll2003,model=uanet …
+    jaxner train bert --config.data.pretrained=FOLDER
+    jaxner train bert:conll2003,model=uanet …
 
 Published: entity F1 on CoNLL-2003 test 91.62, 91.71 and 92.02.
 

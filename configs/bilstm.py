@@ -1,7 +1,7 @@
 r"""Bi-LSTM and Bi-LSTM-CRF, the baselines of Strubell et al. (EMNLP 2017).
 
-    python train.py --config configs/bilstm.py                   # the embedded sample
-    python train.py --config configs/bilstm.py:conll2003,crf
+    jaxner train bilstm                           # the embedded sample
+    jaxner train bilstm:conll2003,crf
 
 Published: entity F1 on CoNLL-2003 test 89.34 ± .28 (greedy) and 90.43 ± .12 (CRF), best
 dev epoch of 100, Lample et al.'s (2016) vectors. Under an hour on a CPU.

@@ -1,7 +1,7 @@
 r"""CNN-BiLSTM-CRF, the baselines of Chen et al. (AAAI 2019, the paper of GRN).
 
-    python train.py --config configs/cnn_bilstm_crf.py           # the embedded sample
-    python train.py --config configs/cnn_bilstm_crf.py:conll2003
+    jaxner train cnn_bilstm_crf                   # the embedded sample
+    jaxner train cnn_bilstm_crf:conll2003
 
 Published: entity F1 on CoNLL-2003 test 91.17 ± .18, best dev epoch of 200, GloVe 6B
 vectors: the tagger of Ma and Hovy (2016) with a BiLSTM of 200 features per direction

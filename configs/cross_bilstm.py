@@ -1,8 +1,8 @@
 r"""Cross- and Att-BiLSTM-CNN (Li, Fu and Ma, AAAI 2020), and their baseline.
 
-    python train.py --config configs/cross_bilstm.py             # the embedded sample
-    python train.py --config configs/cross_bilstm.py:wnut17
-    python train.py --config configs/cross_bilstm.py:ontonotes5,model=cross
+    jaxner train cross_bilstm                     # the embedded sample
+    jaxner train cross_bilstm:wnut17
+    jaxner train cross_bilstm:ontonotes5,model=cross
 
 We lack the paper's tables. Its text says that the best system is 1.4 points above the
 best comparable earlier one on OntoNotes 5 (86.99, if that is Strubell et al.'s

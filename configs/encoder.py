@@ -1,7 +1,7 @@
 r"""A pretrained encoder under a CRF: fine-tuned on your data, or frozen.
 
-    python train.py --config configs/encoder.py --config.data.pretrained=FOLDER
-    python train.py --config configs/encoder.py:conll2003,model=uanet …
+    jaxner train encoder --config.data.pretrained=FOLDER
+    jaxner train encoder:conll2003,model=uanet …
 
 `data.pretrained` is a local folder as Hugging Face's save_pretrained writes it, of
 BERT, MiniLM, DistilBERT, ELECTRA, RoBERTa, XLM-R, CamemBERT, MPNet, DeBERTa-v3 or

@@ -1,7 +1,7 @@
 r"""Gated relation network (Chen et al., AAAI 2019).
 
-    python train.py --config configs/grn.py                       # the embedded sample
-    python train.py --config configs/grn.py:conll2003 --workdir runs/grn
+    jaxner train grn                              # the embedded sample
+    jaxner train grn:conll2003 -o runs/grn
 
 Published: entity F1 91.44 ± .16 on CoNLL-2003 test and 87.67 ± .17 on OntoNotes 5 test,
 best dev epoch of 200, GloVe 6B vectors. About an hour for CoNLL-2003 on a CPU.

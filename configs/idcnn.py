@@ -1,9 +1,8 @@
-r"""Iterated dilated convolutions (Strubell et al., EMNLP 2017), greedy and CRF.
+"""Iterated dilated convolutions (Strubell et al., EMNLP 2017), greedy and CRF.
 
-    python train.py --config configs/idcnn.py                    # the embedded sample
-    python train.py --config configs/idcnn.py:conll2003,crf
-    python train.py --config configs/idcnn.py:conll2003,document \
-        --config.init_from=runs/idcnn-conll2003
+    jaxner train idcnn                            # the embedded sample
+    jaxner train idcnn:conll2003,crf
+    jaxner train idcnn:conll2003,document --config.init_from=runs/idcnn-conll2003
 
 Published: entity F1 on CoNLL-2003 test 90.32 ± .26 (greedy), 90.54 ± .18 (CRF) and, on
 whole documents, 90.65 ± .15; best dev epoch of 100, Lample et al.'s (2016) vectors.

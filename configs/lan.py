@@ -1,7 +1,7 @@
 r"""BiLSTM-LAN, the label attention network (Cui and Zhang, EMNLP 2019).
 
-    python train.py --config configs/lan.py                      # the embedded sample
-    python train.py --config configs/lan.py:conll2003
+    jaxner train lan                              # the embedded sample
+    jaxner train lan:conll2003
 
 A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
 90.77, on OntoNotes 5 88.16, accuracy on WSJ 97.58. Users report about 85 on OntoNotes 5

@@ -1,7 +1,7 @@
 r"""BiLSTM-Softmax and BiLSTM-CRF as in NCRF++ (Yang and Zhang, ACL 2018).
 
-    python train.py --config configs/ncrfpp.py                   # the embedded sample
-    python train.py --config configs/ncrfpp.py:conll2003,crf
+    jaxner train ncrfpp                           # the embedded sample
+    jaxner train ncrfpp:conll2003,crf
 
 Baselines of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
 90.77 and 91.21; NCRF++ itself gives 90.73 and 91.35 with these settings. Under an hour

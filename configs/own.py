@@ -1,7 +1,7 @@
 r"""For your own sentences, a few hundred or thousand: a BiLSTM-CRF that learns fast.
 
-    python train.py --config configs/own.py                      # the embedded sample
-    python train.py --config configs/own.py:files --config.data.dir=FOLDER
+    jaxner train own                              # the embedded sample
+    jaxner train --data FOLDER
 
 No paper's system. Filters over characters, of widths 3 and 5, and a class of
 capitalisation stand beside the vectors of words. Half of the words that occur once and

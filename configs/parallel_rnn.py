@@ -1,7 +1,7 @@
 r"""Parallel recurrent networks (Žukov-Gregorič, Bachrach and Coope, ACL 2018).
 
-    python train.py --config configs/parallel_rnn.py             # the embedded sample
-    python train.py --config configs/parallel_rnn.py:conll2003
+    jaxner train parallel_rnn                     # the embedded sample
+    jaxner train parallel_rnn:conll2003
 
 Published: entity F1 on CoNLL-2003 test 91.48 ± .22, Lample et al.'s (2016) vectors.
 About an hour on a CPU.

@@ -1,7 +1,7 @@
 r"""BiLSTM-Seq2seq: labels that depend on all labels before them (Zhang et al., 2018).
 
-    python train.py --config configs/seq2seq.py                  # the embedded sample
-    python train.py --config configs/seq2seq.py:conll2003,fusion=joint,beam=4
+    jaxner train seq2seq                          # the embedded sample
+    jaxner train seq2seq:conll2003,fusion=joint,beam=4
 
 A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
 91.22, accuracy on WSJ 97.59.

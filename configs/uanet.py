@@ -1,8 +1,8 @@
 r"""UANet: uncertainty-aware label refinement (Gui et al., EMNLP 2020), and ablations.
 
-    python train.py --config configs/uanet.py                    # the embedded sample
-    python train.py --config configs/uanet.py:conll2003
-    python train.py --config configs/uanet.py:conll2003,model=transformer,crf
+    jaxner train uanet                            # the embedded sample
+    jaxner train uanet:conll2003
+    jaxner train uanet:conll2003,model=transformer,crf
 
 Published: entity F1 on CoNLL-2003 test 91.60, on OntoNotes 5 88.39; tagging accuracy on
 WSJ 97.62 (the paper does not give the number of runs). Two hours on a CPU.

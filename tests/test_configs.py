@@ -83,7 +83,7 @@ def arguments_of(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_docstrings_say_what_the_arguments_are(name):
-    assert f"configs/{name}.py" in configuration.describe(name)
+    assert f"jaxner train {name}" in configuration.describe(name)
     assert arguments_of(name)
     for argument in arguments_of(name):
         configuration.load(f"{name}:sample,{argument}")

@@ -185,7 +185,7 @@ def test_presidio_gets_exact_probabilities(params):
     presidio = pytest.importorskip("presidio_analyzer")
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    from jaxner.doors.presidio import TYPES, Recognizer
+    from jaxner.integrations.presidio import TYPES, Recognizer
 
     recognizer = Recognizer(params, types={"LOC": "PLACE"}, n_best=5)
     german = Recognizer(params, language="de")
@@ -224,7 +224,7 @@ def test_a_tagger_of_the_hub_in_spacy_and_presidio(hub_run):
     rows = [(e.text, e.type, e.start_char, e.probability) for e in expected]
     assert spans(nlp(text)) == rows
     pytest.importorskip("presidio_analyzer")
-    from jaxner.doors.presidio import Recognizer
+    from jaxner.integrations.presidio import Recognizer
 
     results = Recognizer(tagger).analyze(text, [])
     assert [(r.start, r.end, r.score) for r in results] == [
