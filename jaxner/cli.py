@@ -389,7 +389,8 @@ def parser_of(function: Callable) -> Parser:
     tuple as several words. A parameter `**overrides` receives `--config.x=…`. A
     dataclass holds several options; a dictionary annotated by a dataclass, those of its
     options that are set, perhaps only those named. The docstring explains each under
-    `Args`, a dataclass's under `Attributes`. What a function returns is for `--json`.
+    `Args`, a dataclass's under `Attributes`. What a function returns is for `--json`,
+    which `Returns` explains.
     """
     docstring = inspect.getdoc(function) or ""
     parser = Parser(
@@ -420,7 +421,8 @@ def parser_of(function: Callable) -> Parser:
     parser._positionals.title, parser._optionals.title = "Arguments", "Options"
     common = parser.add_argument_group("Common options")
     if typing.get_type_hints(function).get("return") not in (None, types.NoneType):
-        meaning = "Print a JSON document, and tables on standard error."
+        returned = docstring.partition("\nReturns:\n")[2].split()
+        meaning = f"Print JSON, and tables on standard error. {' '.join(returned)}"
         common.add_argument("--json", action="store_true", help=meaning)
     meaning = "Print no notes and no progress; warnings stay."
     common.add_argument("-q", "--quiet", action="store_true", help=meaning)

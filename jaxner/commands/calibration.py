@@ -55,6 +55,13 @@ def calibrate(
         type_: Store a threshold for this type; may repeat; default: each type.
         confidence: Probability with which the bound on errors holds.
         n_best: Take the entities for thresholds from the N best labellings.
+
+    Returns:
+        The `temperature`, the one `fitted`, and the negative log-likelihood `before`
+        and `after`, in nats per token; the number of `sentences` and of those
+        `left_out`; the `step` of the weights; calibration on `dev` (with --test also on
+        `test`); the `thresholds` by type, and the `curve` of precision and recall by
+        threshold.
     """
     from jaxner.answers import temperature
     from jaxner.answers.entities import predict

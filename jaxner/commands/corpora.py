@@ -108,6 +108,11 @@ def check(
         strict: Treat warnings as errors.
         format: Format of the files; default: by the name.
         reading: How to read the files.
+
+    Returns:
+        `passed`, whether the exit status is 0; the `splits` with their sizes;
+        `findings`, by file and line; and `suspects`, labels that the run's tagger
+        considers improbable.
     """
     from jaxner.data import audit, corpora
 

@@ -129,6 +129,14 @@ def evaluate(
         scored: What to score.
         reading: How to read a file; default: as in training.
         processes: The processes of a cluster.
+
+    Returns:
+        `precision`, `recall`, `f1` and `accuracy` in percent, `macro_…` and
+        `weighted_…` means over types; the numbers of `correct`, `predicted` and `gold`
+        entities, of `sentences`, `tokens`, `correct_tokens`, `ill_formed` labels and
+        `ill_formed_sentences`; the same `by_type`; `figures` with intervals; `rule`,
+        `scheme`, `decoding`, `file` with its `sha256`, `notes` and the version of
+        `jaxner`.
     """
     from jaxner.analysis import describe
     from jaxner.evaluation import predictions
@@ -194,6 +202,10 @@ def report(
         decoding: How to choose labels; see jaxner evaluate.
         scored: What to score.
         reading: How to read it; default: as in training.
+
+    Returns:
+        The content of the page: `title`, `runs`, `comparisons` of the first run with
+        each other one, and the version of `jaxner`.
     """
     from jaxner.analysis import describe
     from jaxner.evaluation import page

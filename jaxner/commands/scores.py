@@ -77,6 +77,10 @@ def score(
             input.
         output: Write a page about the errors to this .html, and its content to .json.
         scoring: How to read and count predictions.
+
+    Returns:
+        What jaxner evaluate returns, but for `decoding`, `sha256` and `notes`, and
+        scores `by_rule`.
     """
     from jaxner.evaluation import page, stats
     from jaxner.evaluation import report as tables
@@ -131,6 +135,12 @@ def compare(
         split: Split of the runs.
         all: Show every figure, not only the main ones.
         scoring: How to read and count predictions.
+
+    Returns:
+        `figures`: each with its values for both systems, their difference with an
+        interval, and p-values; the paths of the `first` and the `second` system and the
+        `numbers` of their runs; `rule`, `split`, `ill_formed` labels, `rounds`, `seed`
+        and the `unit` that was resampled.
     """
     from jaxner.evaluation import report, stats
     from jaxner.terminal import LineConsole

@@ -69,6 +69,11 @@ def tag(
         shard: Tag part I of N, counted from 0; default: all.
         overwrite: Start over, even if the output exists.
         gold: Read the labels of the input, and score against them.
+
+    Returns:
+        The numbers of `records`, `sentences`, `tokens` and `bad` records; `notes` on
+        the input; the `checksum` of the output; with --gold also `scores`, `figures`
+        with `intervals`, `types` and `by_rule`.
     """
     import jax
 
@@ -215,6 +220,11 @@ def show(
         min_probability: Leave out less probable entities; from 0 to 1, default: 0.
         one_sentence_a_line: Read each line of the text as one sentence.
         tokenizer: How to split the text, or each line, into tokens; default: words.
+
+    Returns:
+        A list of entities: `text`, `type`, `probability`, tokens from `start` to `end`,
+        characters from `start_char` to `end_char` (Unicode code points; ends are not
+        included).
     """
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types

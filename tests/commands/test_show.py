@@ -11,6 +11,7 @@ import jaxner
 from jaxner.answers import highlights
 from jaxner.answers.entities import Entity
 from jaxner.data import corpora
+from tests.commands.test_streams import documented
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,7 @@ def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, 
     body = html.unescape(re.sub("<[^>]*>", "", page[page.index("<pre>") :]))
     assert without_marks(body, entities) == text.strip()
     rows = json.loads(run(*arguments, "--json", "-q")[1])
+    assert {*rows[0]} == {*documented("show")}
     assert rows == [pytest.approx(entity._asdict()) for entity in entities]
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -103,6 +104,14 @@ def test_outputs(name, places, capfd, tmp_path, monkeypatch):
     assert os.listdir() == ["null"]
 
 
+def documented(name):
+    """The keys that the help of --json names; a prefix, if they end in …."""
+    actions = cli.parser_of(cli.function_of(name.split()[0]))._actions
+    text = next(x.help for x in actions if "--json" in x.option_strings)
+    names = re.findall("`(.+?)`", text)
+    return names + documented("evaluate") if "What jaxner evaluate" in text else names
+
+
 @pytest.mark.parametrize("name", JSON)
 def test_a_document_on_standard_output(name, places, capfd):
     """And the tables on standard error, which are left out on demand."""
@@ -111,7 +120,12 @@ def test_a_document_on_standard_output(name, places, capfd):
     tables = capfd.readouterr().out.replace("\\udcff", "?")
     cli.run([*line, "--json"])
     output = capfd.readouterr()
-    assert isinstance(json.loads(output.out), list if name == "show" else dict)
+    content = json.loads(output.out)
+    assert isinstance(content, list if name == "show" else dict)
+    for key in (
+        content if isinstance(content, dict) else ()
+    ):  # test_show.py has the list
+        assert any(key.startswith(x.rstrip("…")) for x in documented(name)), key
     assert tables.strip() in output.err.replace("\\udcff", "?")
     cli.run([*line, "--json", "--quiet"])
     repeat = capfd.readouterr()
