@@ -378,7 +378,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
-        end(f"{self.prog}: {message.removeprefix('argument ')}", WRONG_USE)
+        message = message.removeprefix("argument ")
+        if message.startswith("unrecognized arguments"):
+            message = message.replace("unrecognized", "too many", 1)
+            message += "; a file to score goes to --split" * ("--split" in self.actions)
+        end(f"{self.prog}: {message}", WRONG_USE)
 
 
 def parser_of(function: Callable) -> Parser:

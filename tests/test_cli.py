@@ -167,7 +167,7 @@ CASES = [
     ("evaluate", "required: RUN", 2),
     ("evaluate HERE/vectors.txt", "vectors.txt", 2),
     ("evaluate RUN --seqeval=maybe", "--seqeval", 2),
-    ("evaluate RUN RUN", "unrecognized arguments", 2),
+    ("evaluate RUN RUN", "; a file to score goes to --split", 2),
     ("evaluate RUN --n 5", "--decoding n_best", 2),
     ("evaluate nowhere", "nowhere", 1),
     ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),

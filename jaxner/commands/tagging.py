@@ -115,7 +115,8 @@ def tag(
         **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = ProgressLine()
-    show.line(f"Tagging {file}, {source} to {to}")
+    name = "standard input" if file == _STDIN else file
+    show.line(f"Tagging {name}, {source} to {to}")
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
