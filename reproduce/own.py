@@ -13,6 +13,7 @@ import shutil
 import statistics
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,8 @@ def table(lines: Sequence[Line]) -> str:
             for system, group in runs[name].items()
         }
         show = "{:.1f} {:.1f} {:,.0f}".format
-        rows.append([name, *(show(*means[x]) if x in means else "" for x in systems)])
+        cells = (show(*means[x]).split() if x in means else [""] * 3 for x in systems)
+        rows.append([name, *chain(*cells)])
         figures = [x for system, x in means.items() if system != SPACY]
         if len(figures) > 1:  # else there is nothing to choose from
             best = [max(x) for x in zip(*figures, strict=True)]
@@ -153,10 +155,11 @@ def table(lines: Sequence[Line]) -> str:
     kinds = (("mean", statistics.fmean), ("largest", max)) if any(gaps.values()) else ()
     for word, function in kinds:
         columns = (zip(*gaps[system], strict=True) for system in systems)
-        cells = (" ".join(f"{function(x):.1f}" for x in column) for column in columns)
-        rows.append([f"{word} regret", *cells])
-    heads = (x.replace(":files", "").replace(",", " ") for x in systems)
-    return tables.markdown(("dev, test, s", *heads), rows)
+        cells = ([*(f"{function(x):.1f}" for x in column), ""] for column in columns)
+        rows.append([f"{word} regret", *chain(*cells)])
+    names = (x.replace(":files", "").replace(",", " ") for x in systems)
+    heads = chain(*((f"{name}: dev", "test", "seconds") for name in names))
+    return tables.markdown(("set", *heads), rows)
 
 
 def main(options: Any, store: results.Results) -> None:
