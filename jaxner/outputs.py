@@ -137,7 +137,7 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[io.BufferedIOBase]:
     except OSError as error:  # the user never gave the temporary name
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
-        with file:
+        with _named(path), file:
             yield file
             _sync(file)
         if path.exists() and not path.is_symlink():
@@ -155,6 +155,16 @@ def _stream(path: AnyPath) -> io.BufferedIOBase:
     if sys.stdout:
         sys.stdout.flush()  # what was printed before comes before
     return os.fdopen(os.dup(number), "wb")
+
+
+@contextlib.contextmanager
+def _named(path: AnyPath) -> Iterator[None]:
+    """Gives errors of writing, such as of a full disk, the name of their file."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def append_line(path: Path, text: str) -> None:
@@ -214,6 +224,7 @@ class Output:
             for path in self._paths:
                 is_part = path in self._targets
                 file = _open_at(path, next(sizes)) if is_part else _stream(path)
+                self._open.enter_context(_named(path))  # closing writes the rest
                 self._files.append(self._open.enter_context(file))
             if not self.done:
                 self.commit("", "", done={})
@@ -263,11 +274,12 @@ class Output:
             data = text.encode()
             # Each chunk is a gzip member, so that the file can be cut between them.
             is_zipped = data and path.suffix == ".gz"
-            file.write(gzip.compress(data, 6, mtime=0) if is_zipped else data)
-            file.flush()
-            if path in self._targets:
-                os.fsync(file.fileno())
-                sizes.append(file.tell())
+            with _named(path):
+                file.write(gzip.compress(data, 6, mtime=0) if is_zipped else data)
+                file.flush()
+                if path in self._targets:
+                    os.fsync(file.fileno())
+                    sizes.append(file.tell())
         if self._journal:
             content = {"identity": self._identity, "sizes": sizes, "done": self.done}
             with writing(self._journal, f"{self._journal.name}.new") as file:

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import stat
@@ -33,6 +34,28 @@ def test_streams_are_told_from_files(tmp_path):
         is_special = str(path).endswith(("fifo", "null"))
         assert outputs.descriptor(path) == number
         assert outputs.is_stream(path) == (is_special or number is not None)
+
+
+@pytest.mark.parametrize("size", [10, 10**6])
+def test_a_full_disk_names_the_file(size, tmp_path):
+    """Whether writing, flushing or closing finds out."""
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    path = tmp_path / "file"
+
+    def write_chunks():
+        with Output(path, {}) as output:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3, limits[1]))
+            output.commit("x" * size, done={})
+
+    try:
+        for write in (write_chunks, lambda: outputs.write_text(path, "x" * size)):
+            with pytest.raises(OSError, match="File too large") as error:
+                write()
+            assert error.value.filename == str(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):

@@ -354,7 +354,7 @@ def test_the_table_has_means_and_regret():
     assert rows[0][:5] == ["set", "grn: dev", "test", "seconds", "lan: dev"]
     assert rows[2][0] == "WNUT-17, all"
     assert " ".join(rows[2][1:]) == "61.0 52.0 1,000 63.0 50.0 90 70.0 70.0 60"
-    assert " ".join(rows[4]).split() == "mean regret 2.0 0.0 0.0 2.0 -7.0 -18.0".split()
+    assert "  ".join(rows[4]) == "mean regret  2.0  0.0    0.0  2.0    -7.0  -18.0"
     assert rows[5][:6] == ["largest regret", "2.0", "0.0", "", "0.0", "2.0"]
 
 

@@ -203,7 +203,7 @@ def predictions_of(path: Path, split: str) -> Path:
     file = folder.predictions(split)
     if not file.is_file():
         raise FileNotFoundError(
-            f"{file} is missing: the run is not finished. jaxner evaluate {path} -o "
-            "FILE writes one."
+            f"{path} has no predictions on {split}: jaxner evaluate {path} --split "
+            f"{split} -o FILE writes a file to compare"
         )
     return file
