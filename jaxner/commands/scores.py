@@ -70,7 +70,7 @@ def score(
     predicted label, as for conlleval. A blank line ends a sentence. To score a
     file of predictions against a file of gold labels, join their lines:
 
-        awk '{print $NF}' theirs.conll | cat -s | paste -d ' ' gold.conll - > a.conll
+        awk '{print $NF}' theirs.txt | cat -s | paste -d ' ' gold.txt - > both.txt
 
     Args:
         file: File whose last two columns are gold and predicted label; -: standard
