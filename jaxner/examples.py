@@ -80,7 +80,7 @@ def train(
     check_folder(workdir)
     if data is None:
         config, data = OWN, config
-    expect(isinstance(config, str), "the name of a config", config)
+    expect(isinstance(config, str), "the name of a config (dev examples: dev=)", config)
     folder, splits = outputs.expanded(workdir), {}
     extras = {k: v for k, v in {"dev": dev, "test": test}.items() if v is not None}
     if isinstance(data, str | os.PathLike):

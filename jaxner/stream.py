@@ -163,14 +163,19 @@ class Progress:
 
     def __post_init__(self) -> None:
         self._start, self._first_tokens = time.perf_counter(), self.tokens
+        self.share = 0.0  # of the input, as `Source.share`
 
     def summary(self) -> str:
-        """Returns the progress as a line, with the speed in tokens per second."""
+        """Returns the progress as a line: sizes, tokens per second, time left."""
         seconds = max(time.perf_counter() - self._start, 1e-9)
         speed = (self.tokens - self._first_tokens) / seconds
         bad = f", {counted(self.bad, 'bad record')}" if self.bad else ""
         sizes = counted(self.tokens, "token"), counted(self.sentences, "sentence")
-        return f"{' in '.join(sizes)}, {speed:,.0f} tokens/s{bad}"
+        left = ""
+        if speed and 0 < self.share < 1:
+            minutes = self.tokens * (1 / self.share - 1) / speed / 60
+            left = f", {self.share:.0%} of the input, {minutes:,.0f} min left"
+        return f"{' in '.join(sizes)}, {speed:,.0f} tokens/s{left}{bad}"
 
 
 # Tagging.
@@ -238,6 +243,7 @@ def tag_file(
         progress.bad += len(part.bad)
         progress.sentences += len(part.inputs)
         progress.tokens += sum(len(sentence.words) for sentence in part.inputs)
+        progress.share = source.share
         output.commit(text, bad, done=dataclasses.asdict(progress))
         log(progress)
     return progress

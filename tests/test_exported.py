@@ -251,15 +251,16 @@ def test_a_file_is_served_as_its_tagger(file, params, monkeypatch):
     pytest.importorskip("starlette")
     from jaxner.serving import server
 
-    models = []
-    monkeypatch.setattr(server, "run", lambda model, *_, **__: models.append(model))
+    calls = []
+    monkeypatch.setattr(server, "run", lambda *args, **_: calls.append(args))
     model = [str(file)]
     least = [[*model, f"--min-probability={x}"] for x in ("calibrated", "DRAGON=0.5")]
     for wrong in ([], [*model, "runs/grn"], *least):
         with pytest.raises(SystemExit):
             cli.run(["serve", *wrong])
     cli.run(["serve", *model])
-    (model,) = models
+    ((model, limits, *_),) = calls
+    assert limits.batch_tokens == model.budget > 0  # /ready says what is in use
     (arrays,) = model.cut(model([model.job([TOKENS])])[0], [TOKENS])
     labels = [model.labels[i] for i in arrays["best"].labels]
     assert labels == jaxner.tag(params, TOKENS)

@@ -167,6 +167,8 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
 
 def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     """What reaches the run, without training it."""
+    with pytest.raises(TypeError, match="dev="):
+        jaxner.train(ROWS, ROWS, workdir=tmp_path / "a")
     calls = {}
 
     def run(config, workdir, name):

@@ -252,6 +252,23 @@ def test_each_shard_has_the_header(stub, source, tmp_path):
     assert (tmp_path / "b").read_text() == "a X O\n\nb\tX\tO\nc X O\n\n"
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_progress_says_how_much_is_left(file, ending):
+    rows = "\n".join(str(hash((i, 0.5))) for i in range(40_000))
+    path = file(gzip.compress(rows.encode()) if ending else rows, f"in{ending}")
+    text = Source(path, formats.Options(), has_labels=False)
+    lines = text.lines()
+    for _ in range(20_000):
+        next(lines)
+    assert 0.4 < text.share < 0.7
+    assert len([*lines]) == 20_000
+    assert text.share == 1
+    progress = stream.Progress()
+    progress._start -= 60
+    progress.tokens, progress.share = 120, 0.5
+    assert progress.summary().endswith("tokens/s, 50% of the input, 1 min left")
+
+
 @pytest.mark.parametrize("format", ["text", "jsonl"])
 def test_only_records_to_tag_are_parsed(stub, source, tmp_path, format):
     """Neither those of other shards nor those that are done."""

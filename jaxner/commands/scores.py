@@ -70,7 +70,7 @@ def score(
     predicted label, as for conlleval. A blank line ends a sentence. To score a
     file of predictions against a file of gold labels, join their lines:
 
-        awk '{print $NF}' theirs.conll | paste -d ' ' gold.conll - | jaxner score -
+        awk '{print $NF}' theirs.txt | cat -s | paste -d ' ' gold.txt - > both.txt
 
     Args:
         file: File whose last two columns are gold and predicted label; -: standard
@@ -161,7 +161,8 @@ def compare(
         i = report.first_difference(flat_runs[0].tokens or (), run.tokens or ())
         if i is not None:
             message = f"{path}: other tokens than in {sides[0][0]}, first in sentence "
-            note(f"{message}{i} (counted from 0)")
+            words = " ".join(run.tokens[i][:10]) if run.tokens else ""
+            note(f"{message}{i} (counted from 0): {words!r}")
     rounds = scoring.rounds or stats.TEST_ROUNDS
     content = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     rows = {

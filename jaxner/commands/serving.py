@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from pathlib import Path
@@ -66,6 +67,7 @@ def serve(
     load_file = exported.load_exported
     source = load_file(tagger, program=False) if is_file else load(tagger)
     programs = Programs(source, limits.max_tokens, limits.batch_tokens)
+    limits = dataclasses.replace(limits, batch_tokens=programs.budget)
     check_least(programs.types.names, least)
     options = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}
     server.run(programs, limits, host, port, least, **options)

@@ -71,8 +71,7 @@ def findings(
         result += flaws
         splits |= {name: split} if split else {}
     if not splits and {finding.level for finding in result} == {"warning"}:
-        message = "expected train, dev or test files, got none"
-        return {}, [_of("splits", message, path, level="error")]
+        return {}, [dataclasses.replace(result[0], level="error")]
     return splits, result + of_splits(splits)
 
 
@@ -341,7 +340,7 @@ def _merged(result: Sequence[Finding]) -> list[Finding]:
     kinds: dict[Any, list[Finding]] = defaultdict(list)
     for finding in result:
         # Errors of a kind differ in numbers, and in what they quote.
-        kind = re.sub(r"(['\"]).*?\1|\d+", "", finding.message)
+        kind = re.sub(r"(['\"])(\\.|[^\\])*?\1|\d+", "", finding.message)
         key = (finding.file, kind) if finding.level == "error" else finding
         kinds[key].append(finding)
     rows = []

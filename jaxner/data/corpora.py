@@ -314,6 +314,9 @@ _CORPORA = (
         sizes=((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
     ),
 )
+# What data sets of Hugging Face's leave in a folder.
+_DATA_SETS = "dataset_*.json", "*.parquet", "data/*.parquet"
+
 CORPORA = {corpus.name: corpus for corpus in _CORPORA}
 
 
@@ -356,6 +359,9 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     content = f"it holds {entries or 'nothing'}" if folder.is_dir() else "there is none"
     message = f"No {split} file in the folder {folder}: {content}. Expected one with a "
     message += f"name such as {split}.conll, and the ending of a format"
+    if any([*folder.glob(pattern)] for pattern in _DATA_SETS):
+        message += ". In Python, jaxner.train takes a data set of Hugging Face's; "
+        message += f"its split.to_json('{split}.jsonl') writes a file"
     if corpus:
         message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
         message += f"{corpus.name}, or name a directory. {corpus.source}"

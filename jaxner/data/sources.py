@@ -207,6 +207,7 @@ class Source:
         has_labels: Whether its labels are read, too.
         notes: What readers left out or changed.
         header: Number of the line that names columns; 0 if there is none.
+        share: Share of the file's bytes that `lines` has read; 0 if it has no size.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class Source:
         self.path, self.options, self.has_labels = Path(path), options, has_labels
         self._top = self.path
         self.notes: list[str] = []
-        self.header = 0
+        self.header, self.share = 0, 0.0
         self._max_line, self._digest = max_line, hashlib.sha256()
 
     @property
@@ -291,8 +292,15 @@ class Source:
         Of a line that is too long, only the beginning is yielded: see `flaw`.
         """
         limit, number = self._max_line, 0
+        size = self.path.stat().st_size if self.path.is_file() else 0
         with opened(self.path) as file:
-            reader = io.BufferedReader(_Digested(file, self._digest), 1 << 16)
+            packed: Any = getattr(file, "fileobj", file)
+
+            def watch(data: bytes) -> None:
+                self._digest.update(data)
+                self.share = packed.tell() / size if size else 0.0
+
+            reader = io.BufferedReader(_Watched(file, watch), 1 << 16)
             text = io.TextIOWrapper(
                 reader, self.options.encoding, "surrogateescape", newline="\n"
             )
@@ -321,18 +329,18 @@ class Source:
         return f"{message}set encoding to that of the file"
 
 
-class _Digested(io.RawIOBase):
-    """A file whose bytes are added to a checksum as they are read."""
+class _Watched(io.RawIOBase):
+    """A file that calls a function with the bytes that are read."""
 
-    def __init__(self, file: io.BufferedIOBase, digest: Any):
-        self._file, self._digest = file, digest
+    def __init__(self, file: io.BufferedIOBase, watch: Callable[[bytes], None]):
+        self._file, self._watch = file, watch
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self._file.read1(len(buffer))
-        self._digest.update(data)
+        self._watch(data)
         buffer[: len(data)] = data
         return len(data)
 

@@ -379,9 +379,9 @@ def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
         if not all(0 <= value < len(names) for value in values):
             if names:
                 raise InputError(f"expected labels from 0 to {len(names) - 1}")
-            message = "expected names for the numbers that are labels; give label_names"
-            message += ' or begin with {"label_names": ["O", "B-PER", …]}'
-            raise InputError(message)
+            message = "expected names for the numbers that are labels: --label-names "
+            message += "(jaxner train: --config.data.label_names), or a first line "
+            raise InputError(message + '{"label_names": ["O", "B-PER", …]}')
         values = [names[value] for value in values]
     if len(labels := _strings(values)) != count:
         raise InputError(f"expected {counted(count, 'label')}, one per token")

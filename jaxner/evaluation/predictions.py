@@ -51,7 +51,11 @@ def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
     for record in formats.columns(source):
         examples, errors = source.parse(record)
         if errors:
-            raise errors[0]
+            message, line = errors[0].message, errors[0].line
+            if " columns, got " in message:
+                message += ". If you joined two files, do their blank lines differ? "
+                message += "cat -s leaves out repeated ones."
+            raise InputError(message, source.path, line)
         if record.line == source.header:
             column, *_ = formats.header(formats.cells_of(record.lines[0])) or (0,)
         for example in examples:

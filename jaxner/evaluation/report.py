@@ -251,11 +251,13 @@ def compare(
         run.gold if run.scheme == TAGS else [*map(to_spans, run.gold)]
         for run in (*first, *second)
     ]
-    for spans in golds[1:]:
+    for run, spans in zip((*first, *second), golds, strict=True):
         i = first_difference(golds[0], spans)
         if i is not None and len(spans) == len(golds[0]):
             message = f"Expected systems on the same sentences, but sentence {i} "
-            raise InputError(f"{message}(counted from 0) has other gold labels")
+            message += "(counted from 0) has other gold labels"
+            words = f": {' '.join(run.tokens[i][:10])!r}" if run.tokens else ""
+            raise InputError(message + words)
     types = sorted({kind for run in (*first, *second) for kind in run.scores.types})
     tallies = [[run.tally(types) for run in side] for side in sides]
     differences = stats.compare(*tallies, rounds=rounds, seed=seed)

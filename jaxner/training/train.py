@@ -576,9 +576,10 @@ class Program:
                 predictions.write(folder.predictions(name), split, *labels)
         if folder.writes:
             folder.write_text("README.md", card.card(folder))
+        figure = task.main_figure.replace("f1", "F1")
         score = f"{result[self.splits[0]][task.main_figure] or 0.0:.2f}"
         console.print(
-            f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {score}"
+            f"Best: epoch {result['best_epoch']}, dev {figure} {score}"
             f"{'' if is_chosen else ', the last, since none is above 0'}. {weakness}"
         )
         path = shlex.quote(str(folder.path))

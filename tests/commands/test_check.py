@@ -30,6 +30,12 @@ def test_files(file, run):
     content = json.loads(run("check", bad, "--json", "-q")[1])
     lines = [x["line"] for x in content["findings"] if x["level"] == "error"]
     assert lines == [*range(3, 64)]
+    # Texts that errors quote may hold quotes of both kinds.
+    rows = [{"tokens": [word], "ner_tags": [0]} for word in ("a", "it's", "'")]
+    numbers = file("\n".join(map(json.dumps, rows)) + "\n", "numbers.jsonl")
+    _, output = run("check", numbers)
+    assert output.count("error: ") == 1
+    assert "--label-names" in output
 
 
 def test_files_are_compared_with_the_first(file, run):
@@ -52,6 +58,10 @@ def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
     assert (status, f"warning: {tmp_path}: No dev file" in output) == (1, True)
     (tmp_path / "train.conll").unlink()
     assert run("check", tmp_path)[0] == 1
+    file("{}", "dataset_dict.json")  # as Hugging Face's save_to_disk leaves it
+    for line in ("check", tmp_path), ("train", "--data", tmp_path, "-o", corpus / "x"):
+        status, output = run(*line)
+        assert (status, "to_json('train.jsonl')" in output) == (1, True)
 
 
 def test_a_page_escapes_what_is_in_the_data(file, tmp_path, run):

@@ -89,9 +89,16 @@ def test_compare(files, run, monkeypatch):
     (files / "same.conll").write_text("a O O\nb B-X B-X\n")
     line = "compare", files / "same.conll", "--rounds", 5
     status, text = run(*line, files / "gold.conll")
-    assert (status, "sentence 0 (counted from 0) has other gold" in text) == (1, True)
+    assert status == 1
+    assert "sentence 0 (counted from 0) has other gold labels: 'a b'" in text
     status, text = run(*line, files / "token.conll")
-    assert (status, "other tokens" in text) == (0, True)
+    assert (status, "sentence 0 (counted from 0): 'A b'" in text) == (0, True)
+    # Joined files of which one has more blank lines.
+    path = files / "joined.conll"
+    path.write_text("a O O\n \nb B-X \n O\n")
+    status, text = run("score", path)
+    assert (status, f"{path}:3: expected 3 columns" in text) == (1, True)
+    assert "cat -s" in text
 
 
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
