@@ -230,7 +230,8 @@ def test_http_is_as_its_specifications_say(client):
     for path in ("/nothing", "/v1/tag/", "/v1/", "/page/../x", "/script.js/x"):
         for method in ("GET", "POST"):
             answer = client.request(method, path)
-            assert (answer.status_code, answer.json()) == (404, {"error": "Not Found"})
+            assert answer.status_code == 404
+            assert "/openapi.json" in answer.json()["error"]
     for path in ("/", "/health", "/ready", "/metrics", "/openapi.json"):
         answer = client.head(path)
         assert (answer.status_code, answer.content) == (200, b"")

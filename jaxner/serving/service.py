@@ -236,11 +236,12 @@ def _json(content: Any, status: int = 200, headers: Any = None) -> Response:
 
 async def _refuse(request: Request, error: Any) -> Response:
     status, headers = error.status_code, {**(error.headers or {})}
+    reason = "No such path: /openapi.json has all." if status == 404 else error.detail
     if status in (429, 503):
         headers["retry-after"] = "1"
     elif status == 401:
         headers["www-authenticate"] = "Bearer"
-    return _json({"error": error.detail}, status, headers)
+    return _json({"error": reason}, status, headers)
 
 
 def _failure(error: Exception) -> Refusal:
