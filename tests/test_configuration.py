@@ -88,6 +88,8 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
     assert (chars.dropout, chars.hidden_dim) == (0.5, 25)
     encoder = load("ncrfpp:sample,encoder=idcnn").model.encoder
     assert encoder.initializer == "identity"  # it knows no "torch"
+    # It reads the directions of LSTMs.
+    assert load("own:sample,encoder=idcnn").model.language_model is None
     head = load("idcnn:conll2003,head=direction").model.head
     assert (head.dropout, head.initializer) == (0.15, "glorot")
 

@@ -5,9 +5,9 @@ are sections of options within it. Where a part may be one of several, `name` ch
 name in `models.TABLES`, or the place of a module of your own, such as
 `mypackage.module:MyEncoder`.
 
-`build` checks the values of each section and hands them to its class; "From a flag to a
-module" in docs/design.md has the steps before. The data set the fields that have the
-name of one of their sizes. A class that needs more than that has a class method
+`build` checks the values of each section and hands them to its class; "A flag" in
+docs/design.md has the steps before. The data set the fields that have the name of one
+of their sizes. A class that needs more than that has a class method
 `from_options(options, sizes)`, and perhaps options that are no fields, `MORE`.
 """
 

@@ -186,21 +186,42 @@ def test_many_short_sentences_stand_beside_few_long_ones():
     assert positions <= 1.2 * batches.num_tokens
 
 
-@pytest.mark.parametrize(("longest", "is_uniform"), [(400, True), (4_000, False)])
+@pytest.mark.parametrize(("longest", "is_uniform"), [(600, True), (4_000, False)])
 def test_the_first_step_needs_one_shape(longest, is_uniform):
-    """Unless its longest sentence is so long that padding costs more than a program."""
+    """Unless its longest sentence is so long that padding costs more than a program.
+
+    Its short sentences would take less time in another shape.
+    """
     rng = np.random.default_rng(0)
     lengths = [*rng.integers(1, 60, 400).tolist(), *[longest] * 40]
-    batches = make(lengths, batch_size=32, num_blocks=None)
+    batches = make(lengths, batch_size=24, num_blocks=None)
+    sizes = [shape.tokens * shape.rows for shape in batches.shapes]
+    assert min(sizes) < sizes[-1]
     counts = []
     for epoch in (0, 1):
         plan, numbers = batches.plan([0], epoch)
         numbers_by_step = np.split(numbers, plan.steps[0, 1:])
         counts.append([len(np.unique(part)) for part in numbers_by_step])
-        members = [*map(sorted, np.split(plan.rows[0], range(32, 440, 32)))]
+        members = [*map(sorted, np.split(plan.rows[0], range(24, 440, 24)))]
         assert members == [*map(sorted, batches.draw(0, epoch).tolist())]
     assert (counts[0][0] == 1) == is_uniform
     assert min(counts[0][1:] + counts[1]) > 1
+
+
+def test_a_block_takes_the_cheapest_shape_that_holds_it():
+    shapes = Shape(8, 9, 4, rows=20), Shape(30, 9, 4, rows=2)
+    sizes = np.array([[2, 5, 9, 0], [3, 5, 9, 0], [3, 9, 9, 0], [2, 30, 10, 0]])
+    assert batching.fit(sizes, shapes).tolist() == [1, 0, -1, -1]
+
+
+def test_words_twice_as_long_as_the_others_are_read_apart():
+    for longest, expected in ((5, (5, 0)), (6, (3, 1))):
+        chars = np.ones((200, longest), np.int32)
+        chars[1:, 3:] = 0
+        words = np.arange(1, 201, dtype=np.int32)
+        text = [spelled(words, chars, words > 0)]
+        (shape,) = Batches(text, [words], batch_size=1).shapes
+        assert (shape.chars, shape.long) == expected
 
 
 @pytest.mark.parametrize("num_blocks", [1, None])
@@ -273,6 +294,8 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
     assert sorted(contents(batches, number)) == sorted(expected)
     assert 1 <= len(batches.shapes) <= count
     assert not any(shape.tokens % multiple for shape in batches.shapes)
+    most = len(batches.words) if chars == "distinct" else np.inf
+    assert all(shape.words <= most for shape in batches.shapes)
     plan, numbers = batches.plan([1], 0)
     steps = plan.steps[0].tolist()
     assert len(steps) == batches.num_batches

@@ -9,11 +9,13 @@ import pytest
 
 import jaxner
 import train
+from jaxner.data import batching
 from jaxner.data import vectors as token_vectors
 from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
+from jaxner.training import step
 from jaxner.training.cluster import ONE_DEVICE, Placement
 from tests import fence, tiny
 from tests.sentences import content, row_of
@@ -81,7 +83,7 @@ def vector_run(short, vectors, tmp_path_factory):
     return folder
 
 
-def test_streamed_vectors_train_as_those_on_the_device(tmp_path):
+def test_streamed_vectors_train_as_those_on_the_device(tmp_path, monkeypatch):
     """A later step has blocks of a shape that the first lacks: it compiles then."""
     text = tiny.write_corpus(tmp_path, sentences=24)
     config = vector_config(text, tmp_path)
@@ -91,11 +93,24 @@ def test_streamed_vectors_train_as_those_on_the_device(tmp_path):
         tokens, rng = sentences(text, split), np.random.default_rng(0)
         arrays = [rng.normal(size=(2, len(row), 5)) for row in tokens]
         token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, tokens)
-    losses = []
+    for cost in ("_BLOCK", "_PROGRAM"):  # else there is one shape
+        monkeypatch.setattr(batching, cost, 0)
+    losses, traces, take = [], [], step.take
+
+    def taking(*operands):
+        shape, vectors = operands[3:5]
+        traces.append((shape, vectors is None))
+        return take(*operands)
+
+    monkeypatch.setattr(step, "take", taking)
     for config.data.vectors_on_device in (False, True):
         folder = tmp_path / str(config.data.vectors_on_device)
         train.main_run(config, folder)
         losses.append([epoch["loss"] for epoch in Workdir(folder).metrics()])
+        shapes, are_absent = map(set, zip(*traces, strict=True))
+        assert len(shapes) > 1
+        assert are_absent == {config.data.vectors_on_device}
+        traces.clear()
     np.testing.assert_allclose(*losses, rtol=1e-6)
 
 

@@ -52,6 +52,13 @@ def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, is_
             show.advance(1, total, 2)
 
 
+def test_a_loss_that_began_near_0_may_be_a_thousand_times_as_large():
+    with monitor.Monitor(console(False), steps_per_epoch=2, num_epochs=1) as show:
+        show.begin(0, 0)
+        show.advance(1, [1e-9], 1)
+        show.advance(1, [1.0], 2)
+
+
 def test_a_run_is_looked_at_twice_a_second(monkeypatch):
     """After as many steps as the slowest process takes in that time, at most 128."""
     clock, slowest = [0.0], [0.0]

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+import re
 import shutil
 import signal
 import warnings
@@ -243,6 +244,10 @@ def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(train.corpora.Corpus, "epoch", None)  # it trains no more
     train.main_run(tiny.plain_config(corpus), folder)
     runs.assert_same_run(folder, whole)
+    program = train.Program(tiny.plain_config(corpus), Workdir(folder), None)
+    with program.opened():
+        program.resume()
+        assert program.show.first_loss == runs.losses(folder)[0]
 
 
 @pytest.mark.slow
@@ -276,7 +281,10 @@ def test_another_config_is_refused(tiny_run, corpus):
 
 
 def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, capsys):
-    """Rates depend on the epochs; the same command resumes."""
+    """Rates depend on the epochs; the same command resumes.
+
+    A step of a corpus of one batch is tried, too, after it is compiled.
+    """
 
     def config_of(**options):
         config = tiny.plain_config(corpus)
@@ -296,12 +304,13 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     shutil.rmtree(folders[0] / "checkpoints")  # as killed in the first epoch
     train.main_run(config_of(**trial), folders[0])
     counts = []
-    for minutes in (1, 20):
-        config = config_of(minutes=minutes)
+    for minutes, size in ((1, 4), (20, 4), (1, 99)):
+        config = config_of(minutes=minutes, batch_size=size)
         program = train.Program(config, Workdir(tmp_path / "new"), None)
         program.fit_epochs(60.0 * minutes)
         counts.append(config.num_epochs)
     assert 1 < counts[0] < counts[1]
+    assert counts[2] > counts[0] / 4
     with pytest.raises(InputError, match="minutes needs one seed and one process"):
         train.main_run(config_of(minutes=1, num_seeds=2), tmp_path / "new")
 
@@ -360,7 +369,9 @@ def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copy, tmp_path):
     assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
 
 
-def test_patience_counts_from_the_first_score_above_0(corpus, tmp_path, monkeypatch):
+def test_patience_counts_from_the_first_score_above_0(
+    corpus, tmp_path, monkeypatch, capsys
+):
     score, calls = scoring.Task.score, []
 
     def delayed(*args, **options):
@@ -374,6 +385,8 @@ def test_patience_counts_from_the_first_score_above_0(corpus, tmp_path, monkeypa
     result = train.main_run(config, tmp_path / "run")
     f1 = [line["dev_f1"] or 0.0 for line in Workdir(tmp_path / "run").metrics()]
     assert not any(f1[:3])
+    lines = re.findall(r"(?m)^epoch .*", capsys.readouterr().out)
+    assert ["*" in line for line in lines][:4] == [*map(bool, f1[:4])]
     assert len(f1) > 4
     assert result["best_epoch"] == 1 + int(np.argmax(f1)) > 3  # of equals, the first
     assert result["chosen_by"] == "dev f1"
