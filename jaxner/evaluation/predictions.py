@@ -46,7 +46,7 @@ def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
     Raises:
         InputError: A line is bad, or there is no sentence.
     """
-    source = Source(path, Options(token_column=-2, **options))
+    source = Source(path, Options(token_column=-2, label_column=-1, **options))
     rows, column = [], 0
     for record in formats.columns(source):
         examples, errors = source.parse(record)
@@ -113,7 +113,7 @@ def load(
         return Prediction(tokens, gold, predicted, scheme, rule), notes
     scheme, *alternatives = schemes.fitting(gold)
     prefixes = {label[0] for label in schemes.label_names(["X"], scheme)}
-    if not prefixes.issuperset(label[0] for row in predicted for label in row):
+    if not prefixes.issuperset(schemes.parse(x)[0] for row in predicted for x in row):
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
         scheme, *_ = schemes.fitting(predicted)
         gold = [schemes.convert(row, scheme) for row in gold]

@@ -237,6 +237,7 @@ def count(
 def count_tokens(
     gold: Labels,
     predicted: Labels,
+    scheme: str,
     tokens: Labels | None = None,
     known_words: Set[str] | None = None,
 ) -> dict[str, np.ndarray]:
@@ -245,7 +246,9 @@ def count_tokens(
     If words and training text are known, tokens outside and inside it are counted, too.
     """
     sentence = np.repeat(np.arange(len(gold)), [len(labels) for labels in gold])
-    right = np.fromiter(map(operator.eq, chain(*gold), chain(*predicted)), bool)
+    read = str if scheme == TAGS else schemes.parse  # M is I, and W is S
+    sides = (map(read, chain(*labels)) for labels in (gold, predicted))
+    right = np.fromiter(map(operator.eq, *sides), bool)
     groups = {"accuracy": np.ones(len(right), bool)}
     if tokens is not None and known_words is not None:
         new = np.array([word not in known_words for word in chain(*tokens)], bool)
@@ -443,7 +446,7 @@ def score(
     return Scores(
         count(gold, predicted, rule, scheme, types),
         types,
-        count_tokens(gold, predicted, words, known_words),
+        count_tokens(gold, predicted, scheme, words, known_words),
         ill_formed=sum(breaches),
         ill_formed_sentences=sum(map(bool, breaches)),
         rule=rule,

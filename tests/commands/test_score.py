@@ -58,6 +58,10 @@ def test_score_of_tags_and_of_labels_without_prefixes(tmp_path, run):
     assert "no types" in run("score", path, "--rounds", 5)[1]
     counts = json.loads(run("score", path, "--rounds", 5, "--json", "-q")[1])
     assert (counts["correct"], counts["predicted"], counts["gold"]) == (0, 1, 2)
+    chinese = write(tmp_path / "m.txt", *[[["B-A", "M-A", "E-A", "W-A"]]] * 2)
+    status, text = run("score", chinese, "--rounds", 5, "--json")
+    assert '"accuracy": 100.0' in text
+    assert "converted" not in text
     path = write(tmp_path / "lost.txt", [["B-A", "O"]], [["B-A", "I"]])
     assert f"{path}:2" in run("score", path)[1]
     path = write(tmp_path / "tags.txt", [["NN", "VB"]], [["NN", "NN"]])
@@ -144,7 +148,8 @@ def test_what_has_no_use_or_is_not_there_is_refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("B-A\n", "bad.conll"),
+        ("B-A\n", "one column"),
+        (b"B-\xdc\n", "set encoding"),
         ("w B-A B-A\nw O\n", "3 columns"),
         ("", "bad.conll"),
         ("w O O\nw X-A O\n", "bad.conll:2"),
@@ -162,6 +167,7 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
         ("Rome B-LOC B-LOC\nfell O O\n", (["Rome", "fell"],)),
         ("Rome NNP B-LOC B-LOC\n", (["Rome"],)),
         ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", (["Rome"],)),
+        ("label word x gold guess\nO Rome O B-LOC B-LOC\n", (["Rome"],)),
         ("# word label\n\nRome B-LOC B-LOC\n", (["Rome"],)),
         ("B-LOC B-LOC\n", None),
         ("\tB-LOC\tB-LOC\n", None),

@@ -189,6 +189,15 @@ def test_sides_in_different_schemes():
     assert (scores.scheme, scores.ill_formed) == ("BIOES", 1)  # that of gold
 
 
+@pytest.mark.parametrize("rule", ["conlleval", "strict", "idcnn", "ncrfpp"])
+def test_other_spellings_of_a_label_are_the_same_label(rule):
+    gold = [["B-PER", "I-PER", "E-PER", "S-LOC"], ["B-_", "E-_", "S-_"]]
+    other = [["B-PER", "M-PER", "E-PER", "W-LOC"], ["B", "E", "W"]]
+    for sides in ((gold, other), (other, gold), (other, other)):
+        scores = score(*sides, rule=rule, scheme="BIOES")
+        assert (scores.f1, scores.accuracy, scores.ill_formed) == (1, 1, 0)
+
+
 def test_what_is_undefined_is_none():
     for labels in ([], [[]], [["O", "O"], []]):
         for rule in ("conlleval", "strict", "idcnn"):
