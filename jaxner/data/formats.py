@@ -201,7 +201,7 @@ def columns(source: Source) -> Iterator[Record]:
     if first and source.has_labels and len(cells) == 1:
         message = "expected a token and a label between tabs or spaces, got one column"
         message += "; save CSV with tabs" * ("," in first)
-        error = source.error(number, message, first)
+        error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return
     names = header(cells)
@@ -249,7 +249,7 @@ def conllu(source: Source) -> Iterator[Record]:
 
     Source: https://universaldependencies.org/format.html
     """
-    label, entities = source.options.label_column, 0
+    label, has_entities = source.options.label_column, set[bool]()
     if label is None:
         label = UPOS if source.options.tags else MISC
 
@@ -257,13 +257,12 @@ def conllu(source: Source) -> Iterator[Record]:
         return [] if _NO_WORD.match(line) else _at_tabs(line)
 
     def change(start: int, block: Sequence[str], example: Example) -> Items:
-        nonlocal entities
         labels, errors = list(example.labels), []
         if label == MISC:
             labels = [_entity_of(misc) or "O" for misc in labels]
             lines = dict(enumerate(block, start))
             errors += _spread(source, lines, example.lines, labels)
-            entities += labels.count("O") < len(labels)
+            has_entities.add(labels.count("O") < len(labels))
         if "_" in labels:
             number = example.lines[labels.index("_")]
             message = "expected a label, got _; UPOS is label_column 3"
@@ -273,7 +272,7 @@ def conllu(source: Source) -> Iterator[Record]:
     mark = re.compile(r"(#\s*newdoc)(?:\s|$)")
     layout = Layout(mark, split, 10, 10, 1, label, "#", change=change)
     yield from _sentences(source, source.lines(), layout)
-    if label == MISC and not entities:
+    if has_entities == {False}:
         source.note("MISC has no NER=: all labels are O; UPOS has tags")
 
 

@@ -345,14 +345,14 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
     text, words = text_of(content), content.get("tokens")
     if isinstance(text, str) and words is None:
         return pieces(text, options)
+    if words is None or not isinstance(text, str | None):
+        raise InputError("expected tokens or a text")
     if isinstance(words, list) and all(isinstance(word, Mapping) for word in words):
         words = [word.get("text") for word in words]  # of Prodigy
         words = [x for x in words if not isinstance(x, str) or x.strip(" \t\r\n")]
     words = _strings(words)
     if not words:
         raise InputError("it has no tokens: leave it out")
-    if not isinstance(text, str | None):
-        raise InputError("expected tokens and labels, or text and spans")
     if text is None:
         return [Example(words)]
     sentence = _sentence(text, tokens.located(text, words), 0, len(text))
@@ -540,9 +540,9 @@ def docbin(source: Source) -> Iterator[Record]:
                 sentence = _sentence(whole, words, words[0].start, words[-1].end)
                 sentences.append(sentence)
         for entity in doc.ents:
-            if words := words_of(entity):
-                span = CharSpan(words[0].start, words[-1].end, entity.label_)
-                spans.append(span)
+            # One of white space alone stays, and is reported as unfit.
+            words = words_of(entity) or [Token("", entity.start_char, entity.end_char)]
+            spans.append(CharSpan(words[0].start, words[-1].end, entity.label_))
         gaps.extend(number for x in doc if x.text.strip(_BLANK) and not x.ent_iob)
         return fitted(source.options, whole, spans, sentences)
 

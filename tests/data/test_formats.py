@@ -312,13 +312,15 @@ def test_documents_of_spacy(tmp_path):
     assert read(path).examples[1].text == "Ann Lee fell."
     (note,) = copy.notes
     assert (note[:11], note[-8:]) == ("document 1:", "4 tokens")
-    words, ents = ["Go", "!", "Live"], ["B-X", "I-X", "I-X"]
-    crossing = {"ents": ents, "sent_starts": [True, False, True]}
-    path = doc_bin(tmp_path / "b.spacy", (words, crossing))
-    with pytest.raises(InputError, match=r"b\.spacy, document 1: ") as error:
-        read(path)
-    assert (error.value.line, error.value.unit) == (1, "document")
-    assert read(path, unfit="drop").examples[0].labels == ("O", "O")
+    starts = [True, False, True]
+    crossing = {"ents": ["B-X", "I-X", "I-X"], "sent_starts": starts}
+    blank = {"ents": ["O", "B-X", "O"]}
+    for doc in ((["Go", "!", "Live"], crossing), (["Go", " ", "!"], blank)):
+        path = doc_bin(tmp_path / "b.spacy", doc)
+        with pytest.raises(InputError, match=r"b\.spacy, document 1: ") as error:
+            read(path)
+        assert (error.value.line, error.value.unit) == (1, "document")
+        assert read(path, unfit="drop").examples[0].labels == ("O", "O")
 
 
 def test_sentences_of_tables(file):
@@ -582,6 +584,14 @@ def test_the_first_bad_line_is_an_error_and_all_can_be_listed(file, case):
     assert str(end.value) == str(errors[0])
     assert not any(error.message.startswith("None") for error in errors)
     assert end.value.path == path
+
+
+def test_errors_say_what_is_missing(file):
+    for fields in ({}, {"text": None, "spans": []}, {"text": 3, "tokens": ["a"]}):
+        with pytest.raises(InputError, match="expected tokens or a text"):
+            read(file(line(**fields), "a.jsonl"))
+    with pytest.raises(InputError, match=r"right file\?$"):
+        read(file("", "a.conllu"))
 
 
 def test_options_of_other_formats_are_refused(file):
