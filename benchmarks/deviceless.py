@@ -233,7 +233,7 @@ def programs(
     )
     state = step.init(tagger.weights["params"], recipe.tx, parts)
     state = jax.tree.map(lambda leaf: leaf[None], state)  # of one restart
-    train = step.program(recipe, shape, True, True)
+    train = step.program(recipe, shape, True, True, 1)
     rest = tagger.weights["frozen"], text_on_device.arrays
     operands = None, state, vectors, plan, jax.random.key(0)[None], *rest
 

@@ -85,9 +85,10 @@ def zeros(params: Params) -> Sums:
 def add(
     recipe: Recipe,
     shape: Shape,
+    is_alone: bool,
     sums: Sums | None,
     state: State,
-    vectors: Float[Array, "B T L D"] | None,
+    vectors: Float[Array, "*K B T L D"] | None,
     plan: Plan,
     key: Array,
     frozen: Params,
@@ -97,8 +98,13 @@ def add(
 
     Without `sums` the block is a whole batch: returns the state after its update.
     `vectors` are those of the block's tokens, if they do not lie on the device; `key`
-    is the run's.
+    is the run's. If a run `is_alone`, all but `frozen` and `arrays` have an axis of
+    restarts of size 1: with it, a GPU would start a tenth more kernels.
     """
+    inputs = sums, state, vectors, plan, key
+    if is_alone:
+        inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
+    sums, state, vectors, plan, key = inputs
     total = zeros(state.params) if sums is None else sums
     block = plan.steps[state.step % len(plan.steps)] + total.number
     batch, labels, places = take(arrays, plan, block, shape, vectors, recipe.place)
@@ -110,8 +116,10 @@ def add(
     value, grads = loss(recipe.model, weights, *options)
     # XLA adds rows of a table in place, without a table of zeros.
     grads = jax.tree.map(jnp.add, total.grads, grads["params"])
-    new = Sums(total.number + 1, total.loss + value, grads)
-    return update(recipe, state, new) if sums is None else new
+    new: State | Sums = Sums(total.number + 1, total.loss + value, grads)
+    if sums is None:
+        new = update(recipe, state, new)
+    return jax.tree.map(lambda leaf: leaf[None], new) if is_alone else new
 
 
 def update(recipe: Recipe, state: State, sums: Sums) -> State:
@@ -149,7 +157,8 @@ class Step:
         is_shared: bool = True,
         compiling: Compiling = nullcontext,
     ):
-        self._programs = {x: program(recipe, x, is_whole, is_shared) for x in shapes}
+        options = is_whole, is_shared, len(keys)
+        self._programs = {x: program(recipe, x, *options) for x in shapes}
         self._begin, self._end = ends(recipe)
         # CPU devices share their threads: several programs at once may wait for each
         # other's for ever.
@@ -248,25 +257,16 @@ def _num_threads() -> int:
 
 @functools.cache  # runs with equal recipes share compiled programs
 def program(
-    recipe: Recipe, shape: Shape, is_whole: bool, is_shared: bool
+    recipe: Recipe, shape: Shape, is_whole: bool, is_shared: bool, number: int
 ) -> stages.Wrapped:
-    """Returns `add` over restarts, for blocks of a shape; see `Step`."""
-    function, place = functools.partial(add, recipe, shape), recipe.place
-
-    def over_restarts(*operands):
-        *inputs, frozen, arrays = operands
-        if len(inputs[-1]) > 1:
-            axes = *(0,) * len(inputs), None if is_shared else 0, None
-            name = place.mesh and SEED
-            return jax.vmap(function, axes, spmd_axis_name=name)(*operands)
-        # With an axis of size 1, a GPU starts a tenth more kernels.
-        inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
-        result = function(*[*inputs, frozen, arrays])
-        return jax.tree.map(lambda leaf: leaf[None], result)
-
+    """Returns `add` over a number of restarts, for blocks of a shape; see `Step`."""
+    function, place = functools.partial(add, recipe, shape, number == 1), recipe.place
+    if number > 1:
+        axes = *(0,) * 5, None if is_shared else 0, None
+        function = jax.vmap(function, axes, spmd_axis_name=place.mesh and SEED)
     state, sums = _shardings(place)
     output, index = (state, 1) if is_whole else (sums, 0)
-    return jax.jit(over_restarts, donate_argnums=index, out_shardings=output)
+    return jax.jit(function, donate_argnums=index, out_shardings=output)
 
 
 @functools.cache
