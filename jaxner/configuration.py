@@ -20,6 +20,8 @@ from typing import Annotated, Any
 from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
+from jaxner.data.corpora import CORPORA
+from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError, UsageError
 from jaxner.fields import Part
 from jaxner.models import TABLES
@@ -27,7 +29,7 @@ from jaxner.models.options import gives_scores, section_of
 from jaxner.runs import Workdir
 from jaxner.tagger import OF_THE_VOCABULARY
 from jaxner.training import optimizers, schema
-from jaxner.training.schema import DATASETS, TAG_SETS
+from jaxner.training.schema import DATASETS
 
 # --- A config file --------------------------------------------------------------------
 
@@ -98,10 +100,11 @@ def _parsed(text: str, arguments: dict[str, Any]) -> Any:
 
 def _base(dataset: str) -> Any:
     """Returns the sections of a run that do not depend on the system."""
-    scheme = "tags" if dataset in TAG_SETS else "BIOES"
-    data: dict[str, Any] = {"name": dataset, "scheme": scheme}
+    data: dict[str, Any] = {"name": dataset}
     if dataset == "files":  # without vectors, rare words are known, too
         data["min_count_without_vectors"] = 1
+    elif CORPORA[dataset].scheme == TAGS:
+        data["scheme"] = TAGS
     sections = {"data": data, "model": {"mc_dropout": {}}}
     sections |= {"objective": {}, "optimizer": {}, "evaluation": {}}
     # Values of several types may follow: a run checks them all before it begins.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxner import fields, models
-from jaxner.data import schemes
+from jaxner.data import corpora, schemes
 from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
@@ -31,9 +31,7 @@ from jaxner.training import optimizers
 from jaxner.training.objectives import Objective
 from jaxner.types import Options
 
-# Corpora whose labels are tags (parts of speech), not spans.
-TAG_SETS = ("ud_ewt", "wsj")
-DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAG_SETS, "files")
+DATASETS = (*corpora.CORPORA, "files")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,19 +96,6 @@ class Data(Reading):
 
 
 @dataclasses.dataclass(frozen=True)
-class Optimizer(optimizers.Options):
-    """The options of the section `optimizer`.
-
-    Attributes:
-        parts: Such options for some weights, by the path to these.
-    """
-
-    parts: Annotated[
-        Mapping[str, Options] | None, Part(optimizers.Options, is_many=True)
-    ] = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Evaluation:
     """The options of the section `evaluation`.
 
@@ -166,7 +151,7 @@ class Run:
     data: Annotated[Options | None, Part(Data)] = None
     model: Annotated[Options | None, Part(models.Model)] = None
     objective: Annotated[Options | None, Part(Objective)] = None
-    optimizer: Annotated[Options | None, Part(Optimizer)] = None
+    optimizer: Annotated[Options | None, Part(optimizers.Options)] = None
     evaluation: Annotated[Options | None, Part(Evaluation)] = None
 
 
