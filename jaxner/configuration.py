@@ -123,8 +123,10 @@ def _complete(config: Any) -> Any:
 def _replace_parts(model: Any, arg: Any) -> None:
     if arg.encoder and arg.encoder != model.encoder.name:
         names = arg.encoder.split("+")
-        links = [_in_place_of(model.encoder, "encoder", name) for name in names]
-        model.encoder = functools.reduce(_chain, links)
+        encoder, *others = [_in_place_of(model.encoder, "encoder", x) for x in names]
+        for other in others:
+            encoder = {"name": "chain", "first": encoder, "then": other}
+        model.encoder = encoder
         if "language_model" in model:  # it reads the directions of the old encoder
             model.language_model = None
     if arg.encoder or arg.head:
@@ -135,10 +137,6 @@ def _replace_parts(model: Any, arg: Any) -> None:
         old = model.representation.get("chars") or {"name": ""}
         if old.get("name", "cnn") != arg.chars:
             model.representation.chars = _in_place_of(old, "chars", arg.chars)
-
-
-def _chain(first: Any, second: Any) -> Any:
-    return {"name": "chain", "first": first, "then": second}
 
 
 def _in_place_of(old: Any, part: str, name: str) -> Any:
@@ -244,9 +242,8 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
             run = Workdir(config.init_from)
             if (run.path / "vocabulary.json").exists():
                 vocabulary = run.vocabulary()
-                config.data.update(
-                    {x: getattr(vocabulary, x) for x in OF_THE_VOCABULARY}
-                )
+                for option in OF_THE_VOCABULARY:
+                    config.data[option] = getattr(vocabulary, option)
 
 
 def override(config: Any, name: str, text: str) -> None:

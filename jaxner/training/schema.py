@@ -23,7 +23,7 @@ from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
-from jaxner.fields import Count, OneOf, Part, Positive, Range, Seed, Share, Size
+from jaxner.fields import Chance, Count, OneOf, Part, Positive, Seed, Share, Size
 from jaxner.models import options, pretrained
 from jaxner.models.options import Section
 from jaxner.runs import Workdir
@@ -71,7 +71,7 @@ class Data(Reading):
     name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
     unit: Literal["sentence", "document"] = "sentence"
     dir: str | None = None
-    split_dev: Annotated[float, Range(above=0, below=1)] | None = None
+    split_dev: Chance | None = None
     split_seed: Seed = 0
     format: Annotated[str, OneOf(FORMATS)] | None = None
     label_names: str | None = None
@@ -167,12 +167,11 @@ def sections(config: Options | ConfigDict) -> Iterator[Section]:
 
 def values(config: Options) -> dict[str, Any]:
     """Returns all options by path; those that a config does not say have defaults."""
-    flags = {
+    return {
         section.flag(name): section.values.get(name, field.default)
-        for section in sections(config)
+        for section in options.sections("", config, Part(Run))
         for name, field in section.fields.items()
     }
-    return {flag.removeprefix("--config."): value for flag, value in flags.items()}
 
 
 # --- Checks ---------------------------------------------------------------------------
