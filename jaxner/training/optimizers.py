@@ -146,7 +146,8 @@ class Options:
     layer_decay: Share | None = None
     frozen_layers: Count | None = None
     parts: Annotated[
-        Mapping[str, Mapping[str, Any]] | None, Part(Options, is_many=True)
+        Mapping[str, Mapping[str, Any]] | None,
+        Part(Options, is_many=True),  # pyright: ignore[reportUndefinedVariable]
     ] = None
 
 
