@@ -38,7 +38,8 @@ _OPTIONS = """# Configs and options
 `jaxner train CONFIG --config.PATH.OPTION=VALUE` sets an option; `jaxner options CONFIG`
 lists those of a config. Each heading is a path: `batch_size` of a run is
 `--config.batch_size`, `scheme` of data is `--config.data.scheme`. If a part has several
-forms, the heading names one, as in *model.head, crf*.
+forms, the heading names one, as in *model.head, crf*. Options of the optimizer also go
+to the weights below a path: `--config.optimizer.parts.PATH.OPTION`.
 
 `CONFIG:…` takes the config's variants (its text lists them), a data set ({})
 and [other parts](extending.md#combine-existing-parts):

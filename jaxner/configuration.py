@@ -20,6 +20,8 @@ from typing import Annotated, Any
 from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
+from jaxner.data.corpora import CORPORA
+from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError, UsageError
 from jaxner.fields import Part
 from jaxner.models import TABLES
@@ -27,7 +29,7 @@ from jaxner.models.options import gives_scores, section_of
 from jaxner.runs import Workdir
 from jaxner.tagger import OF_THE_VOCABULARY
 from jaxner.training import optimizers, schema
-from jaxner.training.schema import DATASETS, TAG_SETS
+from jaxner.training.schema import DATASETS
 
 # --- A config file --------------------------------------------------------------------
 
@@ -98,10 +100,11 @@ def _parsed(text: str, arguments: dict[str, Any]) -> Any:
 
 def _base(dataset: str) -> Any:
     """Returns the sections of a run that do not depend on the system."""
-    scheme = "tags" if dataset in TAG_SETS else "BIOES"
-    data: dict[str, Any] = {"name": dataset, "scheme": scheme}
+    data: dict[str, Any] = {"name": dataset}
     if dataset == "files":  # without vectors, rare words are known, too
         data["min_count_without_vectors"] = 1
+    elif CORPORA[dataset].scheme == TAGS:
+        data["scheme"] = TAGS
     sections = {"data": data, "model": {"mc_dropout": {}}}
     sections |= {"objective": {}, "optimizer": {}, "evaluation": {}}
     # Values of several types may follow: a run checks them all before it begins.
@@ -120,8 +123,10 @@ def _complete(config: Any) -> Any:
 def _replace_parts(model: Any, arg: Any) -> None:
     if arg.encoder and arg.encoder != model.encoder.name:
         names = arg.encoder.split("+")
-        links = [_in_place_of(model.encoder, "encoder", name) for name in names]
-        model.encoder = functools.reduce(_chain, links)
+        encoder, *others = [_in_place_of(model.encoder, "encoder", x) for x in names]
+        for other in others:
+            encoder = {"name": "chain", "first": encoder, "then": other}
+        model.encoder = encoder
         if "language_model" in model:  # it reads the directions of the old encoder
             model.language_model = None
     if arg.encoder or arg.head:
@@ -132,10 +137,6 @@ def _replace_parts(model: Any, arg: Any) -> None:
         old = model.representation.get("chars") or {"name": ""}
         if old.get("name", "cnn") != arg.chars:
             model.representation.chars = _in_place_of(old, "chars", arg.chars)
-
-
-def _chain(first: Any, second: Any) -> Any:
-    return {"name": "chain", "first": first, "then": second}
 
 
 def _in_place_of(old: Any, part: str, name: str) -> Any:
@@ -241,9 +242,8 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
             run = Workdir(config.init_from)
             if (run.path / "vocabulary.json").exists():
                 vocabulary = run.vocabulary()
-                config.data.update(
-                    {x: getattr(vocabulary, x) for x in OF_THE_VOCABULARY}
-                )
+                for option in OF_THE_VOCABULARY:
+                    config.data[option] = getattr(vocabulary, option)
 
 
 def override(config: Any, name: str, text: str) -> None:

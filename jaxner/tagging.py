@@ -22,10 +22,9 @@ from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import over_batches, round_up, sentences_of
+from jaxner.driver import check_key, over_batches, round_up, sentences_of
 from jaxner.errors import InputError
 from jaxner.fields import checked
-from jaxner.models import check_key
 from jaxner.tagger import Ensemble
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import load as load

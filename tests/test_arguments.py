@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner.models import checks
+from jaxner.driver import check_key
 from jaxner.tagger import ensemble
 from tests.tiny import PARTS
 
@@ -156,8 +156,8 @@ def test_a_model_takes_weights_sentences_and_keys(params):
     fail_by(jaxner.loss, wrong, **of_batch)
     wrong = {"model": (None, 3), "key": (None, 3, "x")}
     fail_by(jaxner.init, wrong, model=model, key=KEY)
-    checks.check_key(jax.random.PRNGKey(0))  # of the old form
-    jax.vmap(checks.check_key)(jax.random.split(KEY))
+    check_key(jax.random.PRNGKey(0))  # of the old form
+    jax.vmap(check_key)(jax.random.split(KEY))
 
 
 def test_batches_are_made_of_sentences_and_their_labels():

@@ -16,11 +16,11 @@ from jaxtyping import Array
 from jaxner import driver, fields, inference, models, tagging
 from jaxner.arguments import check_tagger
 from jaxner.data.corpora import Split
+from jaxner.driver import check_key
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.fields import Labellings, Passes, Range, checked
 from jaxner.inference import Uncertainty as Uncertainty
-from jaxner.models import check_key
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.tagging import Tokens
 from jaxner.types import Sentence

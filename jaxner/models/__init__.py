@@ -11,10 +11,6 @@ from jaxner.models.axes import beside as beside
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT, WordPieces
 from jaxner.models.bilstm import BiLSTM, Chain, Identity, Projection, SelfAttention
 from jaxner.models.bilstm import candidate_kernels as candidate_kernels
-from jaxner.models.checks import check_inputs as check_inputs
-from jaxner.models.checks import check_key as check_key
-from jaxner.models.checks import check_labels as check_labels
-from jaxner.models.checks import check_model as check_model
 from jaxner.models.grn import GRN
 from jaxner.models.grn import relation_scores as relation_scores
 from jaxner.models.heads import DirectionHead, Head, LanguageModel, ScoresHead
@@ -25,6 +21,8 @@ from jaxner.models.model import MCDropout as MCDropout
 from jaxner.models.model import Model as Model
 from jaxner.models.model import apply as apply
 from jaxner.models.model import character_readers as character_readers
+from jaxner.models.model import check_inputs as check_inputs
+from jaxner.models.model import check_model as check_model
 from jaxner.models.model import init as init
 from jaxner.models.model import pass_keys as pass_keys
 from jaxner.models.model import passes as passes

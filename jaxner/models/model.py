@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import flax.linen as nn
@@ -17,9 +17,11 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from jaxner import devices, inference
+from jaxner.arguments import expect
+from jaxner.driver import check_key
 from jaxner.fields import DERIVED, Field, OneOf, Part, Passes, Seed
 from jaxner.models import axes
-from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
+from jaxner.models.checks import check_returned
 from jaxner.models.heads import LanguageModel
 from jaxner.models.layers import Features
 from jaxner.models.representation import Representation
@@ -32,6 +34,7 @@ from jaxner.types import (
     Weights,
     WordVectors,
 )
+from jaxner.wording import shown
 
 Stages = tuple[tuple[AnyPotentials, ...], dict[str, Array]]
 """Each stage's potentials, the final one last, and intermediates by name."""
@@ -317,6 +320,38 @@ def character_readers(model: Model) -> list[nn.Module]:
 
 
 # --- Potentials -----------------------------------------------------------------------
+
+
+def check_model(model: object) -> None:
+    """Raises TypeError unless a value is a Linen module."""
+    is_module = isinstance(model, nn.Module)
+    expect(is_module, "a model, which jaxner.build returns", model)
+
+
+def check_inputs(
+    model: object,
+    weights: object,
+    sentence: object,
+    key: object,
+    is_batch: bool = False,
+) -> None:
+    """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
+    check_model(model)
+    expectation = "the weights of a model, a dictionary with 'params' and 'frozen' as "
+    is_right = isinstance(weights, Mapping) and "params" in weights
+    expect(is_right, f"{expectation}jaxner.init returns it", weights)
+    is_sentence = isinstance(sentence, Sentence)
+    rank = jnp.ndim(sentence.words) if is_sentence else 0
+    if rank != 1 + is_batch:
+        kind, axes = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
+        raise TypeError(
+            f"Expected an encoded {kind}, words {axes}, got "
+            f"{f'{rank} axes' if is_sentence else shown(sentence)}: call "
+            f"jaxner.encode(tagger, {'[tokens]' if is_batch else 'tokens'}), and map "
+            "over batches with jax.vmap."
+        )
+    if key is not None:
+        check_key(key)
 
 
 def apply(

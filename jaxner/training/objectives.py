@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner import fields, inference, models
@@ -29,6 +30,7 @@ from jaxner.types import (
     Weights,
     batch_axes,
 )
+from jaxner.wording import shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +211,7 @@ def batch_loss(
         True
     """
     models.check_inputs(model, weights, batch, key, is_batch=True)
-    models.check_labels(labels, batch, getattr(model.head, "num_labels", None))
+    _check_labels(labels, batch, getattr(model.head, "num_labels", None))
     if not isinstance(objective, Objective):
         raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
     labels = jnp.asarray(labels)
@@ -218,6 +220,28 @@ def batch_loss(
     sizes = Sizes(*(jnp.maximum(count, 1) for count in counts))
     loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
     return loss + weight_loss(model, weights["params"], objective)
+
+
+def _check_labels(labels: object, batch: Sentence, num_labels: int | None) -> None:
+    """Raises an error unless labels fit a batch; checks ranges only outside `jit`."""
+    shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
+    is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
+    if shape != batch.words.shape or not is_whole:
+        content = shown(labels) if shape is None else f"{dtype} {list(shape)}"
+        raise TypeError(
+            f"Expected an array of label ids, integers {list(batch.words.shape)} as of "
+            f"the batch's words, got {content}."
+        )
+    if isinstance(labels, Tracer) or isinstance(batch.mask, Tracer):
+        return
+    ids = np.asarray(labels)[np.asarray(batch.mask)]
+    wrong = ids[(ids < 0) | (ids >= (num_labels or ids.max(initial=0) + 1))]
+    if wrong.size:
+        bound = "" if num_labels is None else f" to {num_labels - 1}"
+        raise InputError(
+            f"Expected label ids from 0{bound} at the tokens of the batch, got "
+            f"{wrong[0]}; under padding any id will do, such as 0."
+        )
 
 
 def weight_loss(

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import PyTree
 
 from jaxner import fields
-from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
+from jaxner.fields import Count, Momentum, OneOf, Part, Positive, Share, Weight
 
 SHARED = ("clip_norm", "clip", "parts")
 """Options that parts do not have."""
@@ -127,6 +127,7 @@ class Options:
             above; the piece vectors move least (Howard and Ruder, ACL 2018).
         frozen_layers: Number of lowest layers of a pretrained encoder that keep their
             weights, as its piece vectors do.
+        parts: Such options for some weights, by the path to these.
     """
 
     name: Annotated[str, OneOf(sorted(OPTIMIZERS))] = "sgd"
@@ -144,6 +145,10 @@ class Options:
     eps_root: Weight | None = None
     layer_decay: Share | None = None
     frozen_layers: Count | None = None
+    parts: Annotated[
+        Mapping[str, Mapping[str, Any]] | None,
+        Part(Options, is_many=True),  # pyright: ignore[reportUndefinedVariable]
+    ] = None
 
 
 def own_options(name: str) -> Set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,12 +18,12 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxner import fields, models
-from jaxner.data import schemes
+from jaxner.data import corpora, schemes
 from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
-from jaxner.fields import Count, OneOf, Part, Positive, Range, Seed, Share, Size
+from jaxner.fields import Chance, Count, OneOf, Part, Positive, Seed, Share, Size
 from jaxner.models import options, pretrained
 from jaxner.models.options import Section
 from jaxner.runs import Workdir
@@ -31,9 +31,7 @@ from jaxner.training import optimizers
 from jaxner.training.objectives import Objective
 from jaxner.types import Options
 
-# Corpora whose labels are tags (parts of speech), not spans.
-TAG_SETS = ("ud_ewt", "wsj")
-DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAG_SETS, "files")
+DATASETS = (*corpora.CORPORA, "files")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Data(Reading):
     name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
     unit: Literal["sentence", "document"] = "sentence"
     dir: str | None = None
-    split_dev: Annotated[float, Range(above=0, below=1)] | None = None
+    split_dev: Chance | None = None
     split_seed: Seed = 0
     format: Annotated[str, OneOf(FORMATS)] | None = None
     label_names: str | None = None
@@ -95,19 +93,6 @@ class Data(Reading):
     vectors_on_device: bool | None = None
     pretrained: str | None = None
     num_shapes: Size = 5
-
-
-@dataclasses.dataclass(frozen=True)
-class Optimizer(optimizers.Options):
-    """The options of the section `optimizer`.
-
-    Attributes:
-        parts: Such options for some weights, by the path to these.
-    """
-
-    parts: Annotated[
-        Mapping[str, Options] | None, Part(optimizers.Options, is_many=True)
-    ] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +151,7 @@ class Run:
     data: Annotated[Options | None, Part(Data)] = None
     model: Annotated[Options | None, Part(models.Model)] = None
     objective: Annotated[Options | None, Part(Objective)] = None
-    optimizer: Annotated[Options | None, Part(Optimizer)] = None
+    optimizer: Annotated[Options | None, Part(optimizers.Options)] = None
     evaluation: Annotated[Options | None, Part(Evaluation)] = None
 
 
@@ -182,12 +167,11 @@ def sections(config: Options | ConfigDict) -> Iterator[Section]:
 
 def values(config: Options) -> dict[str, Any]:
     """Returns all options by path; those that a config does not say have defaults."""
-    flags = {
+    return {
         section.flag(name): section.values.get(name, field.default)
-        for section in sections(config)
+        for section in options.sections("", config, Part(Run))
         for name, field in section.fields.items()
     }
-    return {flag.removeprefix("--config."): value for flag, value in flags.items()}
 
 
 # --- Checks ---------------------------------------------------------------------------
