@@ -57,7 +57,7 @@ def extend(
             "--config.data.pretrained out"
         )
     sides = source, vocabulary
-    facts = {"scheme": [x.scheme for x in sides]}
+    facts: dict[str, list[object]] = {"scheme": [x.scheme for x in sides]}
     sizes = [dict(x.encoder_sizes or ()) for x in sides]
     for name in sizes[0] | sizes[1]:
         facts[f"pretrained: {name}"] = [x.get(name) for x in sizes]
