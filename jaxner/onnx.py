@@ -457,9 +457,9 @@ def _dot(graph, equation, x, y):
     second = [chr(65 + axis) for axis in range(ranks[1])]
     for i, j in zip([*left, *left_batch], [*right, *right_batch], strict=True):
         second[j] = first[i]
-    out = [first[i] for i in left_batch]
-    out += [c for c in first if c not in second] + [c for c in second if c not in first]
-    sides = f"{''.join(first)},{''.join(second)}->{''.join(out)}"
+    axes = [first[i] for i in left_batch] + [c for c in first if c not in second]
+    axes += [c for c in second if c not in first]
+    sides = f"{''.join(first)},{''.join(second)}->{''.join(axes)}"
     return graph.add("Einsum", x, y, equation=sides)
 
 

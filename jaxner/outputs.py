@@ -184,9 +184,9 @@ class Output:
 
     A context manager: the files get their names when the context ends without an error.
     Until then they are `.part`s, which the next `Output` of the same paths continues if
-    its `identity`, facts about the work, is the same; `done` is what the last chunk was
-    stored with ({}: there is none). A file that ends with `.gz` is compressed. A stream
-    gets the chunks at once; if `path` is one, nothing continues.
+    its `identity`, facts about the work, is the same; `state` is what the last chunk
+    was stored with ({}: there is none). A file that ends with `.gz` is compressed. A
+    stream gets the chunks at once; if `path` is one, nothing continues.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Output:
         rejects: AnyPath | None = None,
         overwrite: bool = False,
     ):
-        self.rejects, self.done, self._overwrite = rejects, {}, overwrite
+        self.rejects, self.state, self._overwrite = rejects, {}, overwrite
         self._paths = [Path(p) for p in (path, rejects) if p is not None]
         self._targets = [p for p in self._paths if not is_stream(p)]
         self._identity = json.loads(json.dumps(identity))
@@ -226,8 +226,8 @@ class Output:
                 file = _open_at(path, next(sizes)) if is_part else _stream(path)
                 self._open.enter_context(_named(path))  # closing writes the rest
                 self._files.append(self._open.enter_context(file))
-            if not self.done:
-                self.commit("", "", done={})
+            if not self.state:
+                self.commit("", "", state={})
             self._stack = stack.pop_all()
         return self
 
@@ -249,7 +249,7 @@ class Output:
             return [0] * len(self._targets)
         try:
             content = json.loads(self._journal.read_text("utf-8"))
-            identity, sizes, done = (content[k] for k in ("identity", "sizes", "done"))
+            identity, sizes, state = (content[k] for k in ("identity", "sizes", "done"))
         except (ValueError, KeyError, TypeError):
             raise InputError("damaged: use --overwrite", self._journal) from None
         if identity != self._identity:
@@ -264,12 +264,12 @@ class Output:
                 os.replace(path, part)  # the kill came after it had got its name
         if not parts[0].exists():
             return [0] * len(parts)
-        self.done = done
+        self.state = state
         return sizes
 
-    def commit(self, *texts: str, done: Mapping[str, Any]) -> None:
-        """Appends a text to each file; `done` is what the work has come to."""
-        self.done, sizes = {**done}, []
+    def commit(self, *texts: str, state: Mapping[str, Any]) -> None:
+        """Appends a text to each file; `state` is for a run that continues."""
+        self.state, sizes = {**state}, []
         for path, file, text in zip(self._paths, self._files, texts, strict=False):
             data = text.encode()
             # Each chunk is a gzip member, so that the file can be cut between them.
@@ -281,7 +281,7 @@ class Output:
                     os.fsync(file.fileno())
                     sizes.append(file.tell())
         if self._journal:
-            content = {"identity": self._identity, "sizes": sizes, "done": self.done}
+            content = {"identity": self._identity, "sizes": sizes, "done": self.state}
             with writing(self._journal, f"{self._journal.name}.new") as file:
                 file.write(json.dumps(content).encode())
 

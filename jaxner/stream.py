@@ -229,7 +229,7 @@ def tag_file(
     `InputError`: a record is bad (the records before it are written); or the input
     differs from that of the interrupted run.
     """
-    progress, stops = Progress(**output.done), output.rejects is None
+    progress, stops = Progress(**output.state), output.rejects is None
     parts = _parts(tagger, source, sink, progress, shard, chunk, stops)
     for part in _ahead(parts):
         labellings, texts = _labelled(tagger, part, constrained, least), []
@@ -244,7 +244,7 @@ def tag_file(
         progress.sentences += len(part.inputs)
         progress.tokens += sum(len(sentence.words) for sentence in part.inputs)
         progress.share = source.share
-        output.commit(text, bad, done=dataclasses.asdict(progress))
+        output.commit(text, bad, state=dataclasses.asdict(progress))
         log(progress)
     return progress
 

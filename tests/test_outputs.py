@@ -46,7 +46,7 @@ def test_a_full_disk_names_the_file(size, tmp_path):
     def write_chunks():
         with Output(path, {}) as output:
             resource.setrlimit(resource.RLIMIT_FSIZE, (3, limits[1]))
-            output.commit("x" * size, done={})
+            output.commit("x" * size, state={})
 
     try:
         for write in (write_chunks, lambda: outputs.write_text(path, "x" * size)):
@@ -155,13 +155,13 @@ def test_special_files_are_written_and_stay(tmp_path):
         reading = path.name == "fifo" and os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         outputs.write_text(path, "é")
         with Output(path, {}, rejects=tmp_path / "link") as output:
-            output.commit("1", "2", done={"n": 1})
+            output.commit("1", "2", state={"n": 1})
             assert {p.name: p.lstat().st_mode for p in tmp_path.iterdir()} == modes
         if reading:
             assert os.read(reading, 9) == "é1".encode()
             os.close(reading)
     with Output(tmp_path / "a", {}, rejects=tmp_path / "null") as output:
-        output.commit("1", "2", done={})
+        output.commit("1", "2", state={})
     assert (tmp_path / "a").read_text() == "1"
     (tmp_path / "a").unlink()
     assert {p.name: p.lstat().st_mode for p in tmp_path.iterdir()} == modes
@@ -221,9 +221,9 @@ def killed_at(call, work):
 def grow(folder, chunks=2, name="out", **options):
     """Writes chunks, and as many records that are rejected."""
     with Output(folder / name, {}, rejects=folder / "bad", **options) as output:
-        for i in range(output.done.get("chunks", 0), chunks):
-            output.commit(f"{i} é\n", f"bad {i}\n", done={"chunks": i + 1})
-    return output.done
+        for i in range(output.state.get("chunks", 0), chunks):
+            output.commit(f"{i} é\n", f"bad {i}\n", state={"chunks": i + 1})
+    return output.state
 
 
 def whole(folder, chunks=2, name="out"):
@@ -300,7 +300,7 @@ def test_only_the_same_work_goes_on(tmp_path):
 
     def stop(fact=1):
         with Output(path, {"x": fact, "y": 2}) as output:
-            output.commit("some\n", done={"n": len(output.done)})
+            output.commit("some\n", state={"n": len(output.state)})
             raise EOFError
 
     for count in (0, 1, 1, 0):

@@ -83,13 +83,13 @@ class EntityArrays(NamedTuple):
     type: Int[Array, " T"]
     probability: Float[Array, " T"]
 
-    def only(self, where: Array) -> EntityArrays:
-        """Returns only the entities whose first token is chosen."""
+    def only(self, starts: Array) -> EntityArrays:
+        """Returns only the entities whose first tokens are `starts`."""
         return self._replace(
-            start=where,
-            end=jnp.where(where, self.end, 0),
-            type=jnp.where(where, self.type, -1),
-            probability=jnp.where(where, self.probability, 0.0),
+            start=starts,
+            end=jnp.where(starts, self.end, 0),
+            type=jnp.where(starts, self.type, -1),
+            probability=jnp.where(starts, self.probability, 0.0),
         )
 
 

@@ -60,7 +60,8 @@ def calibrate(
         The `temperature`, the one `fitted`, and the negative log-likelihood `before`
         and `after`, in nats per token; the number of `sentences` and of those
         `left_out`; the `step` of the weights; calibration on `dev` (with --test also on
-        `test`); the `thresholds` by type, and the `curve` of precision and recall by
+        `test`); with --risk the `guarantees`, a threshold for each type; the
+        `thresholds` that reach --precision and --recall, and the `curve` of both by
         threshold.
     """
     from jaxner.answers import temperature

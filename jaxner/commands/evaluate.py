@@ -26,7 +26,7 @@ Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sam
 
 
 @dataclasses.dataclass(kw_only=True)
-class Scored:
+class Target:
     """What to score; by default, as in training.
 
     Attributes:
@@ -96,7 +96,7 @@ def evaluate(
     decoding: Literal[Decoding, "n_best"] = "viterbi",
     n: Size | None = None,
     seqeval: bool = False,
-    scored: Scored,
+    target: Target,
     reading: Reading,
     processes: Processes,
 ) -> dict[str, Any] | None:
@@ -126,7 +126,7 @@ def evaluate(
         decoding: How to choose labels.
         n: Number of labellings for --decoding n_best; default: 10.
         seqeval: Print the report of seqeval, too.
-        scored: What to score.
+        target: What to score.
         reading: How to read a file; default: as in training.
         processes: The processes of a cluster.
 
@@ -151,7 +151,7 @@ def evaluate(
     console = LineConsole(quiet=not is_writer)
     notes = LineConsole(stderr=True, quiet=not is_writer)
     with monitor.waiting(notes, "Loading the tagger"):
-        subject = scored.load(run, run.name, reading, decoding)
+        subject = target.load(run, run.name, reading, decoding)
     tagger, split = cluster.placement().tagger(subject.tagger), subject.split
     outputs.check(output, sources=formats.inputs(split.path))
     notes.print(split.summary())
@@ -185,7 +185,7 @@ def report(
     *runs: Folder,
     output: Output,
     decoding: Decoding = "viterbi",
-    scored: Scored,
+    target: Target,
     reading: Reading,
 ) -> dict[str, Any]:
     """Writes a page about one or several runs, side by side.
@@ -200,8 +200,8 @@ def report(
         *runs: Folders of the runs.
         output: HTML file to write.
         decoding: How to choose labels; see jaxner evaluate.
-        scored: What to score.
-        reading: How to read it; default: as in training.
+        target: What to score.
+        reading: How to read a file; default: as in training.
 
     Returns:
         The content of the page: `title`, `runs`, `comparisons` of the first run with
@@ -217,7 +217,7 @@ def report(
 
     def load(run: Path, name: str) -> Run:
         note(f"Scoring {name} …")
-        subject = scored.load(run, name, reading, decoding)
+        subject = target.load(run, name, reading, decoding)
         outputs.check(*page.files(output), sources=formats.inputs(subject.split.path))
         return subject
 
@@ -248,7 +248,7 @@ def read_change(text: str) -> tuple[str, Any]:
     """Returns path and value of one `--model`; the value is JSON or a bare word."""
     path, equals, value = text.partition("=")
     if not (path and equals):
-        raise InputError(f"Expected --model path=value, got {text!r}")
+        raise UsageError(f"Expected --model OPTION=VALUE, got {text!r}")
     try:
         return path, json.loads(value)
     except json.JSONDecodeError:

@@ -139,8 +139,8 @@ def compare(
     Returns:
         `figures`: each with its values for both systems, their difference with an
         interval, and p-values; the paths of the `first` and the `second` system and the
-        `numbers` of their runs; `rule`, `split`, `ill_formed` labels, `rounds`, `seed`
-        and the `unit` that was resampled.
+        `numbers` of their runs; `rule`, the `split` of runs, `ill_formed` labels,
+        `rounds`, `seed` and the `unit` of the figures.
     """
     from jaxner.evaluation import report, stats
     from jaxner.terminal import LineConsole

@@ -34,9 +34,9 @@ def serve(
 
     The first start compiles programs for all shapes of a batch, which takes
     minutes, and logs how many are done; later starts read them from the cache.
-    Until then, requests and /ready get status 503. At SIGTERM, the service
-    answers the open requests and ends. If JAXNER_API_KEY is set, clients need
-    the header Authorization: Bearer KEY.
+    Until then, requests and /ready get status 503. At SIGTERM or Ctrl-C, the
+    service answers the open requests and ends with exit status 0. If
+    JAXNER_API_KEY is set, clients need the header Authorization: Bearer KEY.
 
     Args:
         tagger: Folder of a run, or file of `jaxner export`.

@@ -72,15 +72,15 @@ def tag(
 
     Returns:
         The numbers of `records`, `sentences`, `tokens` and `bad` records; `notes` on
-        the input; the `checksum` of the output; with --gold also `scores`, `figures`
-        with `intervals`, `types` and `by_rule`.
+        the input and the `checksum` of its records; with --gold also `scores`, the
+        `figures` with intervals, how these `intervals` were drawn, the rows of `types`
+        in the table, and figures `by_rule`.
     """
     import jax
 
     from jaxner import stream
     from jaxner.data import schemes
     from jaxner.terminal import ProgressLine
-    from jaxner.training import corpus
 
     index, count = (
         read_shard(shard) if shard else (jax.process_index(), jax.process_count())
@@ -90,10 +90,7 @@ def tag(
     if count > 1 and target == output and shard is None:
         raise UsageError("Several processes need --output with {shard} in its name")
     source = format or formats.guess_raw(str(file))
-    for name in ("tokenizer",) if source == "conll" else (*_COLUMNS, "label_column"):
-        if name in reading:
-            flag = name.replace("_", "-")
-            raise UsageError(f"--{flag} has no use for an input in {source}")
+    _check_use(reading, source)
     if gold and source == "text":
         raise UsageError("--gold needs labels, and raw text has none")
     name = "-" if outputs.is_stream(target) else target
@@ -104,9 +101,8 @@ def tag(
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
-    names = (*_COLUMNS, "encoding", *(("label_column", "label_names") if gold else ()))
-    defaults = {k: v for k, v in corpus.reading_of(str(run)).items() if k in names}
-    options = {"split_sentences": sentences, **defaults, **reading}
+    names = ("label_column", "label_names") if gold else ()
+    options = {"split_sentences": sentences, **_defaults(run, *names), **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(tagger),
@@ -121,10 +117,10 @@ def tag(
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
     with outputs.Output(target, identity, rejects=side, overwrite=overwrite) as writer:
-        if writer.done:
+        if writer.state:
             if gold:
                 raise InputError("--gold needs all labels at once: use --overwrite")
-            show.line(f"Continuing after {counted(writer.done['records'], 'record')}")
+            show.line(f"Continuing after {counted(writer.state['records'], 'record')}")
         progress = stream.tag_file(
             tagger,
             text,
@@ -141,6 +137,21 @@ def tag(
     show.line(f"Done: {progress.summary()}", is_last=True)
     facts = {**dataclasses.asdict(progress), "notes": text.notes}
     return facts if pairs is None else {**facts, **_scores(tagger, pairs, file)}
+
+
+def _check_use(reading: dict[str, Any], source: str) -> None:
+    for name in ("tokenizer",) if source == "conll" else (*_COLUMNS, "label_column"):
+        if name in reading:
+            flag = name.replace("_", "-")
+            raise UsageError(f"--{flag} has no use for an input in {source}")
+
+
+def _defaults(run: Path, *names: str) -> dict[str, Any]:
+    """Returns how the run read its files, as options of an input."""
+    from jaxner.training import corpus
+
+    names = (*_COLUMNS, "encoding", *names)
+    return {k: v for k, v in corpus.reading_of(str(run)).items() if k in names}
 
 
 def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
@@ -178,11 +189,13 @@ def read_least(text: str, workdir: Path | None) -> Any:
     pairs = [pair.rpartition("=") for pair in text.split(",")]
     try:
         least = {kind: float(value) for kind, _, value in pairs}
+        is_valid = all(0 <= value <= 1 for value in least.values())
     except ValueError:
-        raise InputError(
-            "--min-probability must be a number, PER=0.9,LOC=0.5 or calibrated, got "
-            f"{text!r}"
-        ) from None
+        is_valid = False
+    if not is_valid:
+        message = "--min-probability must be from 0 to 1, as in 0.9 or "
+        message += f"PER=0.9,LOC=0.5, or calibrated, got {text!r}"
+        raise UsageError(message)
     return least[""] if [*least] == [""] else least
 
 
@@ -204,7 +217,7 @@ def show(
     /,
     *,
     output: fields.Output | None = None,
-    min_probability: fields.Share = 0.0,
+    min_probability: str = "0",
     one_sentence_a_line: bool = False,
     tokenizer: Tokenizer | None = None,
 ) -> list[dict[str, Any]]:
@@ -218,9 +231,9 @@ def show(
         run: Folder of the run.
         file: Raw text in UTF-8; default: standard input.
         output: Write an HTML page to this file instead.
-        min_probability: Leave out less probable entities; from 0 to 1, default: 0.
+        min_probability: Leave out less probable entities; as for jaxner tag.
         one_sentence_a_line: Read each line of the text as one sentence.
-        tokenizer: How to split the text, or each line, into tokens; default: words.
+        tokenizer: Tokenizer for the text, or for each line; default: words.
 
     Returns:
         A list of entities: `text`, `type`, `probability`, tokens from `start` to `end`,
@@ -231,12 +244,13 @@ def show(
     from jaxner.answers.entities import entities, entity_types
     from jaxner.terminal import LineConsole
 
+    least = read_least(min_probability, run)
     text, tagger = outputs.read_text(file), load(run)
     splitter: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
         text,
-        min_probability=min_probability,
+        min_probability=least,
         tokenizer=splitter if one_sentence_a_line else tokenizer,
     )
     content = highlights.highlighted(text, answer, entity_types(tagger))
@@ -282,7 +296,7 @@ def select(
 
     Args:
         run: Folder of the run.
-        file: File to choose from, as for jaxner tag; default: standard input.
+        file: File to choose from, read as by jaxner tag; default: standard input.
         output: File to write; for brat, a new folder.
         budget: Number of sentences.
         format: Format of the input; default: by its name.
@@ -297,15 +311,18 @@ def select(
     if tool != "brat":
         outputs.check(output, sources=[file])
     source = format or formats.guess_raw(str(file))
-    options = formats.Options(**{"split_sentences": sentences, **reading})
+    _check_use(reading, source)
+    sources.check_file(file)
+    tagger = load(run)
+    options = {"split_sentences": sentences, **_defaults(run), **reading}
     examples: list[formats.Example] = []
-    text = sources.Source(file, options, has_labels=False)
+    text = sources.Source(file, formats.Options(**options), has_labels=False)
     for record in formats.RAW[source](text):
         part, errors = text.parse(record)
         if errors:
             raise errors[0]
         examples += part
-    choices = selection.select(load(run), examples, budget)
+    choices = selection.select(tagger, examples, budget)
     selection.write(output, choices, tool)
     count = counted(len(choices), "sentence")
     note(f"Wrote {count} of {len(examples):,}, for {tool}, to {output}")

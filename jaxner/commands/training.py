@@ -123,9 +123,9 @@ def import_(
 
     Args:
         source: Folder of the classifier, or its name on the Hub.
-        output: Folder of the run, which is new.
+        output: New folder for the run.
         label_names: Label of each id, where config.json has none: O,B-PER,I-PER.
-        scheme: Scheme of the labels; default: by the labels.
+        scheme: Scheme of the labels; default: detected.
         data: Folder with files train, dev and test, for `jaxner evaluate` and
             `calibrate`.
         revision: Branch, tag or commit on the Hub.

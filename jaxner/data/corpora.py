@@ -393,9 +393,9 @@ def load(
     path, scheme = find(corpus.name, split, directory), scheme or corpus.scheme
     loaded_split = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(loaded_split.notes), loaded_split.sizes()
-    published = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
+    published_sizes = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
     # Not strict: tags have no count of entities.
-    for nouns, published_size, size in zip(NOUNS, published, sizes, strict=False):
+    for nouns, published_size, size in zip(NOUNS, published_sizes, sizes, strict=False):
         if published_size != size:
             amount = counted(published_size, *nouns)
             notes.append(f"expected {amount} as published, got {size:,}")

@@ -115,7 +115,7 @@ def _sentences(
     places = (token, label) if source.has_labels else (token,)
     limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     document, last, groups = 0, ("",), set()
-    comments, returns, blank = [], [], []  # lines
+    comments, returns, blank_lines = [], [], []  # lines
 
     def parse(start: int, block: Sequence[str]) -> Items:
         rows: list[tuple[int, list[str]]] = []  # line, cells
@@ -139,7 +139,7 @@ def _sentences(
             elif count < size and layout.split is _at_tabs:
                 errors.append(source.error(number, "no tab", line))
             elif options.blank == "drop" and not "".join(cells[token:][:1]).strip(" "):
-                blank.append(number)
+                blank_lines.append(number)
             elif "\r" in line or not all(
                 -count <= index < count and cells[index].strip(" ") for index in places
             ):
@@ -171,7 +171,7 @@ def _sentences(
         last = group
         yield Record(start, block, read, document)
     text = "{} with the name of an earlier one; are the lines of a sentence apart?"
-    source.note_cases(blank, "blank token", "left out {}")
+    source.note_cases(blank_lines, "blank token", "left out {}")
     source.note_cases(comments, "comment", "left out {} with as many cells as a token")
     source.note_cases(returns, "sentence", text)
 
@@ -358,8 +358,8 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
 
 
 def _line(cells: Iterable[str], separator: str = "\t", lead: str = "") -> str:
-    forbidden = f"\r\n\t{separator}"
-    line = lead + separator.join([cell(text, forbidden) for text in cells])
+    delimiters = f"\r\n\t{separator}"
+    line = lead + separator.join([cell(text, delimiters) for text in cells])
     if DOCUMENT_LINE.match(line):
         raise InputError(f"the token {DOCSTART} could not be read back")
     return f"{line}\n"

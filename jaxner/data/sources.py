@@ -103,7 +103,7 @@ class Reading:
         unfit: What to do with spans that do not match tokens.
         offsets: Unit of the offsets of spans.
         label_names: Names of labels that JSON lines have as numbers, as in
-            O,B-PER,I-PER; in Python, also a list.
+            O,B-PER,I-PER.
     """
 
     token_column: fields.Column | None = None
@@ -294,11 +294,11 @@ class Source:
         limit, number = self._max_line, 0
         size = self.path.stat().st_size if self.path.is_file() else 0
         with opened(self.path) as file:
-            packed: Any = getattr(file, "fileobj", file)
+            raw_file: Any = getattr(file, "fileobj", file)
 
             def watch(data: bytes) -> None:
                 self._digest.update(data)
-                self.share = packed.tell() / size if size else 0.0
+                self.share = raw_file.tell() / size if size else 0.0
 
             reader = io.BufferedReader(_Watched(file, watch), 1 << 16)
             text = io.TextIOWrapper(
@@ -356,12 +356,12 @@ def shown(text: str) -> str:
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-def cell(text: str, forbidden: str) -> str:
+def cell(text: str, delimiters: str) -> str:
     """Returns a text; raises InputError if it could not be read back."""
     is_blank = not text.strip(" \t\r\n")
-    if is_blank or _HALVES.search(text) or not {*forbidden}.isdisjoint(text):
+    if is_blank or _HALVES.search(text) or not {*delimiters}.isdisjoint(text):
         message = f"{text!r} could not be read back: it is blank, or holds half a "
-        raise InputError(f"{message}character or one of {forbidden!r}")
+        raise InputError(f"{message}character or one of {delimiters!r}")
     return text
 
 

@@ -209,14 +209,14 @@ def json_lines(source: Source) -> Iterator[Record]:
     options, document, last = source.options, 0, None
     names = options.label_names
     names = names.split(",") if isinstance(names, str) else names or ()
-    refused_lines, foreign_lines, wide, blank = [], [], [], []  # lines
+    refused_lines, foreign_lines, wide_lines, blank_lines = [], [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:
         words, kinds = content.get("tokens"), content.get("labels")
         kinds = content.get("ner_tags") if kinds is None else kinds
         if options.blank == "drop" and isinstance(words, list):
             full = [not isinstance(x, str) or bool(x.strip(" \t\r\n")) for x in words]
-            blank.extend([line] * full.count(False))
+            blank_lines.extend([line] * full.count(False))
             words = [*itertools.compress(words, full)]
             if isinstance(kinds, list) and len(kinds) == len(full):
                 kinds = [*itertools.compress(kinds, full)]
@@ -240,7 +240,7 @@ def json_lines(source: Source) -> Iterator[Record]:
         foreign_lines.extend([line] * (len(results) - len(spans)))
         match = _WIDE.search(text) if options.offsets == "characters" else None
         if match and any(not s.text and s.end > match.start() for s in spans):
-            wide.append(line)
+            wide_lines.append(line)
         return fitted(options, text, spans, sentences)
 
     unit = "line"
@@ -263,10 +263,10 @@ def json_lines(source: Source) -> Iterator[Record]:
             yield Record(line, [raw], read, document, is_first, content, unit)
     form = "{} with characters of two units in UTF-16, such as emoji: offsets count "
     for case in (
-        (blank, "blank token", "left out {}"),
+        (blank_lines, "blank token", "left out {}"),
         (refused_lines, "record", "left out, since no annotator accepted them: {}"),
         (foreign_lines, "annotation", "left out, since they are no entities: {}"),
-        (wide, "text", f"{form}characters; offsets=utf-16 counts units"),
+        (wide_lines, "text", f"{form}characters; offsets=utf-16 counts units"),
     ):
         source.note_cases(*case, unit)
 

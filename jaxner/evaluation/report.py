@@ -203,8 +203,8 @@ def _examples(
     read = scoring.reader(prediction.span_rule, prediction.scheme)
     examples = []
     for chance, pair in [*rows][:limit]:
-        unknown = ["·"] * len(prediction.gold[pair.sentence])
-        words = prediction.tokens[pair.sentence] if prediction.tokens else unknown
+        dots = ["·"] * len(prediction.gold[pair.sentence])
+        words = prediction.tokens[pair.sentence] if prediction.tokens else dots
         begin = max(0, min(span.start for span in pair.spans) - _WINDOW)
         end = min(len(words), max(span.end for span in pair.spans) + _WINDOW)
         entry = {"sentence": pair.sentence, "probability": chance}

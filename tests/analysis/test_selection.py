@@ -1,6 +1,7 @@
 """Sentences to annotate: the uncertain and the different ones, as tools read them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import jaxner
 from jaxner.analysis import selection
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
+from tests import tiny as tiny_files
 from tests.test_decoding import tiny
 
 
@@ -39,6 +41,18 @@ def test_few_of_many_are_different_ones(params):
     pieces = [formats.Example(words) for words in [*group, ("Milan", "beat", "Ajax")]]
     choices = selection.select(params, pieces, 2)
     assert sum(choice.example.tokens[0] == "Rome" for choice in choices) == 1
+
+
+def test_columns_are_read_as_the_run_read_its_files(tiny_run, tmp_path, run):
+    copy = shutil.copytree(tiny_run, tmp_path / "run")
+    tiny_files.with_data(copy, token_column=1, comments="#")
+    (tmp_path / "a.conll").write_text("# 1\n1 Milan x\n2 won y\n")
+    run("select", copy, tmp_path / "a.conll", "-o", tmp_path / "a.json")
+    (task,) = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert task["data"]["text"] == "Milan won"
+    options = ["--to=label-studio", "--token-column=0", "-q"]
+    _, text = run("select", copy, tmp_path / "a.conll", "-o-", *options)
+    assert json.loads(text)[0]["data"]["text"] == "1 2"
 
 
 def test_tools_read_what_is_written(params, tiny_run, corpus, tmp_path, run):

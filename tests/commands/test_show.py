@@ -62,6 +62,14 @@ def test_options_of_show(tiny_run, text, run, monkeypatch):
     assert run("show", tiny_run, "-q", *options)[1].strip() == text.strip()
 
 
+def test_entities_of_one_type_have_a_minimum_of_their_own(tiny_run, text, file, run):
+    lists = [
+        json.loads(run("show", tiny_run, file(text, "a.txt"), "--json", "-q", *x)[1])
+        for x in ([], ["--min-probability=PER=1"])
+    ]
+    assert lists[1] == [row for row in lists[0] if row["type"] != "PER"] != lists[0]
+
+
 @pytest.mark.parametrize("name", [None, "a.txt"])
 def test_text_that_is_not_utf_8(tiny_run, file, run, monkeypatch, name):
     data = io.BytesIO(b"Milan \xe9")
