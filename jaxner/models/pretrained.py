@@ -415,9 +415,9 @@ def read_with_classifier(
         return np.stack([*rows])
 
     weights = map_named(fill, jax.eval_shape(start, ids, ids == 0)["params"])
-    if names := sorted(tensors.keys() - _NO_WEIGHT):
+    if surplus := sorted(tensors.keys() - _NO_WEIGHT):
         raise InputError(
-            f"{len(names)} tensors are not known: {', '.join(names[:8])}. Does "
+            f"{len(surplus)} tensors are not known: {', '.join(surplus[:8])}. Does "
             "config.json belong to these weights?",
             path,
         )
