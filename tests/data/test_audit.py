@@ -37,7 +37,8 @@ def test_probable_mistakes(file, content, check, line):
     levels = {f.level for f in findings if (f.check, f.line) == (check, line)}
     assert levels == {"warning"}
     assert all(finding.file == str(path) for finding in findings)
-    assert audit.of_file(file(GOOD))[1] == []
+    for good in (GOOD * 2, "a B-LOC\n\n" * 60 + "b B-LOCS\n\n" * 3):
+        assert audit.of_file(file(good))[1] == []
 
 
 def test_all_bad_lines_and_labels_are_listed_by_line(file):
@@ -56,6 +57,13 @@ def test_splits_that_share_sentences_or_have_new_types():
     assert "100.0%" in warnings["overlap"].message
     assert warnings["unseen types"].message == "train lacks 1 type of dev: NEW"
     assert audit.of_splits({"dev": splits["dev"]}) == []
+    copies = [x for x in splits["train"].examples if len(x.tokens) > 3]
+    others = [dataclasses.replace(odd, tokens=tuple("abcd"))] * 20
+    for count, level in ((1, "note"), (2, "warning")):  # of 20: 5 % are usual
+        examples = copies[:count] + others[count:]
+        splits["dev"] = dataclasses.replace(splits["dev"], examples=examples)
+        overlap = next(f for f in audit.of_splits(splits) if f.check == "overlap")
+        assert overlap.level == level
 
 
 def test_a_run_begins_with_the_gravest(file):
@@ -75,9 +83,13 @@ def test_few_words_with_a_vector_are_a_warning():
     assert audit.coverage(split, "v.txt", set()).level == "warning"
 
 
-def test_the_cost_of_types_is_linear(file):
+def many(count):
+    return "".join(f"a B-t{i}\n\n" + "b B-u\n\n" * 3 for i in range(count))
+
+
+@pytest.mark.parametrize("rows", [many, lambda count: f"a B-{'t' * 3 * count}\n"])
+def test_the_cost_of_types_is_linear(file, rows):
     def make(count):
-        rows = "".join(f"a B-t{i}\n\n" + "b B-u\n\n" * 3 for i in range(count))
-        return corpora.read(file(rows))
+        return corpora.read(file(rows(count)))
 
     assert growth(audit.at_start, make, 400) < LINEAR
