@@ -183,7 +183,7 @@ CASES = [
     ("tag RUN HERE/vectors.txt --gold", "raw text has none", 2),
     ("tag RUN HERE/vectors.txt --json", "name a file by --output", 2),
     ("check CORPUS --json -o /dev/stdout", "name a file by --output", 2),
-    ("tag RUN HERE/vectors.txt --shard 3/2", "--shard", 2),
+    ("tag RUN HERE/vectors.txt --shard 2/2", "--shard", 2),
     ("tag RUN HERE/vectors.txt --jsno", "Did you mean --json?", 2),
     ("convert HERE/vectors.txt", "give --to", 2),
     ("convert HERE/vectors.txt --to", "--to: expected one argument", 2),
