@@ -64,7 +64,8 @@ def test_it_answers_as_the_tagger(file, params):
     for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
-    for tokens in (TOKENS, ["Rome"] * 70, [["a" * 200, "b"]] * 40):
+    long = [["a" * 200, "b"]] * 40, [["a" * 15, "b"]] * 40
+    for tokens in (TOKENS, ["Rome"] * 70, *long):
         assert copy.tag(tokens) == params.tag(tokens)
     text = "Rome beat Milan. Rain fell."
     answer = copy.entities(text, min_probability=0.1)
@@ -238,6 +239,11 @@ def test_damage_is_found(file, tmp_path):
         except DamagedFileError:
             continue
         assert files == archive.read(file)[1]  # dates of the zip, which nobody reads
+    weights = archive.unpack(archive.read(file)[1][WEIGHTS], file)
+    parts = archive.pack({name: array.ravel()[:1] for name, array in weights.items()})
+    changed(file, target, WEIGHTS, lambda _: parts)
+    with pytest.raises(DamagedFileError, match="has another size of"):
+        jaxner.load_exported(target, program=False)
     with zipfile.ZipFile(target, "w") as output:
         output.writestr("README.md", b"")
         output.writestr("README.md", b"")

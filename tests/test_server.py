@@ -223,6 +223,13 @@ def test_who_leaves_or_is_slow_takes_no_place(connect):
     assert len(model.batches) < 4
 
 
+def test_bytes_that_arrive_are_limited(connect):
+    with serves(max_requests=1, max_bytes=4000, stop_seconds=1.0) as (_, port):
+        part = request(b"a" * 3000, length=4000)
+        connect(port, part)
+        assert ask(port, part)[0] == 503
+
+
 def test_who_asks_and_does_not_read_holds_nobody_up(connect):
     with serves(max_connections=20, stop_seconds=2.0) as (instance, port):
         for _ in range(30):
