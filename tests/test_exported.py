@@ -123,8 +123,10 @@ tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
 
 
 def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
-    facts = {"jax": "0.1", "expires": "2020-01-31"}
-    part, old = MANIFEST, tmp_path / "old.zip"
+    facts, part, old = {"expires": "2020-01-31"}, MANIFEST, tmp_path / "old.zip"
+    changed(file, old, part, lambda manifest: manifest.update(facts))
+    assert isinstance(jaxner.load_exported(old), exported.Exported)  # of this JAX
+    facts["jax"] = "0.1"
     changed(file, old, part, lambda manifest: manifest.update(facts))
     with pytest.warns(UserWarning, match="expired on 2020-01-31 for JAX"):
         tagger = jaxner.load_exported(old)

@@ -291,7 +291,7 @@ def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeyp
     outputs.append_line(tmp_path / "lines", "1")
     assert {*moves} | {str(tmp_path / "lines")} == safe
     assert len(moves) == 6  # two files, the journal thrice, the text
-    # Whoever sees the output has all of it.
+    # What is written beside the output has its name before.
     assert moves[3:5] == [str(tmp_path / f"{name}.part") for name in ("bad", "out")]
     with pytest.raises(ZeroDivisionError), outputs.writing(tmp_path / "text"):
         raise ZeroDivisionError

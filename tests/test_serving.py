@@ -1,7 +1,6 @@
 """The service: answers, batches, refusals, its end, and the page in a browser."""
 
 import asyncio
-import dataclasses
 import gzip
 import json
 import logging
@@ -141,8 +140,7 @@ def test_requests_compile_nothing(client, programs):
 def test_a_tagger_of_documents_reads_each_text_as_one():
     tagger = tiny("crf", documents=True)
     text = "Rome fell. It rose."  # with separators, nine tokens
-    limits = dataclasses.replace(SMALL, max_tokens=9)
-    with client_of(Programs(tagger, 9, 9), limits) as client:
+    with client_of(Programs(tagger, 9, 9), Limits(max_tokens=9)) as client:
         (result,) = ask(client, "entities", texts=text)
         longer = {"texts": text.replace("rose", "rose again")}
         error = client.post("/v1/tag", json=longer).json()["error"]

@@ -245,7 +245,6 @@ def test_offsets_in_utf16(file):
     assert data.notes[0].endswith("count units of UTF-16")
     write(path.with_name("b"), data.examples, "jsonl-spans")
     assert read(path.with_name("b"), "jsonl").notes == []
-    # Nor do spans before the first emoji.
     path = file(line(text=f"A {wide}", spans=[[0, 1, "X"]]), "a.jsonl")
     assert read(path).notes == []
 
