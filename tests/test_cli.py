@@ -183,7 +183,7 @@ CASES = [
     ("tag RUN HERE/vectors.txt --gold", "raw text has none", 2),
     ("tag RUN HERE/vectors.txt --json", "name a file by --output", 2),
     ("check CORPUS --json -o /dev/stdout", "name a file by --output", 2),
-    ("tag RUN HERE/vectors.txt --shard 3/2", "--shard", 2),
+    ("tag RUN HERE/vectors.txt --shard 2/2", "--shard", 2),
     ("tag RUN HERE/vectors.txt --min-probability=PER=2", "from 0 to 1", 2),
     ("show RUN HERE/vectors.txt --min-probability=x", "or calibrated, got 'x'", 2),
     ("select RUN HERE/vectors.txt -o a.json --comments=#", "has no use", 2),

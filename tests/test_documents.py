@@ -1,6 +1,7 @@
 """Taggers of documents: labels, training, and initial weights."""
 
 import itertools
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 import jaxner
 import train
 from jaxner import models, tagging
-from jaxner.data import batching, formats, schemes
+from jaxner.data import batching, corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
@@ -95,6 +96,9 @@ def test_encoded_sentences_stand_between_separators(wild):
     expected = jaxner.tag(wild, sentences)
     assert expected == [jaxner.tag(wild, sentence) for sentence in sentences]
     assert expected == jaxner.tag(wild, sentences, documents=list("abcde"))
+    examples = [formats.Example(tuple(tokens)) for tokens in sentences]
+    split = corpora.Split("", "", Path(), examples, "", "")
+    assert expected == jaxner.tag(wild, split)
     text = jaxner.encode(wild, sentences[0])
     assert text.words[0] == text.words[-1] == 0
     assert text.mask.all()

@@ -64,7 +64,8 @@ def test_it_answers_as_the_tagger(file, params):
     for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
-    for tokens in (TOKENS, ["Rome"] * 70, [["a" * 200, "b"]] * 40):
+    long = [["a" * 200, "b"]] * 40, [["a" * 15, "b"]] * 40
+    for tokens in (TOKENS, ["Rome"] * 70, *long):
         assert copy.tag(tokens) == params.tag(tokens)
     text = "Rome beat Milan. Rain fell."
     answer = copy.entities(text, min_probability=0.1)
@@ -122,8 +123,10 @@ tagger.uncertainty({TOKENS}, jax.random.key(0), 2)
 
 
 def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
-    facts = {"jax": "0.1", "expires": "2020-01-31"}
-    part, old = MANIFEST, tmp_path / "old.zip"
+    facts, part, old = {"expires": "2020-01-31"}, MANIFEST, tmp_path / "old.zip"
+    changed(file, old, part, lambda manifest: manifest.update(facts))
+    assert isinstance(jaxner.load_exported(old), exported.Exported)  # of this JAX
+    facts["jax"] = "0.1"
     changed(file, old, part, lambda manifest: manifest.update(facts))
     with pytest.warns(UserWarning, match="expired on 2020-01-31 for JAX"):
         tagger = jaxner.load_exported(old)
@@ -238,6 +241,11 @@ def test_damage_is_found(file, tmp_path):
         except DamagedFileError:
             continue
         assert files == archive.read(file)[1]  # dates of the zip, which nobody reads
+    weights = archive.unpack(archive.read(file)[1][WEIGHTS], file)
+    parts = archive.pack({name: array.ravel()[:1] for name, array in weights.items()})
+    changed(file, target, WEIGHTS, lambda _: parts)
+    with pytest.raises(DamagedFileError, match="has another size of"):
+        jaxner.load_exported(target, program=False)
     with zipfile.ZipFile(target, "w") as output:
         output.writestr("README.md", b"")
         output.writestr("README.md", b"")

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from scipy.special import erf
 
 import jaxner
-from jaxner import driver, models
+from jaxner import driver, models, outputs
 from jaxner.data import pieces, schemes
 from jaxner.errors import InputError
 from jaxner.models import pretrained
@@ -340,7 +340,7 @@ def test_missing_files_are_named_with_what_makes_them(tmp_path):
             jaxner.from_pretrained(folder)
 
 
-def test_models_that_transformers_lacks_are_refused(bert, tmp_path):
+def test_models_that_transformers_lacks_are_refused(bert, tmp_path, monkeypatch):
     reader = bert.model.representation
     parts = {
         "has no encoder": {"representation": reader.clone(bert=None)},
@@ -354,11 +354,16 @@ def test_models_that_transformers_lacks_are_refused(bert, tmp_path):
         name: dataclasses.replace(bert, model=bert.model.clone(**part))
         for name, part in parts.items()
     }
-    pair = jaxner.tagger.ensemble([bert, bert])
-    for message, tagger in {**taggers, "each": pair}.items():
+    vocabulary = dataclasses.replace(bert.vocabulary, unescape=True)
+    taggers["undoes escapes"] = dataclasses.replace(bert, vocabulary=vocabulary)
+    taggers["each"] = jaxner.tagger.ensemble([bert, bert])
+    for message, tagger in taggers.items():
         with pytest.raises(InputError, match=message):
             jaxner.export_transformers(tagger, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(outputs, "write_text", lambda *_: 1 / 0)  # as a full disk
+    with pytest.raises(ZeroDivisionError):
+        jaxner.export_transformers(bert, tmp_path / "out")
+    assert not [*tmp_path.iterdir()]
 
 
 # --- The Hub --------------------------------------------------------------------------

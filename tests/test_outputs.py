@@ -142,6 +142,9 @@ def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
     (tmp_path / "b").touch()
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1
+    path.chmod(0o600)
+    outputs.write_text(path, "2")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes, and harms, devices")
@@ -288,6 +291,8 @@ def test_no_open_file_is_renamed_and_none_before_it_is_on_disk(tmp_path, monkeyp
     outputs.append_line(tmp_path / "lines", "1")
     assert {*moves} | {str(tmp_path / "lines")} == safe
     assert len(moves) == 6  # two files, the journal thrice, the text
+    # What is written beside the output has its name before.
+    assert moves[3:5] == [str(tmp_path / f"{name}.part") for name in ("bad", "out")]
     with pytest.raises(ZeroDivisionError), outputs.writing(tmp_path / "text"):
         raise ZeroDivisionError
     assert (tmp_path / "text").read_text() == "1"

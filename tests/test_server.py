@@ -212,7 +212,7 @@ def test_health_answers_while_all_is_full(connect):
 
 def test_who_leaves_or_is_slow_takes_no_place(connect):
     model = Slow(0.3)
-    with serves(model, max_requests=1) as (_, port):
+    with serves(model, max_requests=1, max_bytes=4000) as (_, port):
         for size in (30, -3, None):
             for _ in range(5):
                 connect(port, request(GOOD)[:size]).close()
@@ -220,6 +220,9 @@ def test_who_leaves_or_is_slow_takes_no_place(connect):
             connect(port, request(GOOD)[:-1])
         time.sleep(0.8)
         assert ask(port, request(GOOD))[0] == 200
+        part = request(b"a" * 3000, length=4000)
+        connect(port, part)
+        assert ask(port, part)[0] == 503  # for too many bytes
     assert len(model.batches) < 4
 
 

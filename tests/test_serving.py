@@ -140,8 +140,11 @@ def test_requests_compile_nothing(client, programs):
 def test_a_tagger_of_documents_reads_each_text_as_one():
     tagger = tiny("crf", documents=True)
     text = "Rome fell. It rose."  # with separators, nine tokens
-    with client_of(Programs(tagger, 9, 9)) as client:
+    with client_of(Programs(tagger, 9, 9), Limits(max_tokens=9)) as client:
         (result,) = ask(client, "entities", texts=text)
+        longer = {"texts": text.replace("rose", "rose again")}
+        error = client.post("/v1/tag", json=longer).json()["error"]
+        assert "at most 9 tokens in a document, separators" in error
     places = [(e["start_char"], e["end_char"]) for e in result["entities"]]
     expected = jaxner.entities(tagger, text)
     assert places == [(e.start_char, e.end_char) for e in expected] != []

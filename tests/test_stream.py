@@ -72,6 +72,8 @@ def test_lines_of_text_are_cut_as_entities_cuts_them(records, write):
     assert wide[1][0].tokens == ("é",)
     (whole,) = records(text := " Rome wins. Yes. ", "text", split_sentences=False)
     assert [example.text for example in whole[1]] == [text]
+    longest = records("a" * 200 + "\nb\n", "text")  # as long as a line may be
+    assert [(r.lines, bad) for r, _, bad in longest] == [(["a" * 200], []), (["b"], [])]
     assert write("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
 
 
@@ -94,6 +96,8 @@ def test_columns_are_kept_and_get_one_more(records, write, monkeypatch):
         assert last[1][0].tokens == ("a",)
         lines = write(text, "conll", "conll", comments="# ").split("\n")
         assert [*filter(None, lines)] == [*text.splitlines()[:9], "a NN O"]
+        long, short = records("a NN\n" * 9 + "\nb NN\n", "conll")
+        assert (len(long[0].lines), short[1][0].tokens) == (4, ("b",))
     ((_, (sentence,), _),) = records("1 a\n2 b\n", "conll", token_column=-1)
     assert sentence.tokens == ("a", "b")
     for old, name in (("label", "label"), ("labels", "gold")):

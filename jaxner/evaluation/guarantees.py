@@ -120,9 +120,10 @@ def _for_misses(rows: Sequence[Row], kind: str, risk: float, _: float) -> float:
             f"No threshold misses at most {risk:g} of {kind}: the least risk within "
             f"reach is {minimum:.4f}. More labellings (n_best) find more entities."
         )
-    chances = sorted({p for row in rows for p, is_gold in row if is_gold and p >= 0})
-    # Rounded down, since a text in another batch may lose the last digit.
-    steps = [0.0, *(math.floor(p * 1e6) / 1e6 for p in chances)]
+    chances = sorted({p for row in rows for p, is_gold in row if is_gold})
+    # Rounded down, since a text in another batch may lose the last digit. The lowest
+    # one of a candidate keeps the risk, as 0 does.
+    steps = [math.floor(p * 1e6) / 1e6 for p in chances]
     return steps[bisect.bisect_right(steps, risk, key=bound) - 1]
 
 

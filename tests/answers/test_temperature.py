@@ -127,6 +127,7 @@ def test_without_errors_the_best_temperature_is_the_lowest(params, tmp_path):
     formats.write_columns(tmp_path / "own.conll", rows)
     split = corpora.read(tmp_path / "own.conll", scheme=params.vocabulary.scheme)
     assert fit(params, split).temperature == temperature.LOWEST
+    assert temperature._minimised(lambda _: 2.0) == (1, 2, 2)  # where all are equal
 
 
 def test_the_command_keeps_the_temperature(tiny_run, tmp_path, run):

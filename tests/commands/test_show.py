@@ -82,5 +82,6 @@ def test_text_that_is_not_utf_8(tiny_run, file, run, monkeypatch, name):
 
 def test_what_would_steer_a_terminal_is_replaced():
     entity = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
-    result = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
+    types = [*"ABCDEFGHX"]  # more than there are colours
+    result = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], types)
     assert result.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"

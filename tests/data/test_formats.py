@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import re
 
 import pytest
@@ -244,6 +245,8 @@ def test_offsets_in_utf16(file):
     assert data.notes[0].endswith("count units of UTF-16")
     write(path.with_name("b"), data.examples, "jsonl-spans")
     assert read(path.with_name("b"), "jsonl").notes == []
+    path = file(line(text=f"A {wide}", spans=[[0, 1, "X"]]), "a.jsonl")
+    assert read(path).notes == []
 
 
 def test_brat_with_line_ends_of_windows(file):
@@ -450,8 +453,9 @@ def test_what_is_read(file, case):
 def test_documents_of_a_folder_are_counted_on(file):
     folder = file(gzip.compress(CONLL2012.encode()), "train/b_gold_conll.gz").parent
     path = file(CONLL2012, "train/a_gold_conll")
+    file(c12(0), "train/c_gold_conll")  # without a line that begins one
     examples = read(folder).examples
-    assert [e.document for e in examples] == [1, 1, 2, 3, 3, 4]
+    assert [e.document for e in examples] == [1, 1, 2, 3, 3, 4, 5]
     assert examples[0].path == str(path)
 
 
@@ -485,15 +489,16 @@ def test_brat(file):
 
 
 def test_spans_that_do_not_fit_are_reported(file):
-    spans = [[0, 4, "A"], [10, 18, "B"], [10, 13, "C"]]
+    spans = [[0, 4, "A"], [10, 18, "B"], [10, 13, "C"], [8, 8, "D"]]
     path = file(line(text="Romans in old Rome", spans=spans), "a.jsonl")
     kinds = "drop", "widen", "error"
     drop, wide, strict = (read(path, unfit=x, collect=True) for x in kinds)
     assert drop.examples[0].labels == ("O", "O", "B-B", "I-B")
     assert wide.examples[0].labels == ("B-A", "O", "B-B", "I-B")
-    # What overlaps cannot be widened, and is not dropped unless the user says so.
-    assert [len(x.notes) for x in (drop, wide, strict)] == [2, 1, 0]
-    assert [len(x.errors) for x in (drop, wide, strict)] == [0, 1, 2]
+    # What overlaps or is empty cannot be widened, and is not dropped unless the user
+    # says so.
+    assert [len(x.notes) for x in (drop, wide, strict)] == [3, 1, 0]
+    assert [len(x.errors) for x in (drop, wide, strict)] == [0, 2, 3]
     assert {error.line for error in strict.errors} == {1}
     with pytest.raises(InputError):
         read(path, unfit="ignore")
@@ -521,7 +526,7 @@ BAD = [
     ("a.txt", b"%PDF-1.7\n", {}, [0]),
     ("a.conllu", "1 a X\n", {}, [1]),
     ("a.conllu", u(1) + "# x\n" + u(2), {}, [2]),
-    ("a.conllu", u(1) + u(2, tag="_") + "\n" + u(1) + "2\n", {"tags": True}, [2, 5]),
+    ("a.conllu", u(1, tag="_") + "2\n\n" + u(1) + "2\n", {"tags": True}, [1, 2, 5]),
     ("a.conllu", u(1, form=" "), {}, [1]),
     ("a.conllu", u(1, "a\rb"), {}, [1]),
     ("a.conllu", u(1), {"label_column": 10}, [0]),
@@ -569,6 +574,7 @@ BAD = [
     ("a.jsonl", line(text="a b", spans=[[False, True, "X"]]), {}, [1]),
     ("a.conllu", u("1-999999999", misc="NER=B-X") + u(1), {}, [1]),
     ("a.conllu", u("2-1", misc="NER=B-X") + u(1) + u(2), {}, [1]),
+    ("a.conllu", u("1-2", misc="NER=B-X") * 2 + u(1) + u(2), {}, [2]),
 ]
 
 
@@ -719,9 +725,11 @@ def test_lines_that_are_written(tmp_path):
     }.items():
         write(path := tmp_path / "a", examples, format)
         assert path.read_text() == expected
+    write(tmp_path / "b", [Example(("a ",), ("B-X",), 1)], "brat")
+    assert (tmp_path / "b" / "00001.ann").read_text() == "T1\tX 0 1\ta\n"
 
 
-def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():
+def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
     outputs = {"a.conll": "conll", "a.txt": "conll", "a.JSONL.gz": "jsonl"}
     assert {p: formats.guess_output(p, "text") for p in outputs} == outputs
     names = [formats.guess_output("-", x) for x in formats.RAW]
@@ -729,6 +737,8 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():
     raw = {"-": "text", "a.TXT.gz": "text", "a.text": "text", "a.json": "jsonl"}
     raw |= {"a.tsv": "conll", "a.iob2": "conll", "a": "conll"}
     assert {path: formats.guess_raw(path) for path in raw} == raw
+    os.mkfifo(pipe := tmp_path / "a.jsonl")
+    assert formats.guess_raw(str(pipe)) == "jsonl"
     for guess in (lambda p: formats.guess_output(p, "text"), formats.guess_raw):
         for path in ("a.csv", "a.conllu"):
             with pytest.raises(InputError):

@@ -126,7 +126,7 @@ def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
     equal(vocabulary.encode(tokens)[:5], plain.encode(brackets)[:5])
 
 
-def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read():
+def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read(monkeypatch):
     vocabulary, _ = build([["ab", "b"]], lowercase=True)
     long = "a" * (vocab.MAX_CHARACTERS + 5)
     sentence = vocabulary.encode(["ab", long, "ab", long + "b"])
@@ -136,6 +136,9 @@ def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read():
     # Lower-casing leaves characters alone.
     assert vocabulary.encode(["Ab"]).words.tolist() == [2]
     assert vocabulary.encode(["Ab"]).chars[1, 0] == vocab.UNKNOWN
+    monkeypatch.setattr(vocab, "_CACHE_SIZE", 2)
+    vocabulary.encode([*"abcde"])
+    assert len(vocabulary._seen) <= 2
 
 
 def test_unknown_characters_may_keep_their_type():

@@ -80,6 +80,9 @@ def test_nothing_at_all_is_undefined_and_not_zero():
     no_gold = honest.threshold_curve([0.5], [False], 0)
     assert np.isnan(no_gold.recall).all()
     json.dumps(no_gold.to_dict(), allow_nan=False)
+    for function in (honest.calibration, honest.threshold_curve):
+        with pytest.raises(ValueError, match="Expected at"):  # no bin, no gold entity
+            function([0.5], [True], 0)
 
 
 def test_spans_are_matched_sentence_by_sentence():

@@ -29,6 +29,8 @@ def test_undefined_figures_stay_undefined():
     assert bounds["f1"] == bounds["f1 A"] == bounds["macro f1"] == (None, None, None)
     assert bounds["token accuracy"] == (1.0, 1.0, 1.0)
     assert set(stats.bootstrap(stats.tally([], []), rounds=3)["f1"]) == {None}
+    runs = [stats.tally([["O"]], [["O"]])] * 2
+    assert stats.compare(runs, runs, rounds=5)["f1"] == (None,) * 8
     figures = stats.tally([["B-B"]], [["B-B"]], types=["A"]).of_all
     assert (figures["f1 A"], figures["f1 B"], figures["macro f1"]) == (None, 1, 1)
 
@@ -97,9 +99,9 @@ def test_p_is_uniform_where_nothing_differs():
 
 
 def test_several_seeds_on_a_side():
-    f1 = stats.compare(*sides(0.1, 0.3, runs=(4, 4)), rounds=500)["f1"]
+    f1 = stats.compare(*sides(0.1, 0.3, runs=(5, 5)), rounds=500)["f1"]
     assert f1.bootstrap <= 0.002
-    assert f1.permutation == pytest.approx(2 / 70)  # all divisions of 8 runs
+    assert f1.permutation == pytest.approx(2 / 252)  # all divisions of 10 runs
     assert f1.welch < 0.001
     uneven = stats.compare(*sides(0.1, 0.3, runs=(1, 3)), rounds=500)["f1"]
     assert (uneven.permutation, uneven.welch) == (pytest.approx(1 / 4), None)
@@ -121,6 +123,9 @@ def test_other_sentences_are_refused():
         stats.compare(system, rival)
     with pytest.raises(ValueError, match="a run or more on each side"):
         stats.compare(system, [])
+    row, options = [["N"]], {"scheme": "tags", "tokens": [["a"]]}
+    pair = [[stats.tally(row, row, known_words=x, **options)] for x in ({"b"}, None)]
+    assert [*stats.compare(*pair, rounds=5)] == ["accuracy"]  # which both have
 
 
 def test_each_run_is_read_in_its_own_scheme():
