@@ -41,7 +41,7 @@ def program(function: Callable[..., Any], argnums: Any, *static: str) -> Any:
 
 
 @functools.cache
-def block_program(recipe: Any, shape: Any, is_whole: bool, is_shared: bool) -> Any:
+def block_program(recipe: Any, shape: Any, is_whole: bool, *_: Any) -> Any:
     """Replaces the program for blocks of a shape."""
     if is_whole:
         return program(lambda _, state, *rest: end(state)[0], 1)
