@@ -711,7 +711,7 @@ class Batches:
         # The first step of a run waits for the programs of its blocks: for one, if all
         # have the same shape.
         number = int(np.searchsorted(tokens, lengths[0, -1]))
-        blocks = cut_equally(maxima[:1], heights[number])
+        blocks = cut_equally(maxima[:1], int(heights[number]))
         positions = blocks.shape[1] * heights[number] * tokens[number]
         is_uniform = epoch == 0 and not self._rows and positions <= _FIRST
         if is_uniform:
