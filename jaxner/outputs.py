@@ -8,6 +8,7 @@ as `-`, a pipe or a device, is a stream: it is opened and written, never replace
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import json
@@ -26,6 +27,7 @@ from jaxner.errors import InputError
 AnyPath = str | os.PathLike[str]
 SIDES = ("", ".part", ".journal", ".journal.new", ".lock")
 """Endings of what `Output` writes beside a file and, first, of the file itself."""
+_FULL = errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)
 _OPEN = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 
 
@@ -159,11 +161,12 @@ def _stream(path: AnyPath) -> io.BufferedIOBase:
 
 @contextlib.contextmanager
 def _named(path: AnyPath) -> Iterator[None]:
-    """Gives errors of writing, such as of a full disk, the name of their file."""
+    """Gives the error of a full disk the name of its file; no reader raises it."""
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno in _FULL:
+            error.filename = error.filename or str(path)
         raise
 
 

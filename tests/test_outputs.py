@@ -1,6 +1,7 @@
 """What users name as an output: refused before the work, or written whole."""
 
 import contextlib
+import errno
 import functools
 import gzip
 import itertools
@@ -53,6 +54,9 @@ def test_a_full_disk_names_the_file(size, tmp_path):
             with pytest.raises(OSError, match="File too large") as error:
                 write()
             assert error.value.filename == str(path)
+        with pytest.raises(OSError, match="input") as error, outputs.writing(path):
+            raise OSError(errno.EIO, "of the input")
+        assert error.value.filename is None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
