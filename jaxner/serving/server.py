@@ -113,8 +113,8 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP in JSON; if an answer is under way, only closes."""
         if self.cycle and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-        elif self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.cycle.disconnected = True  # the service writes no answer any more
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps({"error": msg}).encode()
             headers = [("content-type", "application/json"), ("connection", "close")]
             headers.append(("content-length", str(len(body))))
