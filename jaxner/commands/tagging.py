@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import load, note
+from jaxner.commands import STDIN, load, name_of, note
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
-_STDIN = Path("-")
 _COLUMNS = ("token_column", "comments")
 _NAMES = (*_COLUMNS, "encoding", "tokenizer")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
@@ -23,7 +22,7 @@ GoldReading = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"
 
 def tag(
     run: fields.Folder,
-    file: Path = _STDIN,
+    file: Path = STDIN,
     /,
     *,
     output: Annotated[str, fields.OUTPUT] = "-",
@@ -111,8 +110,7 @@ def tag(
         **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = ProgressLine()
-    name = "standard input" if file == _STDIN else file
-    show.line(f"Tagging {name}, {source} to {to}")
+    show.line(f"Tagging {name_of(file)}, {source} to {to}")
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
@@ -168,7 +166,7 @@ def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
     gold = [example.labels for example in split.to_scheme(scheme)]
     tokens = [example.tokens for example in sentences]
     run = report.measure(report.Prediction(tokens, gold, predicted, scheme))
-    show_scores(run, file.name)
+    show_scores(run, name_of(file).name)
     return run
 
 
@@ -213,7 +211,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 def show(
     run: fields.Folder,
-    file: Path = _STDIN,
+    file: Path = STDIN,
     /,
     *,
     output: fields.Output | None = None,
@@ -274,7 +272,7 @@ def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
 
 def select(
     run: fields.Folder,
-    file: Path = _STDIN,
+    file: Path = STDIN,
     /,
     *,
     output: Path,
