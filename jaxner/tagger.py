@@ -24,8 +24,7 @@ from jaxner import devices as devices  # notes that JAX runs
 from jaxner.data import corpora
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
-from jaxner.runs import CALIBRATION as CALIBRATION
-from jaxner.runs import Workdir
+from jaxner.runs import CALIBRATION, Workdir
 from jaxner.types import Options, Owner, Weights
 
 _MANDATORY = ("representation", "encoder", "head")
