@@ -121,13 +121,13 @@ def check(
     findings: list[audit.Finding] = []
     tagger = None
     if files and (files[0] / "vocabulary.json").exists():
-        from jaxner.runs import Workdir
-        from jaxner.training import corpus
-
         run = files.pop(0)
         tagger = load(run)
-        options = corpus.reading_of(str(run)) | options
+        options = dict(tagger.reading) | options
         if split or not files:
+            from jaxner.runs import Workdir
+            from jaxner.training import corpus
+
             data = Workdir(run).read_json("config.json")["data"]
             splits.append(corpus.load_split(data | options, split or "dev"))
     elif split or not files:

@@ -101,7 +101,7 @@ def tag(
     sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
     names = ("label_column", "label_names") if gold else ()
-    options = {"split_sentences": sentences, **_defaults(run, *names), **reading}
+    options = {"split_sentences": sentences, **_defaults(tagger, *names), **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(tagger),
@@ -144,12 +144,10 @@ def _check_use(reading: dict[str, Any], source: str) -> None:
             raise UsageError(f"--{flag} has no use for an input in {source}")
 
 
-def _defaults(run: Path, *names: str) -> dict[str, Any]:
-    """Returns how the run read its files, as options of an input."""
-    from jaxner.training import corpus
-
+def _defaults(tagger: Any, *names: str) -> dict[str, Any]:
+    """Returns how the tagger's run read its files, as options of an input."""
     names = (*_COLUMNS, "encoding", *names)
-    return {k: v for k, v in corpus.reading_of(str(run)).items() if k in names}
+    return {name: value for name, value in tagger.reading if name in names}
 
 
 def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
@@ -312,7 +310,7 @@ def select(
     _check_use(reading, source)
     sources.check_file(file)
     tagger = load(run)
-    options = {"split_sentences": sentences, **_defaults(run), **reading}
+    options = {"split_sentences": sentences, **_defaults(tagger), **reading}
     examples: list[formats.Example] = []
     text = sources.Source(file, formats.Options(**options), has_labels=False)
     for record in formats.RAW[source](text):
