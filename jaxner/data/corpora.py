@@ -228,14 +228,13 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     return keywords
 
 
-def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
+@fields.checked
+def divide(train: Split, share: fields.Chance, seed: int) -> tuple[Split, Split]:
     """Takes a random dev split out of the training split.
 
     Takes whole documents if the file marks them, else sentences. The draw depends only
     on seed, share and text. `InputError`: train is a single sentence.
     """
-    if not 0 < share < 1:
-        raise InputError(f"Expected a share within (0, 1) for dev, got {share}")
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
     unit = "documents" if has_documents else "sentences"

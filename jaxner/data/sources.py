@@ -24,12 +24,6 @@ from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
-UNFIT = ("error", "drop", "widen")
-"""What to do with character spans that do not match tokens."""
-BLANK = ("error", "drop")
-"""What to do with blank tokens."""
-OFFSETS = ("characters", "utf-16")
-"""What offsets of spans count; JavaScript counts units of UTF-16."""
 MAX_LINE = 1 << 26
 """Maximum length of a line in characters; a longer line is an error."""
 MAX_TOKENS = 1 << 17
@@ -110,9 +104,9 @@ class Reading:
     label_column: fields.Column | None = None
     comments: str | None = None
     encoding: fields.Encoding = "utf-8"
-    blank: Annotated[str, fields.OneOf(BLANK)] = "error"
-    unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
-    offsets: Annotated[str, fields.OneOf(OFFSETS)] = "characters"
+    blank: Annotated[str, fields.OneOf(("error", "drop"))] = "error"
+    unfit: Annotated[str, fields.OneOf(("error", "drop", "widen"))] = "error"
+    offsets: Annotated[str, fields.OneOf(("characters", "utf-16"))] = "characters"
     label_names: str | Sequence[str] | None = None
 
 

@@ -413,9 +413,9 @@ def build(
     rows = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
     # A lower-cased word never matches a cased key.
     reachable = [word for word in rows if not lowercase or word == word.lower()]
-    known_words = dict.fromkeys(reachable)
+    known_words = {*reachable}
     if train_words:
-        known_words |= {word: None for word, n in counts.items() if n >= min_count}
+        known_words |= {word for word, n in counts.items() if n >= min_count}
 
     # Only words that some training token maps to can receive gradients; these are
     # trained, the most frequent first, so that singletons are the last of them. If no
