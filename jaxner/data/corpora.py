@@ -192,7 +192,7 @@ def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
     listing = ", ".join(token for token, _ in tokens.most_common(3))
     message = f"the tokens look like labels ({listing}): set label_column to their "
     message += "column, the first is 0, and token_column to that of the tokens"
-    return InputError(message, examples[0].path or path, examples[0].line)
+    return InputError(message, examples[0].path or path, examples[0].lines[0])
 
 
 def _label_errors(
