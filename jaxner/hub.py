@@ -100,11 +100,16 @@ def from_pretrained(
     with errors.using(path):
         section = dict(config.get(SECTION) or {})
         chain = {x: np.float32(section[x]) for x in _CHAIN if "transitions" in section}
-        temperature = section.get("temperature", 1.0)
+        if not all(np.isfinite(x).all() for x in chain.values()):
+            raise InputError(f"NaN or infinity in {SECTION}.{', '.join(_CHAIN)}")
+        temperature = float(np.float32(section.get("temperature", 1.0)))
         fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
         fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
         is_constrained = section.get("constrained", False)
         fields.check(f"{SECTION}.constrained", is_constrained, bool)
+        rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
+        dropout = next((x for x in rates if x is not None), 0.1)
+        fields.check("classifier_dropout", dropout, fields.Rate)
     try:
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
         if problem := next(filter(None, map(corpora.hidden, names)), ""):
@@ -124,8 +129,7 @@ def from_pretrained(
     options.data.scheme = scheme
     if data is None:
         options.data.update(dir=None, split_dev=None)
-    rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
-    options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
+    options.model.head.dropout = dropout
     options.model.head.constrained = is_constrained
     model = taggers.build(vocabulary, **options.model.to_dict())
     arrays = {f"params/{pretrained.PREFIX}{n}": x for n, x in named(encoder).items()}

@@ -202,7 +202,8 @@ def test_a_run_like_any_other(bert, tmp_path, answer, run):
         (tmp_path / f"{split}.conll").write_text("rome B-LOC\nfell O\n\nann B-PER\n")
     folder = tmp_path / "run"
     source = classifier(tmp_path / "in")
-    status, output = run("import", source, "--data", tmp_path, "-o", folder)
+    names = "--label-names=" + ", ".join(LABELS)
+    status, output = run("import", source, names, "--data", tmp_path, "-o", folder)
     assert (status, output.partition("\n")[0]) == (0, f"{folder}: 5 labels, BIO")
     tagger = jaxner.load(folder)
     assert same(tagger, bert)
@@ -292,6 +293,7 @@ def test_labels_without_names_need_names(tmp_path):
 
 # --- Refusals -------------------------------------------------------------------------
 
+CHAIN = ("transitions", "start", "end")
 NAMES = {str(i): name for i, name in enumerate(LABELS)}
 ODD = [
     ({"auto_map": {"AutoModel": "theirs.Model"}}, "auto_map"),
@@ -310,7 +312,12 @@ ODD = [
     ({"hidden_size": 24}, r"of shape \(24,\) by config.json, got \(12,\)"),
     ({"vocab_size": 3}, r"config\.json: .*vocab_size of at least 12, .*, got 3"),
     ({"num_hidden_layers": 90}, r"layer\.3\."),
+    ({"type_vocab_size": 10**12}, r"config\.json: cannot be used"),
+    ({"classifier_dropout": 2}, r"config\.json: .*classifier_dropout must be"),
+    ({"id2label": {**{x: f"E-{x}" for x in NAMES}, "4": "O"}}, "No entity of these"),
     ({"jaxner": {"temperature": -1.0}}, "temperature must be above 0"),
+    ({"jaxner": {"temperature": 1e-300}}, "temperature must be above 0"),
+    ({"jaxner": dict.fromkeys(CHAIN, np.nan)}, r"config\.json: .*NaN or infinity in"),
     ({"jaxner": {"scheme": "BIOS"}}, "jaxner.scheme"),
     ({"jaxner": {"transitions": [[0.0]]}}, "start"),
     ({"jaxner": 5}, "cannot be used"),

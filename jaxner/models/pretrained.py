@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxner import fields
 from jaxner.data import pieces, spans
-from jaxner.errors import InputError, optional
+from jaxner.errors import InputError, optional, using
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT
 from jaxner.models.checks import own_module
 from jaxner.models.model import map_named, named
@@ -75,7 +75,9 @@ class Family(NamedTuple):
 
 
 def _from_two(config: Sizes) -> Sizes:
-    return {"first_position": 1 + config.get("pad_token_id", 1)}
+    padding = config.get("pad_token_id", 1)
+    fields.check("pad_token_id", padding, int)
+    return {"first_position": 1 + padding}
 
 
 def _padding(sizes: Sizes) -> Sizes:
@@ -87,33 +89,27 @@ _KINDS = {"global": "full_attention", "local": "sliding_attention"}
 
 def _modern(config: Sizes) -> Sizes:
     """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
-    kinds = _KINDS
+    fields.check("num_hidden_layers", config["num_hidden_layers"], fields.Depth)
     rotations = config.get("rope_parameters") or {}
-    is_known = {*rotations} <= {*kinds.values()} and all(
+    is_known = {*rotations} <= {*_KINDS.values()} and all(
         x.get("rope_type", "default") == "default" for x in rotations.values()
     )
     if not is_known or config.get("rope_scaling"):
         raise ValueError(
             "expected rope_parameters with rope_type 'default' for "
-            f"{' and '.join(kinds.values())}, and no rope_scaling"
+            f"{' and '.join(_KINDS.values())}, and no rope_scaling"
         )
     stride = config.get("global_attn_every_n_layers", 3)
-    numbers = range(config.get("num_hidden_layers", 0))
-    types = [kinds["local" if i % stride else "global"] for i in numbers]
+    numbers = range(config["num_hidden_layers"])
+    types = [_KINDS["local" if i % stride else "global"] for i in numbers]
     types = config.get("layer_types") or types
     values: dict[str, object] = {"layer_types": tuple(types)}
-    for scope, layer_type in kinds.items():
+    for scope, layer_type in _KINDS.items():
         base = rotations.get(layer_type, {}).get(
             "rope_theta", config.get(f"{scope}_rope_theta")
         )
         values |= {} if base is None else {f"{scope}_theta": float(base)}
-    if is_classifier(config):
-        plain = {"classifier_bias": False, "classifier_activation": "gelu"}
-        for name, value in plain.items():
-            if config.get(name, value) != value:
-                raise ValueError(f"expected {name} {value!r}, got {config[name]!r}")
-        values["prediction_head"] = True
-    return values
+    return values | ({"prediction_head": True} if is_classifier(config) else {})
 
 
 def _rotations(sizes: Sizes) -> Sizes:
@@ -126,10 +122,9 @@ def _rotations(sizes: Sizes) -> Sizes:
 
 
 def _disentangled(config: Sizes) -> Sizes:
-    kinds = config.get("pos_att_type") or ()
-    kinds = kinds.split("|") if isinstance(kinds, str) else kinds
-    if {*kinds} != {"c2p", "p2c"}:
-        raise ValueError(f"expected pos_att_type c2p and p2c, got {', '.join(kinds)}")
+    kinds = config.get("pos_att_type")
+    if kinds not in ("c2p|p2c", "p2c|c2p", ["c2p", "p2c"], ["p2c", "c2p"]):
+        raise ValueError(f"expected pos_att_type c2p and p2c, got {kinds!r}")
     return {}
 
 
@@ -189,7 +184,12 @@ _MODERN_OPTIONS = {
     "attention_probs_dropout_prob": "attention_dropout",
 }
 _PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
-_NO_BIAS = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
+_NO_TYPES = {"type_vocab_size": 0}
+_MODERN_FACTS = {
+    **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias"), False),
+    "classifier_bias": False,
+    "classifier_activation": "gelu",
+}
 
 FAMILIES = {
     "bert": Family("Bert", "bert", facts=_PLAIN),
@@ -207,13 +207,14 @@ FAMILIES = {
     "distilbert": Family(
         *("DistilBert", "distilbert"),
         names=_named(_TOP, _DISTIL_BODY, "transformer.layer.{}."),
+        facts=_NO_TYPES,
         spellings=_DISTIL_OPTIONS,
-        our_values=lambda config: {"type_vocab_size": 0},
     ),
     "mpnet": Family(
         *("MPNet", "mpnet"),
         names=_named(_MP_TOP, _BODY | _MP_BODY),
-        our_values=lambda config: {"type_vocab_size": 0, **_from_two(config)},
+        facts=_NO_TYPES,
+        our_values=_from_two,
         config_values=_padding,
     ),
     "deberta-v2": Family(
@@ -228,7 +229,7 @@ FAMILIES = {
         *("ModernBert", "model"),
         ModernBERT,
         _named(_MODERN_TOP, _MODERN_BODY, "layers.{}."),
-        _NO_BIAS,
+        _MODERN_FACTS,
         _MODERN_OPTIONS,
         _modern,
         _rotations,
@@ -285,17 +286,14 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
     options = {n: family.spellings.get(n, n) for n in fields.of(family.module)}
-    attributes = {
-        n: config[option] for n, option in options.items() if option in config
-    }
+    known = {**family.facts, **config}
+    attributes = {n: known[option] for n, option in options.items() if option in known}
     if absent_names := [options[name] for name in _MANDATORY if name not in attributes]:
         raise InputError(f"lacks {', '.join(absent_names)}", path)
-    try:
-        attributes |= family.our_values(config)
-        make({"model_type": kind, **attributes})
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(str(error), path) from None
-    return {"model_type": kind, **attributes}
+    with using(path):
+        attributes |= {"model_type": kind, **family.our_values(config)}
+        make(attributes)
+    return attributes
 
 
 def make(sizes: Sizes, place: str | None = None, **rates: object) -> Any:
@@ -386,8 +384,7 @@ def read_with_classifier(
     start = functools.partial(model.init, jax.random.key(0), train=False)
     path, tensors, head_tensors = _tensors(Path(folder))
     if attributes.get("prediction_head"):
-        heads = [name for name in head_tensors if name.startswith("head.")]
-        tensors |= {name: head_tensors[name] for name in heads}
+        tensors |= {n: x for n, x in head_tensors.items() if n.startswith("head.")}
 
     def take(tensors, name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
@@ -398,10 +395,10 @@ def read_with_classifier(
             actual = "none" if tensor is None else tensor.shape
             message = f"expected {name} of shape {shape} by config.json, got {actual}"
             raise InputError(message, path)
-        array = np.asarray(tensor, np.float32)
-        is_whole = tensor.dtype.kind in "biu"
-        if is_whole or not np.isfinite(array).all():
-            kind = tensor.dtype if is_whole else "NaN or infinity"
+        is_real = jnp.issubdtype(tensor.dtype, jnp.floating)
+        array = np.asarray(tensor, np.float32) if is_real else None
+        if array is None or not np.isfinite(array).all():
+            kind = "NaN or infinity" if is_real else tensor.dtype
             message = f"expected finite numbers of floating point in {name}, got {kind}"
             raise InputError(message, path)
         return array.T if is_map else array
@@ -414,7 +411,9 @@ def read_with_classifier(
         rows = (take(tensors, torch_name.format(i), shape, is_map) for i in numbers)
         return np.stack([*rows])
 
-    weights = map_named(fill, jax.eval_shape(start, ids, ids == 0)["params"])
+    with using(Path(folder) / "config.json"):  # sizes that no weight shows may lie
+        shapes = jax.eval_shape(start, ids, ids == 0)["params"]
+    weights = map_named(fill, shapes)
     if surplus := sorted(tensors.keys() - _NO_WEIGHT):
         raise InputError(
             f"{len(surplus)} tensors are not known: {', '.join(surplus[:8])}. Does "
@@ -526,7 +525,10 @@ def _files(folder: Path) -> tuple[Path, list[Path]]:
         files = spans.read_json(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise InputError("expected weight_map, from tensors to files", index)
-        return index, [folder / name for name in sorted(set(files.values()))]
+        paths = [folder / name for name in sorted(set(files.values()))]
+        if absent := [path for path in paths if path not in [*folder.iterdir()]]:
+            raise InputError(f"lists {absent[0]}, which is not in its folder", index)
+        return index, paths
     if pickles := sorted(path.name for path in folder.glob("*.bin")):
         raise FileNotFoundError(
             f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "
