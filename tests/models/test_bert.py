@@ -199,3 +199,8 @@ def test_folders_that_cannot_be_read(tmp_path):
             (tmp_path / name).write_text(content)
         with pytest.raises(error, match=message):
             pretrained.read(tmp_path)
+
+
+def test_mpnet_counts_from_2_whatever_its_padding_as_in_transformers(tmp_path):
+    write(tmp_path, CASE_OF["mpnet"]["config"] | {"pad_token_id": 0}, {})
+    assert pretrained.sizes(tmp_path)["first_position"] == 2
