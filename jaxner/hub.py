@@ -11,8 +11,7 @@ import dataclasses
 import json
 import os
 import re
-import secrets
-import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -260,8 +259,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     section |= {
         name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head
     }
-    if is_constrained := tagger.model.head.constrained:
-        section["constrained"] = True
+    section["constrained"] = tagger.model.head.constrained
     names = vocabulary.label_names
     config |= {
         "id2label": dict(enumerate(names)),
@@ -277,9 +275,10 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     options |= {f"{name}_token": piece for name, (_, piece) in special.items()}
     options |= {"model_max_length": tokenizer.max_length, "add_prefix_space": True}
     options["model_input_names"] = ["input_ids", "attention_mask"]
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    draft.mkdir(parents=True)
-    try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as beside:
+        draft = Path(beside, path.name)
+        draft.mkdir()
         metadata = {"format": "pt"}  # transformers asks for it
         files.save_file(tensors, draft / "model.safetensors", metadata=metadata)
         outputs.write_text(draft / "config.json", json.dumps(config, indent=2))
@@ -287,10 +286,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
         text = json.dumps(options, indent=2, ensure_ascii=False)
         outputs.write_text(draft / "tokenizer_config.json", text)
         os.replace(draft, path)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    if "transitions" in section or is_constrained:
+    if "transitions" in section or section["constrained"]:
         warnings.warn(
             "transformers ignores scores and rules of label pairs: it chooses each "
             "token's label alone, so labels and probabilities differ. jaxner reads "
