@@ -135,7 +135,7 @@ def from_pretrained(
     arrays |= {f"params/head/{n}": x for n, x in chain.items()}
 
     def take(name: str, leaf: Any) -> Any:
-        array = arrays.get(name)
+        array: Any = arrays.get(name)
         if np.shape(array) != leaf.shape:
             expectation = f"{SECTION}.{name.rpartition('/')[2]} of shape {leaf.shape}"
             raise InputError(f"expected {expectation}, got {np.shape(array)}", path)
@@ -196,8 +196,8 @@ def _label_names(
 ) -> list[str]:
     """Returns the name of each label id, or those that are given."""
     named_ids: Any = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    is_mapping = isinstance(named_ids, dict)
-    names = [named_ids.get(str(i)) for i in range(len(named_ids))] if is_mapping else []
+    ids = range(len(named_ids) if isinstance(named_ids, dict) else 0)
+    names: list[Any] = [named_ids.get(str(i)) for i in ids]
     if not names or not all(isinstance(name, str) for name in names):
         message = "expected id2label from 0, 1, … to names of labels, got "
         raise InputError(message + shown(config.get("id2label")), path)
