@@ -11,8 +11,7 @@ import dataclasses
 import json
 import os
 import re
-import secrets
-import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +39,6 @@ SECTION = "jaxner"
 Scheme = Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))]
 
 _CHAIN = ("transitions", "start", "end")
-_FILES = "config.json, tokenizer.json and model.safetensors"
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -99,18 +97,21 @@ def from_pretrained(
     encoder, linear = pretrained.read_with_classifier(root, len(names))
     with errors.using(path):
         section = dict(config.get(SECTION) or {})
-        chain = {x: np.float32(section[x]) for x in _CHAIN if "transitions" in section}
-        temperature = section.get("temperature", 1.0)
+        chain_names = _CHAIN if "transitions" in section else ()
+        chain = {x: np.float32(section[x]) for x in chain_names if x in section}
+        if not all(np.isfinite(x).all() for x in chain.values()):
+            raise InputError(f"NaN or infinity in {SECTION}.{', '.join(_CHAIN)}")
+        temperature = float(np.float32(section.get("temperature", 1.0)))
         fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
         fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
         is_constrained = section.get("constrained", False)
         fields.check(f"{SECTION}.constrained", is_constrained, bool)
-    try:
+        rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
+        dropout = next((x for x in rates if x is not None), 0.1)
+        fields.check("classifier_dropout", dropout, fields.Rate)
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
         if problem := next(filter(None, map(corpora.hidden, names)), ""):
             raise InputError(problem)
-    except InputError as error:
-        raise InputError(error.message, path) from None
     vocabulary, _ = build_vocabulary((), ["_"])
     vocabulary = dataclasses.replace(
         vocabulary,
@@ -124,19 +125,21 @@ def from_pretrained(
     options.data.scheme = scheme
     if data is None:
         options.data.update(dir=None, split_dev=None)
-    rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
-    options.model.head.dropout = next((x for x in rates if x is not None), 0.1)
+    options.model.head.dropout = dropout
     options.model.head.constrained = is_constrained
+    if chain:
+        options.model.head.boundaries = len(chain) > 1
     model = taggers.build(vocabulary, **options.model.to_dict())
     arrays = {f"params/{pretrained.PREFIX}{n}": x for n, x in named(encoder).items()}
     arrays |= {f"params/head/emissions/{n}": x for n, x in linear.items()}
     arrays |= {f"params/head/{n}": x for n, x in chain.items()}
 
     def take(name: str, leaf: Any) -> Any:
-        if arrays[name].shape != leaf.shape:
+        array: Any = arrays.get(name)
+        if np.shape(array) != leaf.shape:
             expectation = f"{SECTION}.{name.rpartition('/')[2]} of shape {leaf.shape}"
-            raise InputError(f"expected {expectation}, got {arrays[name].shape}", path)
-        return jnp.asarray(arrays[name])
+            raise InputError(f"expected {expectation}, got {np.shape(array)}", path)
+        return jnp.asarray(array)
 
     weights = map_named(take, models.shapes(model))
     tagger = Tagger(weights, model, vocabulary, jnp.float32(temperature))
@@ -158,7 +161,8 @@ def _found(name: str, revision: str | None) -> tuple[Path, str | None]:
         return path, None
     if path.exists() or not _NAME.fullmatch(name):
         raise NotADirectoryError(f"There is no folder {name}")
-    feature = f"There is no folder {name}: bring {_FILES} into one. Fetching it by name"
+    files = "config.json, tokenizer.json and model.safetensors"
+    feature = f"There is no folder {name}: bring {files} into one. Fetching it by name"
     library = errors.optional("huggingface_hub", feature)
     patterns = ["*.json", "*.safetensors", "vocab.txt"]
     options: Any = {"allow_patterns": patterns, "ignore_patterns": ["*/*"]}
@@ -192,18 +196,17 @@ def _label_names(
 ) -> list[str]:
     """Returns the name of each label id, or those that are given."""
     named_ids: Any = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    keys = [*map(str, range(len(named_ids)))]
-    is_right = isinstance(named_ids, dict) and {*named_ids} == {*keys}
-    if not is_right or not all(isinstance(x, str) for x in named_ids.values()):
+    ids = range(len(named_ids) if isinstance(named_ids, dict) else 0)
+    names: list[Any] = [named_ids.get(str(i)) for i in ids]
+    if not names or not all(isinstance(name, str) for name in names):
         message = "expected id2label from 0, 1, … to names of labels, got "
         raise InputError(message + shown(config.get("id2label")), path)
     if given_names is not None:
         given_names = strings("label_names", given_names, "['O']")
-        if len(given_names) != len(keys) and config.get("id2label"):
-            message = f"expected {len(keys)} label_names, got {len(given_names)}"
+        if len(given_names) != len(names) and config.get("id2label"):
+            message = f"expected {len(names)} label_names, got {len(given_names)}"
             raise InputError(message, path)
         return given_names
-    names = [named_ids[key] for key in keys]
     if all(re.fullmatch(r"LABEL_\d+", name) for name in names):
         raise InputError(
             "has no names of labels, only LABEL_0 and so on: give theirs in this order "
@@ -256,8 +259,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     section |= {
         name: np.asarray(head[name]).tolist() for name in _CHAIN if name in head
     }
-    if is_constrained := tagger.model.head.constrained:
-        section["constrained"] = True
+    section["constrained"] = tagger.model.head.constrained
     names = vocabulary.label_names
     config |= {
         "id2label": dict(enumerate(names)),
@@ -273,9 +275,10 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     options |= {f"{name}_token": piece for name, (_, piece) in special.items()}
     options |= {"model_max_length": tokenizer.max_length, "add_prefix_space": True}
     options["model_input_names"] = ["input_ids", "attention_mask"]
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    draft.mkdir(parents=True)
-    try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as beside:
+        draft = Path(beside, path.name)
+        draft.mkdir()
         metadata = {"format": "pt"}  # transformers asks for it
         files.save_file(tensors, draft / "model.safetensors", metadata=metadata)
         outputs.write_text(draft / "config.json", json.dumps(config, indent=2))
@@ -283,10 +286,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
         text = json.dumps(options, indent=2, ensure_ascii=False)
         outputs.write_text(draft / "tokenizer_config.json", text)
         os.replace(draft, path)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    if "transitions" in section or is_constrained:
+    if "transitions" in section or section["constrained"]:
         warnings.warn(
             "transformers ignores scores and rules of label pairs: it chooses each "
             "token's label alone, so labels and probabilities differ. jaxner reads "

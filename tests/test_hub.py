@@ -30,6 +30,7 @@ KINDS = [*pretrained.FAMILIES]
 LABELS = ("B-PER", "O", "I-LOC", "I-PER", "B-LOC")  # in no order
 WORDS = ["rome", "fell", "ann", "lee", "left", "##s", "##r"]
 SPECIAL = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
+CHAIN = ("transitions", "start", "end")
 TEXT = [["rome", "fell"], ["ann", "lee", "lefts", "x"], ["romers"]]
 
 
@@ -161,23 +162,23 @@ def test_sentences_of_a_batch_have_as_many_pieces(bert):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-@pytest.mark.parametrize("transitions", [True, False])
-def test_heads_and_temperatures_go_out_and_in(bert, tmp_path, transitions, constrained):
-    head = models.Head(len(LABELS), transitions, dropout=0.1, initializer="torch")
+@pytest.mark.parametrize("chain", [CHAIN, CHAIN[:1], ()])
+def test_heads_and_temperatures_go_out_and_in(bert, tmp_path, chain, constrained):
+    head = models.Head(len(LABELS), bool(chain), dropout=0.1, initializer="torch")
+    head = head.clone(boundaries=chain != CHAIN[:1])
     if constrained:
         names = bert.vocabulary.label_names
         head = head.clone(constrained=True, grammar=(bert.vocabulary.scheme, *names))
     model = bert.model.clone(head=head)
     rng = np.random.default_rng(0)
     leaves = models.shapes(model)["params"]["head"]
-    names = ("transitions", "start", "end") if transitions else ()
-    chain = {name: rng.normal(size=leaves[name].shape) for name in names}
-    chain = {name: jax.numpy.asarray(x, "float32") for name, x in chain.items()}
+    scores = {name: rng.normal(size=leaves[name].shape) for name in chain}
+    scores = {name: jax.numpy.asarray(x, "float32") for name, x in scores.items()}
     params = bert.weights["params"]
-    params = {**params, "head": {**params["head"], **chain}}
+    params = {**params, "head": {**params["head"], **scores}}
     tagger = jaxner.Tagger({**bert.weights, "params": params}, model, bert.vocabulary)
     tagger = dataclasses.replace(tagger, temperature=np.float32(1.7))
-    is_less = transitions or constrained
+    is_less = chain or constrained
     warns = pytest.warns(UserWarning, match="ignores scores")
     with warns if is_less else contextlib.nullcontext():
         jaxner.export_transformers(tagger, tmp_path / "out")
@@ -202,7 +203,8 @@ def test_a_run_like_any_other(bert, tmp_path, answer, run):
         (tmp_path / f"{split}.conll").write_text("rome B-LOC\nfell O\n\nann B-PER\n")
     folder = tmp_path / "run"
     source = classifier(tmp_path / "in")
-    status, output = run("import", source, "--data", tmp_path, "-o", folder)
+    names = "--label-names=" + ", ".join(LABELS)
+    status, output = run("import", source, names, "--data", tmp_path, "-o", folder)
     assert (status, output.partition("\n")[0]) == (0, f"{folder}: 5 labels, BIO")
     tagger = jaxner.load(folder)
     assert same(tagger, bert)
@@ -301,6 +303,7 @@ ODD = [
     ({"model_type": "gpt2"}, "and 'gpt2'"),
     ({"id2label": {"1": "O"}}, "id2label from 0"),
     ({"id2label": ["O"]}, "id2label from 0"),
+    ({"id2label": 5}, "id2label from 0"),
     ({"id2label": {"0": "O", "1": 5}}, "id2label from 0"),
     ({"id2label": {"0": "O", "1": "B-A"}}, r"classifier\.weight of shape \(2, 12\)"),
     ({"id2label": {**NAMES, "4": "B_LOC"}}, "write B-LOC; or the scheme is tags"),
@@ -310,9 +313,15 @@ ODD = [
     ({"hidden_size": 24}, r"of shape \(24,\) by config.json, got \(12,\)"),
     ({"vocab_size": 3}, r"config\.json: .*vocab_size of at least 12, .*, got 3"),
     ({"num_hidden_layers": 90}, r"layer\.3\."),
+    ({"type_vocab_size": 10**12}, r"config\.json: cannot be used"),
+    ({"classifier_dropout": 2}, r"config\.json: .*classifier_dropout must be"),
+    ({"id2label": {**{x: f"E-{x}" for x in NAMES}, "4": "O"}}, "No entity of these"),
     ({"jaxner": {"temperature": -1.0}}, "temperature must be above 0"),
+    ({"jaxner": {"temperature": 1e-300}}, "temperature must be above 0"),
+    ({"jaxner": dict.fromkeys(CHAIN, np.nan)}, r"config\.json: .*NaN or infinity in"),
     ({"jaxner": {"scheme": "BIOS"}}, "jaxner.scheme"),
-    ({"jaxner": {"transitions": [[0.0]]}}, "start"),
+    ({"jaxner": {"transitions": [[0.0]]}}, r"transitions of shape \(5, 5\)"),
+    ({"jaxner": {"transitions": [[0.0] * 5] * 5, "end": [0.0] * 5}}, r"jaxner\.start"),
     ({"jaxner": 5}, "cannot be used"),
 ]
 

@@ -132,7 +132,7 @@ def import_(
     """
     from jaxner import hub
 
-    names = None if label_names is None else label_names.split(",")
+    names = None if label_names is None else [*map(str.strip, label_names.split(","))]
     options = {"scheme": scheme, "data": data, "revision": revision}
     tagger = hub.from_pretrained(source, workdir=output, label_names=names, **options)
     note(f"{output}: {len(tagger.labels)} labels, {tagger.vocabulary.scheme}")

@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,12 @@ from jaxner.data import spans
 from jaxner.errors import InputError
 from jaxner.types import Pieces
 
+_NORMALISATION = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+"""What a tokenizer_config.json calls BERT's options in tokenizer.json."""
 _UNKNOWN = ("[UNK]", "<unk>")
 _PADDING, _MASK = ("[PAD]", "<pad>"), ("[MASK]", "<mask>")
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, which is no character
@@ -185,10 +191,13 @@ def word_pieces(
     vocab: Sequence[str],
     max_length: int = 512,
     lowercase: bool = False,
-    strip_accents: bool = False,
+    strip_accents: bool | None = False,
     chinese_chars: bool = True,
 ) -> PieceTokenizer:
-    """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation."""
+    """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation.
+
+    If `strip_accents` is None, it is `lowercase`, as in Devlin et al.
+    """
     ids = {piece: i for i, piece in enumerate(vocab)}
     if absent_pieces := [p for p in ("[UNK]", "[CLS]", "[SEP]") if p not in ids]:
         raise InputError(f"expected a piece {absent_pieces[0]}")
@@ -205,31 +214,36 @@ def word_pieces(
 def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenizer:
     """Returns the tokenizer of a local Hugging Face folder.
 
-    It has tokenizer.json; or vocab.txt with BERT's pieces, and tokenizer_config.json
-    with their normalisation. Without this file, words are lower-cased if no piece has
-    an upper-case letter. Each token begins a word of its own, with the space that such
-    pieces have in a text.
+    It has tokenizer.json; or vocab.txt with BERT's pieces, whose words are lower-cased
+    if no piece has an upper-case letter. tokenizer_config.json, if there, has the last
+    word on BERT's normalisation, as in transformers. Each token begins a word of its
+    own, with the space that such pieces have in a text.
     """
-    path, word_list = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
+    paths = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        slow = itertools.chain(*map(Path(folder).glob, ("*.model", "merges.txt")))
+        hint = f"; {conversion(Path(folder))}" if any(slow) else ""
+        message = f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt"
+        raise FileNotFoundError(message + hint)
     try:
-        if path.is_file():
+        if path == paths[0]:
             content = spans.read_json(path)
-            _add_spaces(content.get("pre_tokenizer"))
-            tokenizer = PieceTokenizer(
-                json.dumps(content, ensure_ascii=False), max_length
-            )
-            tokenizer.split([""])  # fails unless a piece stands for what is unknown
-            return tokenizer
-        path = word_list
-        if path.is_file():
+        else:
             vocab = outputs.read_text(path).removesuffix("\n").split("\n")
-            return word_pieces(vocab, max_length, **_normalisation(folder, vocab))
+            plain = [p for p in vocab if not (p.startswith("[") and p.endswith("]"))]
+            is_lower = all(piece == piece.lower() for piece in plain)
+            tokenizer = word_pieces(vocab, lowercase=is_lower, strip_accents=None)
+            content = json.loads(tokenizer.json)
+        _add_spaces(content.get("pre_tokenizer"))
+        normalizer = content.get("normalizer")
+        if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
+            normalizer |= _normalisation(folder)
+        tokenizer = PieceTokenizer(json.dumps(content, ensure_ascii=False), max_length)
+        tokenizer.split([""])  # fails unless a piece stands for what is unknown
+        return tokenizer
     except InputError as error:
         raise InputError(error.message, error.path or path) from None
-    slow = itertools.chain(*map(path.parent.glob, ("*.model", "merges.txt")))
-    hint = f"; {conversion(path.parent)}" if any(slow) else ""
-    message = f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
-    raise FileNotFoundError(message)
 
 
 def _add_spaces(part: Any) -> None:
@@ -257,20 +271,17 @@ def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str
     )
 
 
-def _normalisation(folder: str | os.PathLike[str], vocab: Iterable[str]):
+def _normalisation(folder: str | os.PathLike[str]) -> dict[str, bool]:
+    """Returns what tokenizer_config.json says, for the classes that read it there."""
     path = Path(folder, "tokenizer_config.json")
     options = spans.read_json(path) if path.is_file() else {}
-
-    def choice(name: str, default: bool) -> bool:
-        value = default if options.get(name) is None else options[name]
+    if options.get("tokenizer_class") in (
+        "PreTrainedTokenizerFast",
+        "TokenizersBackend",
+    ):
+        return {}
+    choices = {n: x for n in _NORMALISATION if (x := options.get(n)) is not None}
+    for name, value in choices.items():
         if not isinstance(value, bool):
             raise InputError(f"expected true or false as {name}, got {value!r}", path)
-        return value
-
-    plain = [p for p in vocab if not (p.startswith("[") and p.endswith("]"))]
-    lowercase = choice("do_lower_case", all(piece == piece.lower() for piece in plain))
-    return {
-        "lowercase": lowercase,
-        "strip_accents": choice("strip_accents", lowercase),  # as in Devlin et al.
-        "chinese_chars": choice("tokenize_chinese_chars", True),
-    }
+    return {_NORMALISATION[name]: value for name, value in choices.items()}

@@ -352,9 +352,14 @@ def inventory(
                 raise InputError(f"Label {name!r} is none of {scheme}")
     if repeats := sorted(name for name, count in Counter(names).items() if count > 1):
         raise InputError(f"Label {repeats[0]!r} occurs twice")
-    start, _, end = allowed(names, scheme)
+    start, following, end = allowed(names, scheme)
     if not (start & end).any():  # what may stand alone may follow itself
         raise InputError(f"No labels of 1 token are well-formed in {scheme}")
+    for _ in names:  # each step adds labels that more tokens may have
+        start, end = start | (start @ following), end | (following @ end)
+    kinds = {name for name, fits in zip(names, start & end, strict=True) if fits}
+    if kinds == {"O"} and len(names) > 1:
+        raise InputError(f"No entity of these labels is well-formed in {scheme}")
     return tuple(names), scheme
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxner import fields
 from jaxner.data import pieces, spans
-from jaxner.errors import InputError, optional
+from jaxner.errors import InputError, optional, using
 from jaxner.models.bert import BERT, DeBERTa, ModernBERT
 from jaxner.models.checks import own_module
 from jaxner.models.model import map_named, named
@@ -37,6 +37,7 @@ _TOP = {
     "types": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
     "projection": "embeddings_project",
+    "classifier": "classifier",
 }
 _BODY = {
     "query": "attention.self.query",
@@ -58,10 +59,11 @@ def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
 class Family(NamedTuple):
     """Encoders whose configs and tensors are spelt alike.
 
-    `facts` are values without which an encoder is another than ours, `spellings` the
-    names of options that differ from ours, `our_values` ours, given the config, and
-    `config_values` the config's, given ours. `classifier` is transformers' name of a
-    token classifier, in which the encoder's tensors begin with `prefix`.
+    `facts` are values without which an encoder is another than ours, `head_facts` those
+    without which its token classifier is, `spellings` the names of options that differ
+    from ours, `our_values` ours, given the config, and `config_values` the config's,
+    given ours. `classifier` is transformers' name of a token classifier, in which the
+    encoder's tensors begin with `prefix`.
     """
 
     classifier: str
@@ -72,14 +74,13 @@ class Family(NamedTuple):
     spellings: Mapping[str, str] = {}
     our_values: Callable[[Sizes], Sizes] = lambda config: {}
     config_values: Callable[[Sizes], Sizes] = lambda sizes: {}
+    head_facts: Mapping[str, bool | str] = {}
 
 
 def _from_two(config: Sizes) -> Sizes:
-    return {"first_position": 1 + config.get("pad_token_id", 1)}
-
-
-def _padding(sizes: Sizes) -> Sizes:
-    return {"pad_token_id": sizes["first_position"] - 1}
+    padding = config.get("pad_token_id", 1)
+    fields.check("pad_token_id", padding, int)
+    return {"first_position": 1 + padding}
 
 
 _KINDS = {"global": "full_attention", "local": "sliding_attention"}
@@ -87,49 +88,31 @@ _KINDS = {"global": "full_attention", "local": "sliding_attention"}
 
 def _modern(config: Sizes) -> Sizes:
     """Returns what ModernBERT's configs say in two ways, and whether a head follows."""
-    kinds = _KINDS
+    fields.check("num_hidden_layers", config["num_hidden_layers"], fields.Depth)
     rotations = config.get("rope_parameters") or {}
-    is_known = {*rotations} <= {*kinds.values()} and all(
+    is_known = {*rotations} <= {*_KINDS.values()} and all(
         x.get("rope_type", "default") == "default" for x in rotations.values()
     )
     if not is_known or config.get("rope_scaling"):
         raise ValueError(
             "expected rope_parameters with rope_type 'default' for "
-            f"{' and '.join(kinds.values())}, and no rope_scaling"
+            f"{' and '.join(_KINDS.values())}, and no rope_scaling"
         )
     stride = config.get("global_attn_every_n_layers", 3)
-    numbers = range(config.get("num_hidden_layers", 0))
-    types = [kinds["local" if i % stride else "global"] for i in numbers]
+    numbers = range(config["num_hidden_layers"])
+    types = [_KINDS["local" if i % stride else "global"] for i in numbers]
     types = config.get("layer_types") or types
     values: dict[str, object] = {"layer_types": tuple(types)}
-    for scope, layer_type in kinds.items():
-        base = rotations.get(layer_type, {}).get(
-            "rope_theta", config.get(f"{scope}_rope_theta")
-        )
-        values |= {} if base is None else {f"{scope}_theta": float(base)}
-    if is_classifier(config):
-        plain = {"classifier_bias": False, "classifier_activation": "gelu"}
-        for name, value in plain.items():
-            if config.get(name, value) != value:
-                raise ValueError(f"expected {name} {value!r}, got {config[name]!r}")
-        values["prediction_head"] = True
-    return values
-
-
-def _rotations(sizes: Sizes) -> Sizes:
-    thetas = {
-        layer_type: {"rope_type": "default", "rope_theta": sizes[f"{scope}_theta"]}
-        for scope, layer_type in _KINDS.items()
-        if f"{scope}_theta" in sizes
-    }
-    return {"rope_parameters": thetas} if thetas else {}
+    for scope, layer_type in _KINDS.items():
+        if "rope_theta" in (rotation := rotations.get(layer_type, {})):
+            values[f"{scope}_theta"] = rotation["rope_theta"]
+    return values | ({"prediction_head": True} if is_classifier(config) else {})
 
 
 def _disentangled(config: Sizes) -> Sizes:
-    kinds = config.get("pos_att_type") or ()
-    kinds = kinds.split("|") if isinstance(kinds, str) else kinds
-    if {*kinds} != {"c2p", "p2c"}:
-        raise ValueError(f"expected pos_att_type c2p and p2c, got {', '.join(kinds)}")
+    kinds = config.get("pos_att_type")
+    if kinds not in ("c2p|p2c", "p2c|c2p", ["c2p", "p2c"], ["p2c", "c2p"]):
+        raise ValueError(f"expected pos_att_type c2p and p2c, got {kinds!r}")
     return {}
 
 
@@ -173,6 +156,7 @@ _MODERN_TOP = {
     "final_norm": "final_norm",
     "head_dense": "head.dense",
     "head_norm": "head.norm",
+    "classifier": "classifier",
 }
 _MODERN_BODY = {
     "qkv": "attn.Wqkv",
@@ -187,37 +171,42 @@ _MODERN_OPTIONS = {
     "hidden_act": "hidden_activation",
     "hidden_dropout_prob": "mlp_dropout",
     "attention_probs_dropout_prob": "attention_dropout",
+    "global_theta": "global_rope_theta",
+    "local_theta": "local_rope_theta",
 }
 _PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
 _NO_BIAS = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
 
+_roberta = functools.partial(
+    Family,
+    prefix="roberta",
+    facts=_PLAIN,
+    our_values=_from_two,
+    config_values=lambda sizes: {"pad_token_id": sizes["first_position"] - 1},
+)
 FAMILIES = {
     "bert": Family("Bert", "bert", facts=_PLAIN),
     "electra": Family("Electra", "electra", facts=_PLAIN),
-    **{
-        kind: Family(
-            name, "roberta", facts=_PLAIN, our_values=_from_two, config_values=_padding
-        )
-        for kind, name in (
-            ("roberta", "Roberta"),
-            ("xlm-roberta", "XLMRoberta"),
-            ("camembert", "Camembert"),
-        )
-    },
+    "roberta": _roberta("Roberta"),
+    "xlm-roberta": _roberta("XLMRoberta"),
+    "camembert": _roberta("Camembert"),
     "distilbert": Family(
-        *("DistilBert", "distilbert"),
+        "DistilBert",
+        "distilbert",
         names=_named(_TOP, _DISTIL_BODY, "transformer.layer.{}."),
         spellings=_DISTIL_OPTIONS,
         our_values=lambda config: {"type_vocab_size": 0},
     ),
     "mpnet": Family(
-        *("MPNet", "mpnet"),
+        "MPNet",
+        "mpnet",
         names=_named(_MP_TOP, _BODY | _MP_BODY),
-        our_values=lambda config: {"type_vocab_size": 0, **_from_two(config)},
-        config_values=_padding,
+        # Whatever its pad_token_id.
+        our_values=lambda config: {"type_vocab_size": 0, "first_position": 2},
     ),
     "deberta-v2": Family(
-        *("DebertaV2", "deberta"),
+        "DebertaV2",
+        "deberta",
         DeBERTa,
         _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
         _DE_FACTS,
@@ -225,13 +214,14 @@ FAMILIES = {
         config_values=lambda sizes: {"pos_att_type": ["c2p", "p2c"]},
     ),
     "modernbert": Family(
-        *("ModernBert", "model"),
+        "ModernBert",
+        "model",
         ModernBERT,
         _named(_MODERN_TOP, _MODERN_BODY, "layers.{}."),
         _NO_BIAS,
         _MODERN_OPTIONS,
         _modern,
-        _rotations,
+        head_facts={"classifier_bias": False, "classifier_activation": "gelu"},
     ),
 }
 """The families of encoders, by `model_type` of a Hugging Face config."""
@@ -245,6 +235,7 @@ _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bi
 # What an encoder's tensors begin with; others belong to heads.
 _ROOTS = ("embeddings", "encoder.", "transformer.", "layers.", "final_norm.")
 _NO_WEIGHT = {"embeddings.position_ids"}  # 0, 1, 2, …, stored by older versions
+_DERIVED = {"first_position", "prediction_head"}  # no config has them
 _CLASSIFIER = "ForTokenClassification"
 
 
@@ -280,22 +271,19 @@ def sizes(folder: str | os.PathLike[str]) -> Sizes:
         plain = {n: x for n, x in config.items() if isinstance(x, int | float | str)}
         return {**plain, "model_type": kind}
     family = FAMILIES[kind]
-    for name, value in family.facts.items():
+    head_facts = family.head_facts if is_classifier(config) else {}
+    for name, value in {**family.facts, **head_facts}.items():
         # An option that is missing has the value of a file of this family.
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
     options = {n: family.spellings.get(n, n) for n in fields.of(family.module)}
-    attributes = {
-        n: config[option] for n, option in options.items() if option in config
-    }
+    attributes = {n: config[name] for n, name in options.items() if name in config}
     if absent_names := [options[name] for name in _MANDATORY if name not in attributes]:
         raise InputError(f"lacks {', '.join(absent_names)}", path)
-    try:
-        attributes |= family.our_values(config)
-        make({"model_type": kind, **attributes})
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(str(error), path) from None
-    return {"model_type": kind, **attributes}
+    with using(path):
+        attributes |= {"model_type": kind, **family.our_values(config)}
+        make(attributes)
+    return attributes
 
 
 def make(sizes: Sizes, place: str | None = None, **rates: object) -> Any:
@@ -386,8 +374,7 @@ def read_with_classifier(
     start = functools.partial(model.init, jax.random.key(0), train=False)
     path, tensors, head_tensors = _tensors(Path(folder))
     if attributes.get("prediction_head"):
-        heads = [name for name in head_tensors if name.startswith("head.")]
-        tensors |= {name: head_tensors[name] for name in heads}
+        tensors |= {n: x for n, x in head_tensors.items() if n.startswith("head.")}
 
     def take(tensors, name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
@@ -398,10 +385,10 @@ def read_with_classifier(
             actual = "none" if tensor is None else tensor.shape
             message = f"expected {name} of shape {shape} by config.json, got {actual}"
             raise InputError(message, path)
-        array = np.asarray(tensor, np.float32)
-        is_whole = tensor.dtype.kind in "biu"
-        if is_whole or not np.isfinite(array).all():
-            kind = tensor.dtype if is_whole else "NaN or infinity"
+        is_real = jnp.issubdtype(tensor.dtype, jnp.floating)
+        array = np.asarray(tensor, np.float32) if is_real else None
+        if array is None or not np.isfinite(array).all():
+            kind = "NaN or infinity" if is_real else tensor.dtype
             message = f"expected finite numbers of floating point in {name}, got {kind}"
             raise InputError(message, path)
         return array.T if is_map else array
@@ -414,7 +401,9 @@ def read_with_classifier(
         rows = (take(tensors, torch_name.format(i), shape, is_map) for i in numbers)
         return np.stack([*rows])
 
-    weights = map_named(fill, jax.eval_shape(start, ids, ids == 0)["params"])
+    with using(Path(folder) / "config.json"):  # sizes that no weight shows may lie
+        shapes = jax.eval_shape(start, ids, ids == 0)["params"]
+    weights = map_named(fill, shapes)
     if surplus := sorted(tensors.keys() - _NO_WEIGHT):
         raise InputError(
             f"{len(surplus)} tensors are not known: {', '.join(surplus[:8])}. Does "
@@ -423,12 +412,10 @@ def read_with_classifier(
         )
     if num_labels is None:
         return weights, {}
-    shapes = {"kernel": (attributes["hidden_size"], num_labels), "bias": (num_labels,)}
+    size = attributes["hidden_size"]
     return weights, {
-        name: take(
-            head_tensors, _spelt(name, {name: "classifier"})[0], shape, len(shape) > 1
-        )
-        for name, shape in shapes.items()
+        "kernel": take(head_tensors, "classifier.weight", (size, num_labels), True),
+        "bias": take(head_tensors, "classifier.bias", (num_labels,), False),
     }
 
 
@@ -446,24 +433,18 @@ def classifier(
     """Returns config and tensors of a token classifier: undoes `sizes` and `read`."""
     kind = sizes["model_type"]
     family = FAMILIES[kind]
-    tensors = {}
-    for name, leaf in named(encoder).items():
+    tensors, arrays = {}, {"classifier": linear, **encoder}
+    for name, leaf in named(arrays).items():
         torch_name, is_stacked, is_map = _spelt(name, family.names)
         rows = np.asarray(leaf, np.float32)
         for i, row in enumerate(rows if is_stacked else rows[None]):
             whole = torch_name.format(i)
-            is_beside = whole.startswith("head.")
+            is_beside = whole.startswith(("head.", "classifier."))
             target = whole if is_beside else f"{family.prefix}.{whole}"
             tensors[target] = np.ascontiguousarray(row.T if is_map else row)
     tensors.pop(f"{family.prefix}.{_ABSENT}", None)
-    for name, leaf in linear.items():
-        torch_name, _, is_map = _spelt(name, {name: "classifier"})
-        array = np.asarray(leaf, np.float32)
-        tensors[torch_name] = np.ascontiguousarray(array.T if is_map else array)
-    own_names = {"first_position", "global_theta", "local_theta", "prediction_head"}
-    config = {
-        family.spellings.get(n, n): x for n, x in sizes.items() if n not in own_names
-    }
+    attributes = {n: x for n, x in sizes.items() if n not in _DERIVED}
+    config = {family.spellings.get(n, n): x for n, x in attributes.items()}
     config |= {**family.facts, **family.config_values(sizes)}
     return {"architectures": [classifiers()[kind]], **config}, tensors
 
@@ -493,14 +474,11 @@ def _tensors(
 ) -> tuple[Path, dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Returns the file of all tensors, or their list; those of the encoder; others."""
     files = optional("safetensors.numpy", "A pretrained encoder")
-    error_of_files = optional("safetensors", "A pretrained encoder").SafetensorError
     tensors: dict[str, np.ndarray] = {}
     whole, paths = _files(folder)
     for path in paths:
-        try:
+        with using(path):
             tensors.update(files.load_file(path))
-        except (error_of_files, AttributeError, OSError) as error:
-            raise InputError(f"cannot be read: {error}", path) from None
     # Models with heads have the encoder below their name: "bert.", "model.", ….
     words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
     first = next((name for name in tensors if name.endswith(words)), "")
@@ -526,7 +504,10 @@ def _files(folder: Path) -> tuple[Path, list[Path]]:
         files = spans.read_json(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise InputError("expected weight_map, from tensors to files", index)
-        return index, [folder / name for name in sorted(set(files.values()))]
+        paths = [folder / name for name in sorted(set(files.values()))]
+        if absent := [path for path in paths if path not in [*folder.iterdir()]]:
+            raise InputError(f"lists {absent[0]}, which is not in its folder", index)
+        return index, paths
     if pickles := sorted(path.name for path in folder.glob("*.bin")):
         raise FileNotFoundError(
             f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "

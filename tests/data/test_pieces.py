@@ -165,6 +165,19 @@ def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
         (tmp_path / "vocab.txt").write_text("\n".join(lines) + "\n", "utf-8")
         (ids,) = pieces.read(tmp_path).split(["A"])
         assert [lines[i] for i in ids] == ["A" if count else "a"]
+    tokenizer = pieces.read(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer.json, "utf-8")
+    assert pieces.read(tmp_path) == tokenizer
+
+
+@pytest.mark.parametrize("is_obeyed", [True, False])
+def test_the_config_has_the_last_word_on_case_as_in_transformers(is_obeyed, tmp_path):
+    (tmp_path / "tokenizer.json").write_text(make().json, "utf-8")
+    options = {"do_lower_case": True, "strip_accents": None}
+    options |= {} if is_obeyed else {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    ((i,),) = pieces.read(tmp_path).split(["A"])
+    assert VOCAB[i] == ("a" if is_obeyed else "A")
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,7 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
         ({**TENSORS, dense: TENSORS[dense][:, :5].copy()}, dense),
         ({**TENSORS, bias: TENSORS[bias] + np.nan}, f"{bias}, got NaN or infinity"),
         ({**TENSORS, bias: TENSORS[bias].astype(np.int8)}, f"{bias}, got int8"),
+        ({**TENSORS, bias: TENSORS[bias].astype(np.complex64)}, "got complex64"),
         ({**TENSORS, bias: TENSORS[bias].astype(jnp.float8_e4m3fn)}, "float8"),
     ):
         write(tmp_path, CONFIG, tensors)
@@ -159,10 +160,17 @@ FAR, YARN = {"max_position_embeddings": 10**12}, {"rope_type": "yarn", "factor":
         ("modernbert", {"rope_parameters": YARN}, "'default'"),
         ("modernbert", {"rope_scaling": YARN}, "no rope_scaling"),
         ("modernbert", {"layer_types": None, "global_attn_every_n_layers": 0}, "zero"),
+        ("modernbert", {"num_hidden_layers": 10**30}, "num_hidden_layers .* at most"),
+        ("modernbert", {"hidden_size": 9}, r"config\.json: cannot be used"),
+        ("mpnet", {"relative_attention_num_buckets": 2}, "cannot be used: divi"),
+        ("deberta-v2", {"position_buckets": 1}, "cannot be used: divi"),
+        ("deberta-v2", {"pos_att_type": 5}, "expected pos_att_type c2p and p2c, got 5"),
+        ("roberta", {"pad_token_id": None}, "pad_token_id must be a whole number"),
     ],
 )
-def test_distances_that_no_weight_shows_are_checked(kind, change, message, tmp_path):
-    write(tmp_path, CASE_OF[kind]["config"] | change, {})
+def test_sizes_that_no_weight_shows_are_checked(kind, change, message, tmp_path):
+    case = CASE_OF[kind]
+    write(tmp_path, case["config"] | change, tensors_of(case["shapes"]))
     with pytest.raises(InputError, match=message):
         pretrained.read(tmp_path)
 
@@ -184,9 +192,15 @@ def test_folders_that_cannot_be_read(tmp_path):
         ("pytorch_model.bin", "no pickle is opened", FileNotFoundError, "AutoModel"),
         (index, "{}", InputError, index),
         (index, '{"weight_map": {"a": 1}}', InputError, index),
+        (index, '{"weight_map": {"a": "../a"}}', InputError, "not in its folder"),
         ("model.safetensors", "nor is this one", InputError, "safetensors"),
     ):
         if content is not None:
             (tmp_path / name).write_text(content)
         with pytest.raises(error, match=message):
             pretrained.read(tmp_path)
+
+
+def test_mpnet_counts_from_2_whatever_its_padding_as_in_transformers(tmp_path):
+    write(tmp_path, CASE_OF["mpnet"]["config"] | {"pad_token_id": 0}, {})
+    assert pretrained.sizes(tmp_path)["first_position"] == 2
