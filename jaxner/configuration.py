@@ -198,11 +198,12 @@ def load(text: str) -> Any:
 def _loaded(text: str) -> tuple[Any, Any]:
     """Returns the module and the config."""
     name, arg = split(text)
-    stem = name.removesuffix(".py")
-    if stem in names() and not outputs.expanded(name).is_file():
+    stem, file = name.removesuffix(".py"), outputs.expanded(name)
+    if stem in names() and not file.is_file():
         name = stem  # as tables of systems call jaxner's own
+    elif file.exists() and file.suffix != ".py":
+        raise InputError("is no config; for data, give --data FOLDER", name)
     if name.endswith(".py") or "/" in name or "\\" in name:
-        file = outputs.expanded(name)
         if not file.is_file():
             listing = ", ".join(names())
             raise InputError(f"There is no config file {name}; jaxner's own: {listing}")

@@ -28,8 +28,11 @@ UNFIT = ("error", "drop", "widen")
 """What to do with character spans that do not match tokens."""
 BLANK = ("error", "drop")
 """What to do with blank tokens."""
+BLANK_HINT = "; to leave out blank tokens, set blank to drop"
 OFFSETS = ("characters", "utf-16")
 """What offsets of spans count; JavaScript counts units of UTF-16."""
+DOCUMENT = ("document", "document_id", "doc_id", "doc")
+"""Usual names of a column, or of a field in JSON, of documents; the first counts."""
 MAX_LINE = 1 << 26
 """Maximum length of a line in characters; a longer line is an error."""
 MAX_TOKENS = 1 << 17

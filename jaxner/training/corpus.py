@@ -216,8 +216,8 @@ def load_data(
     elif word_dim and options["name"] == "files":
         share = audit.unknown_share(dev, train.words())
         log(
-            f"No word vectors: {share:.0%} of dev's tokens are not in train, and there "
-            "vectors help most. --config.data.vectors=FILE reads GloVe's and "
+            f"No word vectors: they help most with words that are not in train, as "
+            f"{share:.0%} of dev's tokens are. --vectors FILE reads GloVe's and "
             "fastText's text, gzipped, too"
         )
     vocabulary, word_vectors = build_vocabulary(options, train, vectors, log, old)
