@@ -112,10 +112,10 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     A run that has stopped still takes part in the steps until the last one stops, but
     is no longer scored or written. `top` has the checkpoint to resume from.
     """
-    deadline = time.perf_counter() + 60 * (config.minutes or math.inf)
+    limit, begin = 60 * (config.minutes or math.inf), time.perf_counter()  # seconds
     program = Program(config, top, name)
     if config.minutes and not top.is_begun():
-        program.fit_epochs(deadline - time.perf_counter())
+        program.fit_epochs(limit - (time.perf_counter() - begin))
     with signals.stop_requests(console.print) as stop, program.opened():
         program.resume()
         first = max(run.progress.epoch for run in program.runs)
@@ -136,12 +136,14 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
             program.save(results, seconds)
             if stop.reached():
                 break
-            # The machine may be busier than while steps were tried.
+            # The machine may be busier than while steps were tried. A fifth more time
+            # lets a run end whose programs compile again.
             is_last = epoch + 1 == config.num_epochs
-            if not is_last and time.perf_counter() + seconds / 2 > deadline:
+            is_late = time.perf_counter() + seconds / 2 - begin > 1.2 * limit
+            if is_late and not is_last:
                 console.print(
-                    f"Stopped: {program.minutes()} are over after {epoch + 1} of "
-                    f"{config.num_epochs} epochs; the same command trains on"
+                    f"Stopped after epoch {epoch + 1} of {config.num_epochs}: more than "
+                    f"{program.minutes()}; the same command trains on"
                 )
                 break
     if stop.reached():

@@ -324,7 +324,7 @@ def test_a_run_that_is_late_stops_with_its_best_epoch(
         config = tiny.plain_config(corpus, 9)
         config.minutes = 1e-4
         train.main_run(config, tmp_path / "run")
-        text = f"Stopped: 0.0001 minutes are over after {epoch} of 9 epochs"
+        text = f"Stopped after epoch {epoch} of 9: more than 0.0001 minutes"
         assert text in capsys.readouterr().out
         assert len(Workdir(tmp_path / "run").metrics()) == epoch
         assert (tmp_path / "run" / "result.json").exists()
