@@ -142,8 +142,8 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
             is_late = time.perf_counter() + seconds / 2 - begin > 1.2 * limit
             if is_late and not is_last:
                 console.print(
-                    f"Stopped after epoch {epoch + 1} of {config.num_epochs}: more than "
-                    f"{program.minutes()}; the same command trains on"
+                    f"Stopped after epoch {epoch + 1} of {config.num_epochs}: more "
+                    f"than {program.minutes()}; the same command trains on"
                 )
                 break
     if stop.reached():
