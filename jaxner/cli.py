@@ -382,6 +382,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments"):
             message = message.replace("unrecognized", "too many", 1)
             message += "; a file to score goes to --split" * ("--split" in self.actions)
+            message += "; a folder of data goes to --data" * ("--data" in self.actions)
         end(f"{self.prog}: {message}", WRONG_USE)
 
 

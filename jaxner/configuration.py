@@ -198,11 +198,12 @@ def load(text: str) -> Any:
 def _loaded(text: str) -> tuple[Any, Any]:
     """Returns the module and the config."""
     name, arg = split(text)
-    stem = name.removesuffix(".py")
-    if stem in names() and not outputs.expanded(name).is_file():
+    stem, file = name.removesuffix(".py"), outputs.expanded(name)
+    if stem in names() and not file.is_file():
         name = stem  # as tables of systems call jaxner's own
+    elif file.exists() and file.suffix != ".py":
+        raise InputError("is no config; for data, give --data FOLDER", name)
     if name.endswith(".py") or "/" in name or "\\" in name:
-        file = outputs.expanded(name)
         if not file.is_file():
             listing = ", ".join(names())
             raise InputError(f"There is no config file {name}; jaxner's own: {listing}")
@@ -231,8 +232,9 @@ def _loaded(text: str) -> tuple[Any, Any]:
 def override_all(config: Any, options: Mapping[str, str]) -> None:
     """Sets options of a config, in place, from texts; see `override`.
 
-    With `init_from`, words are looked up, and labels named, as by the run there, unless
-    another option says otherwise; and another optimizer's name drops what only the
+    With `init_from`, words are looked up, and labels named, as by the run there, whose
+    vectors are taken if the config has none, unless another option says otherwise; and
+    another optimizer's name drops what only the
     former one knows.
     """
     order = sorted(options, key=lambda name: not name.endswith(".name"))
@@ -244,6 +246,10 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
                 vocabulary = run.vocabulary()
                 for option in OF_THE_VOCABULARY:
                     config.data[option] = getattr(vocabulary, option)
+            has_words = config.model.representation.get("words")
+            if has_words and (run.path / "config.json").exists():
+                data = run.read_json("config.json").get("data", {})
+                config.data.vectors = config.data.vectors or data.get("vectors")
 
 
 def override(config: Any, name: str, text: str) -> None:

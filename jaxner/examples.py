@@ -42,6 +42,7 @@ def train(
     workdir: str | os.PathLike[str] = "runs/own",
     dev: Any = None,
     test: Any = None,
+    vectors: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Tagger:
     """Trains a tagger on your data; the same call resumes a stopped run.
@@ -57,8 +58,10 @@ def train(
         workdir: Folder of the run; "~" is your home, as in `data`.
         dev: Examples of the dev split, beside those of train.
         test: Examples of the test split.
-        **options: Options of the config, such as `num_epochs=20` or
-            `**{"data.vectors": "glove.txt"}`.
+        vectors: File of word vectors: the text format of GloVe or fastText, perhaps
+            gzipped.
+        **options: Options of the config, such as `num_epochs=20`, `minutes=10` or
+            `**{"data.scheme": "tags"}`.
 
     Raises:
         InputError: Data or an option cannot be used.
@@ -95,6 +98,8 @@ def train(
         if "validation" in splits:
             splits = {"dev": splits.pop("validation"), **splits}
         values.data.split_dev = None if "dev" in splits else _SHARE
+    if vectors is not None:
+        values.data.vectors = os.fspath(vectors)
     configuration.override_all(values, {k: str(v) for k, v in options.items()})
     if splits and (values.data.dir != "." or values.data.format):
         raise InputError("data.dir and data.format go with files, not with examples")
@@ -136,7 +141,7 @@ def config_of(config: str, folder: str | os.PathLike[str]) -> Any:
     values = configuration.load(f"{name}:{variant}")
     path = outputs.expanded(folder)
     if path.is_file():
-        message = "is a file: expected a folder with the files train and dev"
+        message = "is a file: expected a folder with the files train and, perhaps, dev"
         raise InputError(message, folder)
     values.data.update(dir=str(path), split_dev=_SHARE)
     with contextlib.suppress(FileNotFoundError):

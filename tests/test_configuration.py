@@ -201,12 +201,17 @@ def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
     rules = {"scheme": "BIO", "lowercase": True, "zero_digits": True}
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], **rules)
     Workdir(tmp_path).write_text("vocabulary.json", vocabulary.to_json())
+    Workdir(tmp_path).write_json("config.json", {"data": {"vectors": "a.txt"}})
     config, start = load("grn:files"), {"init_from": str(tmp_path)}
     options = config.data.to_dict()
     assert {name: options[name] for name in rules} != rules
     configuration.override_all(config, {"data.zero_digits": "False", **start})
     expected = {**options, "scheme": "BIO", "lowercase": True, "zero_digits": False}
-    assert config.data.to_dict() == expected
+    assert config.data.to_dict() == {**expected, "vectors": "a.txt"}
+    given = {"data.vectors": "b.txt"}
+    for name, more, vectors in (("grn", given, "b.txt"), ("encoder", {}, None)):
+        configuration.override_all(config := load(f"{name}:files"), start | more)
+        assert config.data.vectors == vectors
     config = load("grn:files")  # the run is not there: reading its weights will say so
     configuration.override_all(config, {"init_from": str(tmp_path / "nowhere")})
     assert config.data.to_dict() == options

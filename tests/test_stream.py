@@ -112,6 +112,12 @@ def test_columns_are_kept_and_get_one_more(records, write, monkeypatch):
     for blank in " \t":
         result = write(text.replace(" ", blank), "conll", "conll")
         assert result == expected.replace(" ", blank)
+    # It may name no labels; but a first word in capitals is no name.
+    for head, row in (("word pos", "a N"), ("sent word", "1 a"), ("token", "a")):
+        text = write(f"{head}\n{row}\n", "conll", "conll")
+        assert text == f"{head} labels\n\n{row} O\n\n"
+    text = "Words NNS word\nb c d\n"
+    assert write(text, "conll", "conll") == "Words NNS word O\nb c d B-X\n\n"
 
 
 def test_objects_keep_their_other_fields(write):

@@ -80,6 +80,7 @@ def tag(
     from jaxner import stream
     from jaxner.data import schemes
     from jaxner.terminal import ProgressLine
+    from jaxner.training import signals
 
     index, count = (
         read_shard(shard) if shard else (jax.process_index(), jax.process_count())
@@ -114,7 +115,13 @@ def tag(
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
-    with outputs.Output(target, identity, rejects=side, overwrite=overwrite) as writer:
+    # What is kept of a stream, or for --gold, is lost.
+    continues = not (gold or outputs.is_stream(target))
+    farewell = "Stopped" + "; the same command continues from here" * continues
+    with (
+        signals.ending(farewell),
+        outputs.Output(target, identity, rejects=side, overwrite=overwrite) as writer,
+    ):
         if writer.state:
             if gold:
                 raise InputError("--gold needs all labels at once: use --overwrite")

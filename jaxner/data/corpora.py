@@ -336,7 +336,7 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     if corpus:
         parent = Path(__file__).parent if corpus.name == "sample" else data_folder()
         folder = parent / corpus.name
-    stems = ("dev", "valid", "validation") if split == "dev" else (split,)
+    stems = ("dev", "val", "valid", "validation") if split == "dev" else (split,)
     usual = {c.files[SPLITS.index(split)] for c in _CORPORA if c.files}
 
     def fits(path: Path) -> bool:
@@ -361,6 +361,8 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     if any([*folder.glob(pattern)] for pattern in _DATA_SETS):
         message += ". In Python, jaxner.train takes a data set of Hugging Face's; "
         message += f"its split.to_json('{split}.jsonl') writes a file"
+    if [*folder.glob("*.csv")]:
+        message += f". Save CSV with tabs, as {split}.tsv"
     if corpus:
         message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
         message += f"{corpus.name}, or name a directory. {corpus.source}"

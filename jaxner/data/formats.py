@@ -21,7 +21,16 @@ from typing import Annotated, Any, NamedTuple
 
 from jaxner import fields, outputs
 from jaxner.data import schemes, spans
-from jaxner.data.sources import MAX_TOKENS, Items, Record, Source, cell, write_text
+from jaxner.data.sources import (
+    BLANK_HINT,
+    MAX_TOKENS,
+    Items,
+    Record,
+    Source,
+    cell,
+    write_text,
+)
+from jaxner.data.sources import DOCUMENT as DOCUMENT
 from jaxner.data.sources import Example as Example
 from jaxner.data.sources import Options as Options
 from jaxner.errors import InputError
@@ -32,7 +41,6 @@ DOCSTART = "-DOCSTART-"
 TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
-DOCUMENT = ("document", "document_id", "doc_id", "doc")
 
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, MISC = 3, 9  # of CoNLL-U
@@ -115,6 +123,12 @@ def _sentences(
     places = (token, label) if source.has_labels else (token,)
     document, last, groups = 0, ("",), set()
     comments, returns, blank_lines = [], [], []  # lines
+    hint = BLANK_HINT if source.has_labels else ""
+
+    def lacks_token(line: str, cells: Sequence[str]) -> bool:
+        if len(cells) < size:  # between spaces, a blank first cell is none
+            return line[0] == " " and len(cells) == size - 1 and not token
+        return len(cells) <= layout.most and not "".join(cells[token:][:1]).strip(" ")
 
     def parse(start: int, block: Sequence[str]) -> Items:
         rows: list[tuple[int, list[str]]] = []  # line, cells
@@ -128,21 +142,23 @@ def _sentences(
             elif not rows and line.startswith(layout.comments):
                 if count == size > 1:
                     comments.append(number)
-            elif source.has_labels and cells and not size <= count <= layout.most:
+            elif not cells:
+                continue
+            elif options.blank == "drop" and lacks_token(line, cells):
+                blank_lines.append(number)
+            elif source.has_labels and not size <= count <= layout.most:
                 reason = f"expected {counted(size, 'column')}, got {count}"
+                reason += hint * lacks_token(line, cells)
                 if block[0][0] == "#" and layout.comments == "\n":
                     reason += "; if # begins comments, set comments to it"
                 errors.append(source.error(number, reason, line))
-            elif not cells:
-                continue
             elif count < size and layout.split is _at_tabs:
                 errors.append(source.error(number, "no tab", line))
-            elif options.blank == "drop" and not "".join(cells[token:][:1]).strip(" "):
-                blank_lines.append(number)
             elif "\r" in line or not all(
                 -count <= index < count and cells[index].strip(" ") for index in places
             ):
                 flaw = f"no token in column {token}, a blank cell or a carriage return"
+                flaw += hint * lacks_token(line, cells)
                 errors.append(source.error(number, flaw, line))
             else:
                 rows.append((number, cells))
@@ -183,9 +199,11 @@ def columns(source: Source) -> Iterator[Record]:
     a line whose first cell is `-DOCSTART-` starts a document. `#` starts a token,
     unless `comments` says that it starts lines before a sentence.
 
-    If the first token line names columns for tokens and labels, it is a header. A new
-    value in its column of sentences or documents starts one, too; a blank cell there
-    means "as above". Without labels to read, a column for them is added to the header.
+    If the first token line names columns for tokens and labels, it is a header; without
+    labels to read, also if it names tokens and documents or sentences, or begins with a
+    name of tokens in lower case. A new value in its column of sentences or documents
+    starts one, too; a blank cell there means "as above". Without labels to read, a
+    column for them is added to the header.
     """
     lines, comments = source.lines(), source.options.comments or "\n"
     begin, first = [], ""  # lines up to the first with a token, and this one
@@ -204,12 +222,14 @@ def columns(source: Source) -> Iterator[Record]:
         error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return
-    names = header(cells)
+    names = header(cells, source.has_labels)
     token, label, *groups = names or (0, -1)
     source.header = number if names else 0
     if names and not source.has_labels:
         titles = ["gold" if x == LABEL[0] else x for x in cells]
         begin[-1] = ("\t" if "\t" in first else " ").join([*titles, LABEL[0]])
+        if label < 0:
+            source.note("read as the names of columns", number)
     last_titles = ["", ""]
 
     def group(line: str) -> tuple[str, ...]:
@@ -225,17 +245,22 @@ def columns(source: Source) -> Iterator[Record]:
     yield from _sentences(source, itertools.chain(begin, lines), layout)
 
 
-def header(cells: Sequence[str]) -> tuple[int, int, int, int] | None:
+def header(
+    cells: Sequence[str], has_labels: bool = True
+) -> tuple[int, int, int, int] | None:
     """Returns the columns of tokens, labels, documents and sentences by their names.
 
-    Of the last two, one without a name is -1. None: the cells are no header.
+    One without a name is -1. None: the cells are no header; see `columns`.
     """
     names = [cell.strip().lower() for cell in cells]
     token, label, document, sentence = (
         next((names.index(name) for name in spellings if name in names), -1)
         for spellings in (TOKEN, LABEL, DOCUMENT, SENTENCE)
     )
-    return None if -1 in (token, label) else (token, label, document, sentence)
+    if token < 0 or (has_labels and label < 0):
+        return None
+    is_header = max(label, document, sentence) >= 0 or cells[0] in TOKEN
+    return (token, label, document, sentence) if is_header else None
 
 
 def conllu(source: Source) -> Iterator[Record]:

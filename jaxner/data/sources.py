@@ -24,6 +24,9 @@ from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
+BLANK_HINT = "; to leave out blank tokens, set blank to drop"
+DOCUMENT = ("document", "document_id", "doc_id", "doc")
+"""Usual names of a column, or of a field in JSON, of documents; the first counts."""
 MAX_LINE = 1 << 26
 """Maximum length of a line in characters; a longer line is an error."""
 MAX_TOKENS = 1 << 17

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from jaxner import outputs
 from jaxner.data import schemes, tokens
 from jaxner.data.sources import (
+    BLANK_HINT,
+    DOCUMENT,
     Example,
     Items,
     Note,
@@ -202,9 +204,9 @@ def json_lines(source: Source) -> Iterator[Record]:
     - what doccano, Prodigy and Label Studio export. Records that were rejected,
       ignored, cancelled or never annotated are left out and counted.
 
-    A new value of `document` starts a document. Labels (or `ner_tags`) may be numbers,
-    as in exports of Hugging Face's data sets, if `label_names` says what they stand
-    for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
+    A new value of `document` (`doc_id`) starts a document. Labels (or `ner_tags`) may
+    be numbers, as in exports of Hugging Face's data sets, if `label_names` says what
+    they stand for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
     """
     options, document, last = source.options, 0, None
     names = options.label_names
@@ -214,14 +216,16 @@ def json_lines(source: Source) -> Iterator[Record]:
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:
         words, kinds = content.get("tokens"), content.get("labels")
         kinds = content.get("ner_tags") if kinds is None else kinds
-        if options.blank == "drop" and isinstance(words, list):
+        if source.has_labels and isinstance(words, list):
             full = [not isinstance(x, str) or bool(x.strip(_BLANK)) for x in words]
+            if options.blank == "error" and not all(full):
+                raise InputError(f"a token is blank{BLANK_HINT}")
             blank_lines.extend([line] * full.count(False))
             words = [*itertools.compress(words, full)]
             if isinstance(kinds, list) and len(kinds) == len(full):
                 kinds = [*itertools.compress(kinds, full)]
             content = content | {"tokens": words}
-            if not words:
+            if full and not words:
                 return []
         text, sentences = text_of(content), _pieces_of(content, options)
         if not source.has_labels:
@@ -256,7 +260,8 @@ def json_lines(source: Source) -> Iterator[Record]:
         elif source.has_labels and not _is_annotated(content):
             refused_lines.append(line)
         else:
-            name = content.get("document")
+            values = (content.get(field) for field in DOCUMENT)
+            name = next((x for x in values if x is not None), None)
             is_first = name is not None and name != last
             document, last = document + is_first, name if is_first else last
             read = functools.partial(parse, content, names, line)

@@ -204,9 +204,9 @@ def load_data(
     elif word_dim and options["name"] == "files":
         share = audit.unknown_share(dev, train.words())
         log(
-            f"No word vectors: {share:.0%} of dev's tokens are not in train, and there "
-            "vectors help most. --config.data.vectors=FILE reads GloVe's and "
-            "fastText's text, gzipped, too"
+            f"No word vectors: {share:.0%} of dev's tokens are words that train lacks, "
+            "for which vectors help most. --vectors FILE reads GloVe's and fastText's "
+            "text, gzipped, too"
         )
     vocabulary, word_vectors = build_vocabulary(options, train, vectors, log, old)
     log_unknown_types(dev, vocabulary, log)

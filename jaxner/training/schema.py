@@ -121,7 +121,7 @@ class Run:
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs.
         minutes: Time for the run on one process, which tries some steps and sets
-            num_epochs to what fits.
+            num_epochs to what fits; if it is late, it stops after an epoch.
         patience: Epochs without a better dev score before training stops, counted from
             the first above 0; 0: never.
         batch_size: Sentences (or documents) in a step.

@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -93,6 +94,33 @@ def stop_requests(
             if handler is not signal.SIG_IGN:
                 signal.signal(number, ask)
         yield request
+
+
+@contextlib.contextmanager
+def ending(line: str) -> Iterator[None]:
+    """Prints a line at Ctrl-C in a command, before this ends the process.
+
+    A second one ends it even while XLA compiles.
+    """
+
+    def end(number, frame):
+        del frame
+        # Not by `print`, which the signal may have interrupted.
+        start = "\n" * sys.stderr.isatty()  # the progress ends without one
+        os.write(sys.stderr.fileno(), f"{start}{line}\n".encode())
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        yield
+        return
+    with _second_ends_the_process(lambda _: None):
+        signal.signal(signal.SIGINT, end)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

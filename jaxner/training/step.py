@@ -30,6 +30,7 @@ from jaxner.training.corpus import Arrays, take
 
 Params = PyTree[Array]
 Compiling = Callable[[Shape | None], AbstractContextManager[None]]
+_NONE = optax.identity()  # an optimizer where none is used
 
 
 class State(NamedTuple):
@@ -158,7 +159,9 @@ class Step:
         compiling: Compiling = nullcontext,
     ):
         options = is_whole, is_shared, len(keys)
-        self._programs = {x: program(recipe, x, *options) for x in shapes}
+        # What only adds is the same for any optimizer, and compiles once.
+        adding = recipe if is_whole else recipe._replace(tx=_NONE)
+        self._programs = {x: program(adding, x, *options) for x in shapes}
         self._begin, self._end = ends(recipe)
         # CPU devices share their threads: several programs at once may wait for each
         # other's for ever.

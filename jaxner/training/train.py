@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import shlex
 import time
 import warnings
@@ -111,10 +112,10 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     A run that has stopped still takes part in the steps until the last one stops, but
     is no longer scored or written. `top` has the checkpoint to resume from.
     """
-    start = time.perf_counter()
+    limit, begin = 60 * (config.minutes or math.inf), time.perf_counter()  # seconds
     program = Program(config, top, name)
     if config.minutes and not top.is_begun():
-        program.fit_epochs(60 * config.minutes - (time.perf_counter() - start))
+        program.fit_epochs(limit - (time.perf_counter() - begin))
     with signals.stop_requests(console.print) as stop, program.opened():
         program.resume()
         first = max(run.progress.epoch for run in program.runs)
@@ -128,11 +129,22 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
                 if stop.reached(is_due):
                     break
             seconds, results = time.perf_counter() - start, []
-            if program.total == (epoch + 1) * program.num_steps:
+            is_whole = program.total == (epoch + 1) * program.num_steps
+            if is_whole and not stop:
                 with stop.interrupting():  # a resumed run scores again
                     results = program.score(active)
             program.save(results, seconds)
             if stop.reached():
+                break
+            # The machine may be busier than while steps were tried. A fifth more time
+            # lets a run end whose programs compile again.
+            is_last = epoch + 1 == config.num_epochs
+            is_late = time.perf_counter() + seconds / 2 - begin > 1.2 * limit
+            if is_late and not is_last:
+                console.print(
+                    f"Stopped after epoch {epoch + 1} of {config.num_epochs}: more "
+                    f"than {program.minutes()}; the same command trains on"
+                )
                 break
     if stop.reached():
         console.print("Stopped; the same command resumes from here.")
@@ -370,10 +382,16 @@ class Program:
             config.num_epochs = count
         tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
         self.recipe = self.recipe._replace(tx=tx)
+        limit = " in" if training + scoring <= remainder else ", more than is left of"
         console.print(
             f"An epoch takes about {training + scoring:.1f} s: "
-            f"{counted(count, 'epoch')} in {self.config.minutes:g} minutes"
+            f"{counted(count, 'epoch')}{limit} {self.minutes()}"
         )
+
+    def minutes(self) -> str:
+        """Returns the time for the run in words."""
+        count = self.config.minutes
+        return f"{count:g} minute{'s' * (count != 1)}"
 
     def _stepping(self, compiling: step.Compiling) -> step.Step:
         batches = self.corpus.batches
@@ -582,10 +600,9 @@ class Program:
             folder.write_text("README.md", card.card(folder))
         figure = task.main_figure.replace("f1", "F1")
         score = f"{result[self.splits[0]][task.main_figure] or 0.0:.2f}"
-        console.print(
-            f"Best: epoch {result['best_epoch']}, dev {figure} {score}"
-            f"{'' if is_chosen else ', the last, since none is above 0'}. {weakness}"
-        )
+        reason = "" if is_chosen else ", the last, since none is above 0"
+        best = f"Best: epoch {result['best_epoch']}, dev {figure} {score}{reason}"
+        console.print(". ".join(filter(None, (best, weakness))))
         path = shlex.quote(str(folder.path))
         console.print(
             f"Next: jaxner report {path} -o report.html (errors by kind); jaxner "

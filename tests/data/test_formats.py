@@ -54,6 +54,7 @@ def content_of(examples):
     [
         ("a.conll", "a\tO\n\tB-X\nb\tI-X\n\n\tO\n"),
         ("a.tsv", "a\tO\n\tB-X\nb\tI-X\n\n\tO\n"),
+        ("b.conll", "a O\n B-X\nb I-X\n\n O\n"),
         (
             "a.jsonl",
             '{"tokens": ["a", "", "b"], "labels": ["O", "B-X", "I-X"]}\n'
@@ -63,7 +64,7 @@ def content_of(examples):
 )
 def test_blank_tokens_are_errors_or_dropped_and_counted(name, text, file):
     path = file(text, name)
-    with pytest.raises(InputError, match="blank"):
+    with pytest.raises(InputError, match="set blank to drop"):
         read(path)
     content = read(path, blank="drop")
     (example,) = content.examples
@@ -416,7 +417,7 @@ CASES = [
         "a.jsonl",
         line(tokens=["New York", "wins"], ner_tags=["B-City-Name", "O"])
         + " \t\r\n"
-        + line(text="Ada Preston left", spans=[[0, 11, "PER"]], document="a")
+        + line(text="Ada Preston left", spans=[[0, 11, "PER"]], doc_id="a")
         + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}])
         + line(
             text="\u200fdon't", tokens=["do", "n't"], spans=[[3, 6, "X"]], document="b"

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM at any time: no traceback, and nothing lost."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -79,6 +80,16 @@ def test_the_second_signal_ends_a_command_that_is_stuck(program):
             status = process.wait(timeout=10 if program == "command" else 0.5)
         process.kill()
     assert status == (130 if program == "command" else None)
+
+
+def test_a_command_that_tags_says_that_it_stopped(tiny_run, tmp_path):
+    os.mkfifo(tmp_path / "a.txt")
+    words = ["tag", tiny_run, tmp_path / "a.txt", "-o", tmp_path / "a.jsonl"]
+    with start(["-m", "jaxner", *words]) as process, (tmp_path / "a.txt").open("w"):
+        process.send_signal(signal.SIGINT)
+        *_, line = process.communicate()[0].splitlines()
+    assert line == "Stopped; the same command continues from here"
+    assert process.returncode == -signal.SIGINT
 
 
 def test_afterwards_all_is_as_before():

@@ -165,7 +165,7 @@ def test_dev_is_taken_from_train(copy):
 
 
 def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monkeypatch):
-    """Within the first epoch, within a later one, and while dev is scored."""
+    """Within an epoch, after the last step of one, and while dev is scored."""
     config, label, calls = tiny.plain_config(corpus), train.tagging.label_split, []
 
     def scoring_dev(*arguments, **options):
@@ -175,12 +175,12 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
         return label(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        runs.stop_before(patch, (3, 20), signal.SIGINT)
+        runs.stop_before(patch, (3, 12, 20), signal.SIGINT)
         patch.setattr(train.tagging, "label_split", scoring_dev)
-        for step in (3, 20, 24):
+        for step, num_scored in ((3, 0), (12, 0), (20, 1), (24, 2)):
             with pytest.raises(SystemExit) as stop:
                 train.main_run(config, tmp_path / "run")
-            assert stop.value.code == 130
+            assert (stop.value.code, len(calls)) == (130, num_scored)
             with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
                 assert latest.step == step
     assert not (tmp_path / "run" / "result.json").exists()
@@ -297,7 +297,7 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     for folder, options in zip(folders, (trial, {"num_epochs": 1}), strict=True):
         train.main_run(config_of(**options), folder)
         results.append(jaxner.load(folder).weights)
-    assert "An epoch takes about" in capsys.readouterr().out
+    assert "1 epoch, more than is left of 0.0001 minutes" in capsys.readouterr().out
     jax.tree.map(np.testing.assert_array_equal, *results)
     train.main_run(second := config_of(**trial), folders[0])
     assert second.num_epochs == 1
@@ -313,6 +313,21 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     assert counts[2] > counts[0] / 4
     with pytest.raises(InputError, match="minutes needs one seed and one process"):
         train.main_run(config_of(minutes=1, num_seeds=2), tmp_path / "new")
+
+
+def test_a_run_that_is_late_stops_with_its_best_epoch(
+    corpus, tmp_path, monkeypatch, capsys
+):
+    """As if the machine were busier than in the trial; the same command trains on."""
+    monkeypatch.setattr(train.Program, "fit_epochs", lambda self, seconds: None)
+    for epoch in (1, 2):
+        config = tiny.plain_config(corpus, 9)
+        config.minutes = 1e-4
+        train.main_run(config, tmp_path / "run")
+        text = f"Stopped after epoch {epoch} of 9: more than 0.0001 minutes"
+        assert text in capsys.readouterr().out
+        assert len(Workdir(tmp_path / "run").metrics()) == epoch
+        assert (tmp_path / "run" / "result.json").exists()
 
 
 @pytest.mark.parametrize("part", ["optimizer", "optimizer.parts.encoder"])
