@@ -78,13 +78,6 @@ def test_under_jit_and_vmap(params, sentences):
     np.testing.assert_array_equal(stack[1], expected)
 
 
-def test_loading_twice_traces_once(params, tiny_run):
-    tag = jax.jit(lambda *inputs: jaxner.tag(*inputs))
-    for tagger in (params, jaxner.load(tiny_run)):
-        tag(tagger, jaxner.encode(params, [["Rome", "wins"]]))
-    assert tag._cache_size() == 1
-
-
 def test_texts_are_not_taken_for_tokens(params):
     texts = ["Milan beat Ajax.", "Rain fell in Rome."]
     doors = (jaxner.tag, jaxner.entities, jaxner.marginals, jaxner.n_best)
