@@ -9,15 +9,13 @@ import pytest
 
 import jaxner
 from jaxner import driver, models, tagging
-from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def sentences(corpus):
-    examples = corpora.load(None, "dev", directory=corpus).examples
-    return [list(example.tokens) for example in examples]
+def sentences(dev):
+    return [list(example.tokens) for example in dev.examples]
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +55,13 @@ def test_nothing_is_truncated(params, sentences, labels):
         assert (ids[0] != ids[1]).any() == counts
 
 
-def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
-    split = corpora.load(None, "dev", directory=corpus)
-    gold, predicted = tagging.label_split(params, split)
+def test_a_split_is_tagged_as_its_sentences(params, dev, labels):
+    gold, predicted = tagging.label_split(params, dev)
     assert predicted == labels
     assert [len(row) for row in gold] == [len(row) for row in labels]
-    rows = [params.vocabulary.encode(e.tokens) for e in split.examples]
+    rows = [params.vocabulary.encode(e.tokens) for e in dev.examples]
     assert tagging.tag(params, rows) == labels
-    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, split))
+    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, dev))
     assert params.vocabulary.decode(ids[0, : len(labels[0])].tolist()) == labels[0]
 
 

@@ -12,7 +12,6 @@ import pytest
 import jaxner
 from jaxner import devices, tagging
 from jaxner.checkpoints import Checkpoints
-from jaxner.data import corpora
 from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
 from tests import fence, tiny
@@ -110,12 +109,11 @@ def test_restarts_are_split_over_devices(solo, corpus, vectors, tmp_path):
     assert_same(tmp_path / "run" / "seed-0", solo)
 
 
-def test_a_tagger_on_several_devices_tags_as_on_one(params, corpus):
-    split = corpora.load(None, "dev", directory=corpus)
+def test_a_tagger_on_several_devices_tags_as_on_one(params, dev):
     spread = cluster.placement(2).tagger(params)
     assert devices.mesh_of(spread.weights).size == 2
-    assert tagging.label_split(spread, split) == tagging.label_split(params, split)
-    tokens = list(split.examples[0].tokens)
+    assert tagging.label_split(spread, dev) == tagging.label_split(params, dev)
+    tokens = list(dev.examples[0].tokens)
     assert jaxner.tag(spread, tokens) == jaxner.tag(params, tokens)
 
 
