@@ -49,10 +49,6 @@ def test_nothing_is_truncated(params, sentences, labels):
     rows = jaxner.tag(params, [long, sentences[0]])
     assert len(rows[0]) == len(long)
     assert rows[1] == labels[0]
-    # The last character that is read counts, and no further one does.
-    for count, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
-        ids = [params.vocabulary.encode(["x" * count + end]).chars for end in "ab"]
-        assert (ids[0] != ids[1]).any() == counts
 
 
 def test_a_split_is_tagged_as_its_sentences(params, dev, labels):
