@@ -270,13 +270,12 @@ def _labelled(
         for labels in tagging.tag(tagger, part.inputs, **options):
             yield labels, None
         return
-    types = types_of(tagger)
+    types, scheme = types_of(tagger), tagger.vocabulary.scheme
     for answer in arrays(tagger, part.inputs, **options):
-        labels = tagger.vocabulary.decode(answer.labels)
         chances = read_spans(types, answer)
         entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
-        for start, end, _ in chances.keys() - entities:
-            labels[start:end] = ["O"] * (end - start)
+        # In IOB1, the first label of an entity depends on the one before.
+        labels = schemes.to_labels(entities, len(answer.labels), scheme)
         yield labels, entities
 
 

@@ -13,7 +13,7 @@ import pytest
 import jaxner
 from jaxner import __main__ as program
 from jaxner import outputs, stream, tagging, terminal
-from jaxner.data import formats
+from jaxner.data import formats, schemes
 from jaxner.data.formats import RAW
 from jaxner.data.sources import Source
 from jaxner.errors import InputError
@@ -370,6 +370,28 @@ def test_the_command_writes_the_entities_of_texts(tiny_run, params, dev, tmp_pat
     result = formats.read(output).examples  # as any other file of spans
     starts = [label for e in result for label in e.labels if label[0] in "BS"]
     assert len(starts) == sum(map(len, lists))
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOE1"])
+def test_labels_are_well_formed_without_improbable_entities(scheme, tmp_path, run):
+    """There a label depends on whether the entity beside it was left out."""
+    words = [f"w{i}" for i in range(60)]
+    vocabulary, _ = jaxner.build_vocabulary([words], ["X"], scheme=scheme)
+    head = {"name": "crf", "constrained": True}
+    parts = {"representation": {"words": {"dim": 8}}, "encoder": {"name": "identity"}}
+    model = jaxner.build(vocabulary, head=head, **parts)
+    weights = jax.tree.map(lambda x: 3 * x, jaxner.init(model, jax.random.key(0)))
+    tagger, output = tmp_path / "tagger", tmp_path / "out.conll"
+    jaxner.save(tagger, jaxner.Tagger(weights, model, vocabulary))
+    (source := tmp_path / "in.conll").write_text("\n".join(words))
+    counts = []
+    for least in (0.0, 0.6):
+        line = "tag", tagger, source, f"--min-probability={least}", "--overwrite"
+        assert run(*line, "-o", output)[0] == 0
+        labels = [row.split()[1] for row in output.read_text().splitlines() if row]
+        assert not schemes.violations(labels, scheme)
+        counts.append(len(schemes.to_spans(labels)))
+    assert counts[0] > counts[1] > 0
 
 
 def test_standard_input_and_bad_records(tiny_run, tmp_path, capfd, monkeypatch):
