@@ -24,14 +24,9 @@ from jaxner import devices as devices  # notes that JAX runs
 from jaxner.data import corpora
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
-from jaxner.runs import CALIBRATION as CALIBRATION
-from jaxner.runs import Workdir
+from jaxner.runs import CALIBRATION, Workdir
 from jaxner.types import Options, Owner, Weights
 
-NO_CHECKSUMS = (
-    "its weights have no checksums, so damage cannot be detected (the process was "
-    "killed before it wrote them)"
-)
 _MANDATORY = ("representation", "encoder", "head")
 _PARTS = (*_MANDATORY, "language_model", "mc_dropout", "refinement", "dtype", "remat")
 OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
@@ -415,7 +410,12 @@ def load(
         folder.part("frozen"), shapes["frozen"], owner
     )
     if not (is_sealed and is_also_sealed):
-        warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
+        warnings.warn(
+            f"{folder.path}: its weights have no checksums, so damage cannot be "
+            "detected. A run writes them with its next checkpoint; one that was "
+            "killed, when it goes on.",
+            stacklevel=2,
+        )
     temperature = 1.0 if changes else folder.temperature(step)
     weights = {"params": params, "frozen": frozen}
     # JAX hashes it. The format is that of the run's own files.

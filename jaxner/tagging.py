@@ -20,9 +20,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxner import devices, driver, fields, inference, models
 from jaxner.arguments import check_tagger
 from jaxner.data import batching, schemes
-from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.driver import check_key, over_batches, round_up, sentences_of
+from jaxner.driver import check_key, over_batches
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.tagger import Ensemble
@@ -71,19 +70,6 @@ def encode(tagger: Tagger, sentences: Tokens, *, vectors: Vectors = None) -> Sen
         return jax.tree.map(jnp.asarray, text.rows[0])
     length = max((len(row.words) for row in text.rows), default=0)
     return jax.tree.map(jnp.asarray, batching.pad(text.rows, length))
-
-
-def encode_one(
-    tagger: Tagger, tokens: Sequence[str], vectors: Vectors = None
-) -> Sentence:
-    """Returns one encoded sentence, padded to one of few shapes, without separators."""
-    check_tagger(tagger)
-    sentences_of(tokens)  # which checks them
-    row = tagger.vocabulary.encode(tokens, vectors)
-    length, width = round_up(len(tokens), row.chars.shape[1])
-    batch = batching.pad([row], Shape(length, length + 1, width))
-    sentence = jax.tree.map(lambda array: array[0], batch._replace(chars=None))
-    return sentence._replace(chars=batch.chars)
 
 
 def over(

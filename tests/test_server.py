@@ -28,6 +28,7 @@ from tests.test_serving import COSTS, Slow
 
 GOOD = b'{"tokens": ["good"]}'
 BULK = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
+CHUNKED = "POST /v1/{} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -240,19 +241,25 @@ def test_who_asks_and_does_not_read_holds_nobody_up(connect):
 
 
 def test_chunks_without_end_hold_nobody_up(connect):
-    head = "POST /v1/{} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
     with serves(max_bytes=4000) as (_, port):
         for path, status in (("nothing", 404), ("tag", 413)):
-            link = connect(port, head.format(path).encode())
+            link = connect(port, CHUNKED.format(path).encode())
             with contextlib.suppress(OSError):
                 for _ in range(100):
                     link.sendall(b"1\r\na\r\n" * 10_000)
             assert ask(port)[0] == 200
             with contextlib.suppress(ConnectionResetError):
                 assert answer(link)[0] == status
-        link = connect(port, head.format("nothing").encode() + b"zz\r\n")
-        assert answer(link)[0] in (404, None)
-        assert ask(port)[0] == 200
+
+
+def test_a_bad_size_of_a_chunk_is_answered():
+    with serves() as (_, port):
+        for chunks in (b"zz\r\n", b"1\r\na\r\nzz\r\n", b"1\r\nab\r\n"):
+            status, _, body = ask(port, CHUNKED.format("tag").encode() + chunks)
+            assert (status, [*json.loads(body)]) == (400, ["error"])
+        status, *_ = ask(port, CHUNKED.format("nothing").encode() + b"zz\r\n")
+        assert status in (400, 404)
+        assert ask(port, request(GOOD))[0] == 200
 
 
 def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):

@@ -13,7 +13,7 @@ import pytest
 import jaxner
 from jaxner import __main__ as program
 from jaxner import outputs, stream, tagging, terminal
-from jaxner.data import formats, schemes
+from jaxner.data import formats, schemes, sources
 from jaxner.data.formats import RAW
 from jaxner.data.sources import Source
 from jaxner.errors import InputError
@@ -23,12 +23,13 @@ from jaxner.stream import Sink
 
 
 @pytest.fixture
-def source(file):
+def source(file, monkeypatch):
     """A file to tag, whose lines have a limited length."""
 
     def make(text, max_line=200, **options):
+        monkeypatch.setattr(sources, "MAX_LINE", max_line)
         options = formats.Options(**{"split_sentences": True, **options})
-        return Source(file(text, "in"), options, has_labels=False, max_line=max_line)
+        return Source(file(text, "in"), options, has_labels=False)
 
     return make
 
@@ -158,7 +159,8 @@ TEXT = "\n".join(LINES)
 
 @pytest.fixture
 def stub(monkeypatch):
-    """A tagger that computes nothing: each token's label is O."""
+    """A tagger that computes nothing, of short lines: each token's label is O."""
+    monkeypatch.setattr(sources, "MAX_LINE", 200)
     vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], scheme="BIO")
     tagger = object.__new__(jaxner.Tagger)
     for name, value in (("vocabulary", vocabulary), ("model", None), ("asked", [])):
@@ -177,7 +179,7 @@ def go(stub, path, text=TEXT, rejects=None, overwrite=False, **options):
     inputs = Path(path).with_name("in")
     inputs.write_text(text)
     split = formats.Options(split_sentences=True)
-    source = Source(inputs, split, has_labels=False, max_line=200)
+    source = Source(inputs, split, has_labels=False)
     with outputs.Output(path, {}, **keywords) as output:
         options, sink = {"chunk": 16, **options}, Sink("text", "conll")
         return stream.tag_file(stub, source, sink, output, **options)

@@ -21,7 +21,7 @@ from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
-from jaxner.evaluation import guarantees, page, report, stats
+from jaxner.evaluation import guarantees, page, report
 from jaxner.evaluation.report import Prediction, Value
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
@@ -58,47 +58,6 @@ def label(
     tokens, scheme = [x.tokens for x in split.examples], tagger.vocabulary.scheme
     training = train and train.examples
     return Prediction(tokens, gold, labels, scheme, rule, training=training)
-
-
-def describe(
-    tagger: Tagger,
-    split: Split,
-    train: Split | None = None,
-    *,
-    rule: str = "conlleval",
-    decoding: str = "viterbi",
-    constrained: bool = False,
-    seed: int = 0,
-    rounds: int = stats.ROUNDS,
-) -> tuple[Value, Prediction]:
-    """Describes a tagger on a split: values for `page`, and the labels.
-
-    Takes what `label` does, and the rounds of the bootstrap.
-    """
-    key = jax.random.key(seed) if decoding == "sampled" else None
-    options: Value = {"decoding": decoding, "constrained": constrained, "key": key}
-    facts: Value = {"rule": rule, "training": train and train.examples}
-    prediction = entities.predict(tagger, split, **facts, **options)
-    run = report.describe(prediction, rounds=rounds)
-    degrees = np.atleast_1d(tagger.temperature).tolist()
-    if prediction.certainty is not None and {*degrees} != {1.0}:
-        plain = dataclasses.replace(tagger, temperature=1.0)
-        baseline = report.calibrated(
-            entities.predict(plain, split, rule=rule, **options)
-        )
-        run["temperature"] = degrees
-        run["calibration_before"] = {x: y.to_dict() for x, y in baseline.items()}
-    run["decoding"] = {"name": decoding, "constrained": constrained}
-    if decoding == "sampled":
-        run["decoding"]["seed"] = seed
-    if isinstance(tagger, Ensemble):
-        run["inside_note"] = (
-            f"This is an ensemble of {len(tagger)} taggers: a report of one of them "
-            "(--restart SEED) shows what is inside."
-        )
-    elif tagger.vocabulary.scheme != TAGS:
-        run["pictures"] = _maps(tagger, split)
-    return report.plain(run), prediction
 
 
 # --- The inside of a model ------------------------------------------------------------
@@ -163,28 +122,49 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
         "runs": values,
         "comparisons": report.comparisons(names, predictions),
     }
-    paths = page.write(path, report.plain(content))
+    paths = page.write(path, content)
     log(f"Report written to {', '.join(map(str, paths))}")
     return content
 
 
 def of_run(run: Run) -> tuple[Value, Prediction]:
-    """Describes one run; returns its description and its labels."""
-    folder = Workdir(run.folder)
+    """Describes one run: values for `page`, and its labels."""
+    tagger, split, folder = run.tagger, run.split, Workdir(run.folder)
     config, result = _json(folder, "config.json"), _json(folder, "result.json")
     train = corpus.training_text(config["data"]) if config else None
-    options: Value = {"rule": run.rule, **run.settings}
-    value, prediction = describe(run.tagger, run.split, train, **options)
+    decoding, seed = run.settings["decoding"], run.settings["seed"]
+    key = jax.random.key(seed) if decoding == "sampled" else None
+    constrained = run.settings["constrained"]
+    options: Value = {"decoding": decoding, "constrained": constrained, "key": key}
+    facts: Value = {"rule": run.rule, "training": train and train.examples}
+    prediction = entities.predict(tagger, split, **facts, **options)
+    value = report.describe(prediction)
+    value["decoding"] = {"name": decoding, "constrained": constrained}
+    if decoding == "sampled":
+        value["decoding"]["seed"] = seed
+    degrees = np.atleast_1d(tagger.temperature).tolist()
+    if prediction.certainty is not None and {*degrees} != {1.0}:
+        plain = dataclasses.replace(tagger, temperature=1.0)
+        baseline = report.calibrated(entities.predict(plain, split, **options))
+        value["temperature"] = degrees
+        value["calibration_before"] = {x: y.to_dict() for x, y in baseline.items()}
+    if isinstance(tagger, Ensemble):
+        value["inside_note"] = (
+            f"This is an ensemble of {len(tagger)} taggers: a report of one of them "
+            "(--restart SEED) shows what is inside."
+        )
+    elif tagger.vocabulary.scheme != TAGS:
+        value["pictures"] = _maps(tagger, split)
     if learning := folder.metrics():
         value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
-    value["file"], value["sha256"] = str(run.split.path), run.split.sha256
+    value["file"], value["sha256"] = str(split.path), split.sha256
     value["folder"] = str(folder.path)
     if record := _json(folder, CALIBRATION).get("guarantees"):
-        answer = entities.predict(run.tagger, run.split, n_best=record["n_best"])
+        answer = entities.predict(tagger, split, n_best=record["n_best"])
         for row in record["types"]:
             row["measured"], row["sentences"] = guarantees.risk_on(answer, row)
         value["guarantees"] = record["types"]
-    return value, prediction
+    return report.plain(value), prediction
 
 
 def _json(run: Workdir, name: str) -> Value:

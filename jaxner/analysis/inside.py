@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from jaxner import models, tagging
+from jaxner import driver, models
+from jaxner.arguments import check_tagger
+from jaxner.data import batching
 from jaxner.errors import InputError
 from jaxner.tagger import Tagger
-from jaxner.types import Sentence
+from jaxner.types import Sentence, batch_axes
 
 
 def relations(
@@ -33,7 +35,8 @@ def relations(
         InputError: The encoder is no GRN with a relation layer.
 
     Example:
-        >>> relations(tagging.load("runs/grn"), ["Rome", "is", "old"]).shape
+        >>> from jaxner import load
+        >>> relations(load("runs/grn"), ["Rome", "is", "old"]).shape
         (3, 3)
     """
     if (scores := maps(tagger, tokens, vectors=vectors).get("relations")) is None:
@@ -56,7 +59,8 @@ def attention(
         InputError: The encoder has no attention.
 
     Example:
-        >>> attention(tagging.load("runs/att"), ["Rome", "is", "old"]).shape
+        >>> from jaxner import load
+        >>> attention(load("runs/att"), ["Rome", "is", "old"]).shape
         (5, 3, 3)
     """
     if (weights := maps(tagger, tokens, vectors=vectors).get("attention")) is None:
@@ -71,19 +75,28 @@ def maps(
     tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> dict[str, np.ndarray]:
     """Returns the maps of a sentence: "relations" `[T, T]`, "attention" `[M, T, T]`."""
-    arrays = compute_maps(tagger, tagging.encode_one(tagger, tokens, vectors))
-    size = len(tokens)
-    return {name: np.asarray(x)[..., :size, :size] for name, x in arrays.items()}
+    check_tagger(tagger)
+    driver.sentences_of(tokens)  # which checks them
+    sentence, size = tagger.vocabulary.encode(tokens, vectors), len(tokens)
+    length, width = driver.round_up(size, sentence.chars.shape[1])
+    batch = batching.pad([sentence], batching.Shape(length, length + 1, width))
+    arrays = compute_maps(tagger, batch)
+    return {name: np.asarray(x)[0, ..., :size, :size] for name, x in arrays.items()}
 
 
 @jax.jit
-def compute_maps(tagger: Tagger, sentence: Sentence) -> dict[str, Any]:
-    """Computes the maps of one encoded sentence, with its padding; see `maps`."""
-    model, operands = tagger.model, (tagger.weights, sentence)
-    run = models.automatic(functools.partial(model.apply, train=False), operands)
-    values = run(*operands)[1]
-    arrays = {name: values[name] for name in ("attention",) if name in values}
-    if "relation_from" in values:
-        mask = jnp.asarray(sentence.mask)
-        arrays["relations"] = models.relation_scores(values, mask)
-    return arrays
+def compute_maps(tagger: Tagger, batch: Sentence) -> dict[str, Any]:
+    """Computes the maps of an encoded batch, with its padding; see `maps`."""
+
+    def of_one(sentence: Sentence) -> dict[str, Any]:
+        model, operands = tagger.model, (tagger.weights, sentence)
+        run = models.automatic(functools.partial(model.apply, train=False), operands)
+        values, arrays = run(*operands)[1], {}
+        if "attention" in values:
+            arrays["attention"] = values["attention"]
+        if "relation_from" in values:
+            mask = jnp.asarray(sentence.mask)
+            arrays["relations"] = models.relation_scores(values, mask)
+        return arrays
+
+    return jax.vmap(of_one, (batch_axes(batch),))(batch)

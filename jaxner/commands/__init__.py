@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 SPLITS = ("train", "dev", "test")  # as in `data.corpora`, which takes long to import
+STDIN = Path("-")
 
 
 def load(run: Path) -> Any:
@@ -19,6 +20,11 @@ def load(run: Path) -> Any:
     from jaxner import tagging
 
     return tagging.load(str(run))
+
+
+def name_of(file: Path) -> Path:
+    """Returns the path of an input, for people."""
+    return Path("standard input") if file == STDIN else file
 
 
 def note(text: object) -> None:

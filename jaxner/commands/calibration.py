@@ -68,8 +68,7 @@ def calibrate(
     from jaxner.answers.entities import predict
     from jaxner.checkpoints import Checkpoints
     from jaxner.evaluation import card, guarantees, report
-    from jaxner.runs import Workdir
-    from jaxner.tagger import CALIBRATION
+    from jaxner.runs import CALIBRATION, Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
-from jaxner.commands import SPLITS, load, note
+from jaxner.commands import SPLITS, load, name_of, note
 from jaxner.data import formats, schemes
 from jaxner.errors import UsageError
 from jaxner.wording import counted
@@ -60,7 +60,7 @@ def convert(
     if not (to or output.is_dir() or formats.of_name(output)):
         raise UsageError(f"The name {output.name!r} shows no format: give --to")
     if format is None and not file.is_dir() and not formats.of_name(file):
-        note(f"Reading {file} as columns (--format conll)")
+        note(f"Reading {name_of(file)} as columns (--format conll)")
     split = corpora.read(file, **_keywords(format, reading))
     note(split.summary())
     examples = split.to_scheme(scheme) if scheme else split.examples
@@ -121,13 +121,13 @@ def check(
     findings: list[audit.Finding] = []
     tagger = None
     if files and (files[0] / "vocabulary.json").exists():
-        from jaxner.runs import Workdir
-        from jaxner.training import corpus
-
         run = files.pop(0)
         tagger = load(run)
-        options = corpus.reading_of(str(run)) | options
+        options = dict(tagger.reading) | options
         if split or not files:
+            from jaxner.runs import Workdir
+            from jaxner.training import corpus
+
             data = Workdir(run).read_json("config.json")["data"]
             splits.append(corpus.load_split(data | options, split or "dev"))
     elif split or not files:

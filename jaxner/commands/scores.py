@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields
-from jaxner.commands import note
+from jaxner.commands import name_of, note
 from jaxner.data import schemes
-from jaxner.errors import InputError, UsageError
+from jaxner.errors import InputError, UsageError, place_of
 from jaxner.evaluation.scoring import RULES
 from jaxner.wording import counted
 
@@ -49,12 +48,12 @@ class Scoring:
         """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
 
-        note(f"Reading {path} …")
+        note(f"Reading {name_of(path)} …")
         scheme = schemes.TAGS if self.tags else self.scheme
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         prediction, notes = predictions.load(path, scheme, self.rule, **reading)
         for text in notes:
-            note(f"{path}: {text}")
+            note(f"{name_of(path)}: {text}")
         return prediction
 
 
@@ -90,9 +89,10 @@ def score(
     measure = tables.describe if output else tables.measure
     rounds = scoring.rounds or stats.ROUNDS
     run = measure(scoring.read(file), rounds=rounds, seed=scoring.seed)
-    show_scores(run, file.name)
+    title = name_of(file).name
+    show_scores(run, title)
     if output:
-        content = {"title": file.name, "runs": [{"name": file.name, **run}]}
+        content = {"title": title, "runs": [{"name": title, **run}]}
         note(f"Wrote {', '.join(map(str, page.write(output, content)))}")
     parts = {x: run[x] for x in ("figures", "by_rule") if x in run}
     return {"file": str(file), **run["scores"], **parts}
@@ -157,12 +157,13 @@ def compare(
         [scoring.read(predictions_of(path, split)) for path in side] for side in sides
     ]
     flat_runs = [run for side in labels for run in side]
-    for path, run in zip(chain(*sides), flat_runs, strict=True):
+    for run in flat_runs:
         i = report.first_difference(flat_runs[0].tokens or (), run.tokens or ())
         if i is not None:
-            message = f"{path}: other tokens than in {sides[0][0]}, first in sentence "
+            place, first = (place_of(*x.place(i)) for x in (run, flat_runs[0]))
             words = " ".join(run.tokens[i][:10]) if run.tokens else ""
-            note(f"{message}{i} (counted from 0): {words!r}")
+            message = f"{place}: other tokens than at {first}, first in sentence {i}"
+            note(f"{message} (counted from 0): {words!r}")
     rounds = scoring.rounds or stats.TEST_ROUNDS
     content = report.compare(*labels, rounds=rounds, seed=scoring.seed)
     rows = {

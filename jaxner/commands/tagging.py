@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import load, note
+from jaxner.commands import STDIN, load, name_of, note
 from jaxner.data import formats, sources, tokens
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
-_STDIN = Path("-")
 _COLUMNS = ("token_column", "comments")
 _NAMES = (*_COLUMNS, "encoding", "tokenizer")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
@@ -23,7 +22,7 @@ GoldReading = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"
 
 def tag(
     run: fields.Folder,
-    file: Path = _STDIN,
+    file: Path = STDIN,
     /,
     *,
     output: Annotated[str, fields.OUTPUT] = "-",
@@ -102,7 +101,7 @@ def tag(
     sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
     names = ("label_column", "label_names") if gold else ()
-    options = {"split_sentences": sentences, **_defaults(run, *names), **reading}
+    options = {"split_sentences": sentences, **_defaults(tagger, *names), **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(tagger),
@@ -111,8 +110,7 @@ def tag(
         **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = ProgressLine()
-    name = "standard input" if file == _STDIN else file
-    show.line(f"Tagging {name}, {source} to {to}")
+    show.line(f"Tagging {name_of(file)}, {source} to {to}")
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
@@ -146,12 +144,10 @@ def _check_use(reading: dict[str, Any], source: str) -> None:
             raise UsageError(f"--{flag} has no use for an input in {source}")
 
 
-def _defaults(run: Path, *names: str) -> dict[str, Any]:
-    """Returns how the run read its files, as options of an input."""
-    from jaxner.training import corpus
-
+def _defaults(tagger: Any, *names: str) -> dict[str, Any]:
+    """Returns how the tagger's run read its files, as options of an input."""
     names = (*_COLUMNS, "encoding", *names)
-    return {k: v for k, v in corpus.reading_of(str(run)).items() if k in names}
+    return {name: value for name, value in tagger.reading if name in names}
 
 
 def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
@@ -168,7 +164,7 @@ def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
     gold = [example.labels for example in split.to_scheme(scheme)]
     tokens = [example.tokens for example in sentences]
     run = report.measure(report.Prediction(tokens, gold, predicted, scheme))
-    show_scores(run, file.name)
+    show_scores(run, name_of(file).name)
     return run
 
 
@@ -213,7 +209,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 def show(
     run: fields.Folder,
-    file: Path = _STDIN,
+    file: Path = STDIN,
     /,
     *,
     output: fields.Output | None = None,
@@ -274,7 +270,7 @@ def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
 
 def select(
     run: fields.Folder,
-    file: Path = _STDIN,
+    file: Path = STDIN,
     /,
     *,
     output: Path,
@@ -314,7 +310,7 @@ def select(
     _check_use(reading, source)
     sources.check_file(file)
     tagger = load(run)
-    options = {"split_sentences": sentences, **_defaults(run), **reading}
+    options = {"split_sentences": sentences, **_defaults(tagger), **reading}
     examples: list[formats.Example] = []
     text = sources.Source(file, formats.Options(**options), has_labels=False)
     for record in formats.RAW[source](text):

@@ -38,10 +38,10 @@ class Finding:
     file, as in `Example`; None if it has none.
     """
 
-    level: str
     check: str
     message: str
     file: str
+    level: str = "warning"
     line: int | None = None
     unit: str = "line"
 
@@ -67,7 +67,7 @@ def findings(
             split, flaws = of_file(corpora.find(path, name), **reading, split=name)
         except (OSError, ValueError) as error:
             level = "warning" if isinstance(error, FileNotFoundError) else "error"
-            split, flaws = None, [_of("splits", str(error), path, level=level)]
+            split, flaws = None, [Finding("splits", str(error), str(path), level)]
         result += flaws
         splits |= {name: split} if split else {}
     if not splits and {finding.level for finding in result} == {"warning"}:
@@ -85,10 +85,10 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
     try:
         split = corpora.read(path, errors=errors, **options)
     except (OSError, ValueError) as error:
-        return None, [_of("format", str(error), path, level="error")]
+        return None, [Finding("format", str(error), str(path), "error")]
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     result = [
-        Finding("error", "format", e.message, str(e.path or path), e.line, e.unit)
+        Finding("format", e.message, str(e.path or path), "error", e.line, e.unit)
         for e in errors
     ]
     if not split.examples:
@@ -97,7 +97,8 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
     if result:
         notes.append("sentences with such labels are left out of all further checks")
     result += (finding for check in _CHECKS for finding in check(split))
-    return split, result + [_of("reading", note, path, level="note") for note in notes]
+    result += (Finding("reading", note, str(path), "note") for note in notes)
+    return split, result
 
 
 def at_start(split: Split) -> list[Finding]:
@@ -127,10 +128,10 @@ def of_splits(splits: Mapping[str, Split], train: str = "train") -> list[Finding
         if strangers := sorted(set(split.types()) - set(text.types())):
             message = f"{train} lacks {counted(len(strangers), 'type')} of {name}: "
             message += ", ".join(strangers)
-            result.append(_of("unseen types", message, split.path))
+            result.append(Finding("unseen types", message, str(split.path)))
         share = unknown_share(split, words)
         message = f"{share:.1%} of the tokens of {name} are not in {train}"
-        result.append(_of("out of vocabulary", message, split.path, level="note"))
+        result.append(Finding("out of vocabulary", message, str(split.path), "note"))
     return result
 
 
@@ -145,7 +146,7 @@ def vocabulary(words: int, count: int, rule: str, file: str) -> list[Finding]:
     message = f"only {count:,} of {words:,} distinct training words are known; give "
     message += "vectors (--config.data.vectors), or keep rarer words "
     message += f"(--config.data.min_count is {rule})"
-    return [_of("vocabulary", message, file)] if count < 0.5 * words else []
+    return [Finding("vocabulary", message, file)] if count < 0.5 * words else []
 
 
 def coverage(split: Split, name: str, words: Set[str]) -> Finding:
@@ -157,7 +158,7 @@ def coverage(split: Split, name: str, words: Set[str]) -> Finding:
     message = f"{types:.1%} of the distinct words and {share:.1%} of the tokens have a "
     message += f"vector in {name}, as they are or in lower case"
     level = "note" if types >= 0.5 else "warning"
-    return _of("vectors", message, split.path, level=level)
+    return Finding("vectors", message, str(split.path), level)
 
 
 # The checks of one split
@@ -165,16 +166,12 @@ def coverage(split: Split, name: str, words: Set[str]) -> Finding:
 Place = tuple[Example, int]  # a token
 
 
-def _of(check: str, message: str, file: Any, level: str = "warning") -> Finding:
-    return Finding(level, check, message, str(file))
-
-
 def _at(
     split: Split, place: Place, check: str, message: str, level: str = "warning"
 ) -> Finding:
     example, position = place
     file, line = str(example.path or split.path), example.lines[position]
-    return Finding(level, check, message, file, line, example.unit)
+    return Finding(check, message, file, level, line, example.unit)
 
 
 def _oddities(token: str) -> Iterator[tuple[str, str]]:
@@ -267,7 +264,7 @@ def _labels(split: Split) -> Iterator[Finding]:
         )
     if not split.types():
         message = "there is no entity: all labels are O; is it the right column "
-        yield _of("labels", f"{message}(label_column) or field?", split.path)
+        yield Finding("labels", f"{message}(label_column) or field?", str(split.path))
 
 
 def _repeated(split: Split) -> Iterator[Finding]:

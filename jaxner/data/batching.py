@@ -127,33 +127,32 @@ def pad(
     or the number of tokens, and each sentence keeps its own words, so that a plain
     `jax.vmap` maps over every field. Up to `count`, sentences without tokens follow.
     """
-    is_shared = isinstance(shape, Shape)
-    tokens, pieces = (shape.tokens, shape.pieces) if is_shared else (shape, None)
-    places = _filled([s.words for s in sentences], tokens, count)
-    if is_shared:
-        words, index = merge(sentences)
-        chars, long = spell_apart(words, shape)
-    else:
-        long = None
-        index = [s.char_index for s in sentences]
-        sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
-        chars = np.zeros((len(places), *sizes.max(axis=0)), np.int32)
-        for i, s in enumerate(sentences):
-            chars[i, : s.chars.shape[0], : s.chars.shape[1]] = s.chars
-    return _lay(sentences, places, index, pieces)._replace(chars=chars, long=long)
+    if isinstance(shape, Shape):
+        return _pad_shared(sentences, *merge(sentences), shape, count)
+    places = _filled([s.words for s in sentences], shape, count)
+    sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
+    chars = np.zeros((len(places), *sizes.max(axis=0)), np.int32)
+    for i, s in enumerate(sentences):
+        chars[i, : s.chars.shape[0], : s.chars.shape[1]] = s.chars
+    return _lay(sentences, places, [s.char_index for s in sentences], chars)
 
 
-def spell_apart(
-    words: Sequence[bytes], shape: Shape
-) -> tuple[Int[np.ndarray, "U C"], LongWords | None]:
-    """Returns the characters of distinct words, cut off, and the long words whole."""
-    chars = spell(words, shape.chars, shape.words)
-    if not shape.long:
-        return chars, None
-    rows = [i for i, word in enumerate(words) if length(word) > shape.chars]
-    whole = spell([words[i] for i in rows], shape.longest, shape.long)
-    rows += [shape.words] * (shape.long - len(rows))
-    return chars, LongWords(np.array(rows, np.int32), whole)
+def _pad_shared(
+    sentences: Sequence[Sentence],
+    words: Sequence[bytes],
+    index: Sequence[np.ndarray],
+    shape: Shape,
+    count: int | None,
+) -> Sentence:
+    """Returns a padded batch of sentences that share words; `index` is each token's."""
+    chars, long = spell(words, shape.chars, shape.words), None
+    if shape.long:
+        rows = [i for i, word in enumerate(words) if length(word) > shape.chars]
+        whole = spell([words[i] for i in rows], shape.longest, shape.long)
+        rows += [shape.words] * (shape.long - len(rows))
+        long = LongWords(np.array(rows, np.int32), whole)
+    places = _filled(index, shape.tokens, count)
+    return _lay(sentences, places, index, chars, shape.pieces)._replace(long=long)
 
 
 def pad_labels(
@@ -172,8 +171,8 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
     words, index = merge(sentences)
     places = _between([s.words for s in sentences])
     chars = spell(words, max(map(length, words)) or 1)
-    document = _lay(sentences, places, index)
-    return document._replace(chars=chars, mask=np.ones(len(places), bool))
+    document = _lay(sentences, places, index, chars)
+    return document._replace(mask=np.ones(len(places), bool))
 
 
 def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
@@ -201,7 +200,8 @@ def end_to_end(sentences: Sequence[Sentence]) -> Sentence:
     Positions of word pieces are in the windows of all sentences end to end.
     """
     index = [s.char_index for s in sentences]
-    return _lay(sentences, np.ones(sum(map(len, index)), bool), index)
+    places = np.ones(sum(map(len, index)), bool)
+    return _lay(sentences, places, index, np.zeros((1, 1), np.int32))
 
 
 def split(values: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
@@ -248,15 +248,16 @@ def _lay(
     sentences: Sequence[Sentence],
     places: Bool[np.ndarray, "*B T"],
     index: Sequence[np.ndarray],
+    chars: np.ndarray,
     shape: PieceShape | None = None,
 ) -> Sentence:
-    """Returns the tokens of sentences at the True places of a mask; no characters."""
+    """Returns the tokens of sentences at the True places of a mask."""
     caps = [np.zeros_like(s.words) if s.caps is None else s.caps for s in sentences]
     vectors = [np.asarray(s.vectors) for s in sentences if s.vectors is not None]
     pieces = [s.pieces for s in sentences if s.pieces is not None]
     return Sentence(
         _laid([s.words for s in sentences], places),
-        np.zeros((1, 1), np.int32),
+        chars,
         _laid(index, places),
         _laid([s.mask for s in sentences] or [np.zeros(0, bool)], places),
         _laid(caps, places),
@@ -275,22 +276,23 @@ def _lay_pieces(pieces, places: Bool[np.ndarray, "*B T"], shape) -> Pieces:
         window_mask = _filled([p.windows for p in pieces], shape.windows, len(places))
     else:
         offsets, window_mask = np.cumsum([0, *counts])[:-1], np.ones(sum(counts), bool)
-
-    def widened(array: np.ndarray, width: int, fill: int = 0) -> np.ndarray:
-        padding = ((0, 0), (0, width - array.shape[1]))
-        return np.pad(array, padding, constant_values=fill)
-
     positions = []
     for p, offset in zip(pieces, offsets, strict=True):
         width = p.windows.shape[1]
         indices = (p.positions // width + offset) * shape.pieces + p.positions % width
         indices = np.where(p.positions < 0, -1, indices)
-        positions.append(widened(indices, shape.longest, -1))
+        positions.append(_widened(indices, shape.longest, -1))
     return Pieces(
-        _laid([widened(p.windows, shape.pieces) for p in pieces], window_mask),
-        _laid([widened(p.mask, shape.pieces) for p in pieces], window_mask),
+        _laid([_widened(p.windows, shape.pieces) for p in pieces], window_mask),
+        _laid([_widened(p.mask, shape.pieces) for p in pieces], window_mask),
         _laid(positions, places, -1),
     )
+
+
+def _widened(array: np.ndarray, width: int, fill: int = 0) -> np.ndarray:
+    """Returns an array whose last axis is filled up to a width."""
+    padding = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
+    return np.pad(array, padding, constant_values=fill)
 
 
 def piece_shape(pieces: Sequence[Pieces], *, is_small: bool = False) -> PieceShape:
@@ -412,10 +414,8 @@ def choose(
             cost *= len(longest) / len(counts)
         cost += count * _PROGRAM / num_batches
         if cost < least_cost:
-            best, least_cost = (
-                [*zip(tokens.tolist(), heights.tolist(), strict=True)],
-                cost,
-            )
+            least_cost = cost
+            best = [*zip(tokens.tolist(), heights.tolist(), strict=True)]
     return best
 
 
@@ -426,7 +426,7 @@ def rows_of(
     parts: int,
 ) -> tuple[np.ndarray, float]:
     """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
-    maximum = -(-lengths.shape[1] // parts) * parts
+    maximum = _multiple(lengths.shape[1], parts)
 
     def rounded(size: float) -> int:
         return min(max(math.ceil(size / parts), 1) * parts, maximum)
@@ -556,7 +556,7 @@ class Batches:
         self.batch_size, count = batch_size, len(sentences)
         if batch_size <= parts:
             num_blocks = 1  # without a sum over blocks
-        self._rows = num_blocks and self._multiple(-(-batch_size // num_blocks))
+        self._rows = num_blocks and _multiple(-(-batch_size // num_blocks), parts)
         self._word = np.concatenate(index)
         self._by_word = np.argsort(self._word, kind="stable").astype(np.int32)
         widths = np.array([length(word) for word in self.words])
@@ -578,7 +578,7 @@ class Batches:
             pieces = (
                 piece_shape([pieces_list[i] for i in indices]) if pieces_list else None
             )
-            longest = -(-int(tokens[indices].max(initial=1)) // multiple) * multiple
+            longest = _multiple(int(tokens[indices].max(initial=1)), multiple)
             self.shapes.append(bound._replace(tokens=longest, pieces=pieces))
 
     @classmethod
@@ -637,13 +637,10 @@ class Batches:
             members = plan.rows[start : start + count]
             start, count = plan.word_ranges[:, block]
             words = [self.words[i] for i in plan.words[start : start + count]]
-            chars, long = spell_apart(words, shape)
             index = [plan.index[i : i + n] for i, n in self._tokens[:, members].T]
-            block_sentences = [self.sentences[i] for i in members]
-            places = _filled(index, shape.tokens, shape.rows)
-            batch = _lay(block_sentences, places, index, shape.pieces)
-            batch = batch._replace(chars=chars, long=long)
+            sentences = [self.sentences[i] for i in members]
             labels = [self.labels[i] for i in members]
+            batch = _pad_shared(sentences, words, index, shape, shape.rows)
             yield batch, pad_labels(labels, shape.tokens, shape.rows)
 
     @property
@@ -734,10 +731,8 @@ class Batches:
             # Blocks with more words than any shape are halved.
             middle = (start[overflow] + end[overflow]) // 2
             step = np.insert(step, overflow, step[overflow])
-            start, end = (
-                np.insert(start, overflow + 1, middle),
-                np.insert(end, overflow, middle),
-            )
+            start = np.insert(start, overflow + 1, middle)
+            end = np.insert(end, overflow, middle)
         firsts = np.searchsorted(step, np.arange(len(lengths)))
         starts = step * self.batch_size + start
         blocks = np.stack([np.broadcast_to(starts, sizes.shape), sizes], axis=1)
@@ -804,10 +799,6 @@ class Batches:
         long[: long_ranges[1].sum()] = index[order[new[is_long]]]
         return index, table, word_ranges, long, long_ranges
 
-    def _multiple(self, count: int) -> int:
-        """Returns a number rounded up so that devices share it equally."""
-        return -(-count // self.parts) * self.parts
-
     def _choose(self, count: int) -> list[Shape]:
         """Returns the shapes for the sizes of blocks in some draws."""
         indices = np.arange(len(self.labels))
@@ -835,15 +826,16 @@ class Batches:
             usual = int(_GAIN * np.quantile(long, _USUAL))
             rooms[number] = int(words.max()), min(int(long.max()), usual)
         return [
-            shapes[i]._replace(words=self._multiple(words), long=self._multiple(long))
+            shapes[i]._replace(
+                words=_multiple(words, self.parts), long=_multiple(long, self.parts)
+            )
             for i, (words, long) in sorted(rooms.items())
         ]
 
 
-def _widened(array: np.ndarray, width: int) -> np.ndarray:
-    """Returns an array whose last axis ends in zeros, up to a width."""
-    padding = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
-    return np.pad(array, padding)
+def _multiple(count: int, unit: int) -> int:
+    """Returns a number rounded up to a multiple."""
+    return -(-count // unit) * unit
 
 
 def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:

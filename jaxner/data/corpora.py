@@ -192,7 +192,7 @@ def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
     listing = ", ".join(token for token, _ in tokens.most_common(3))
     message = f"the tokens look like labels ({listing}): set label_column to their "
     message += "column, the first is 0, and token_column to that of the tokens"
-    return InputError(message, examples[0].path or path, examples[0].line)
+    return InputError(message, examples[0].path or path, examples[0].lines[0])
 
 
 def _label_errors(
@@ -228,14 +228,13 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     return keywords
 
 
-def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
+@fields.checked
+def divide(train: Split, share: fields.Chance, seed: int) -> tuple[Split, Split]:
     """Takes a random dev split out of the training split.
 
     Takes whole documents if the file marks them, else sentences. The draw depends only
     on seed, share and text. `InputError`: train is a single sentence.
     """
-    if not 0 < share < 1:
-        raise InputError(f"Expected a share within (0, 1) for dev, got {share}")
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
     unit = "documents" if has_documents else "sentences"

@@ -35,7 +35,7 @@ SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 DOCUMENT = ("document", "document_id", "doc_id", "doc")
 
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
-UPOS, XPOS, MISC = 3, 4, 9
+UPOS, MISC = 3, 9  # of CoNLL-U
 _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
 _NAME = re.compile(r"(?:^|\|)(?i:name)=(O|[BIESLUMW]-[^\t|]+)")  # of NorNE
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
@@ -64,7 +64,6 @@ class Layout(NamedTuple):
     token: int  # column of tokens, unless the options name another; so for labels
     label: int
     comments: str = "\n"  # what a line to leave out before a sentence begins with
-    header: int = 0  # number of the line that names the columns
     # Document and sentence of a line; a new one starts a sentence.
     group: Callable[[str], tuple[str, ...]] = lambda line: ("",)
     # What becomes of a sentence, and of the lines it was read from.
@@ -72,17 +71,18 @@ class Layout(NamedTuple):
 
 
 def _blocks(
-    lines: Iterable[str], layout: Layout, limit: int
+    source: Source, lines: Iterable[str], layout: Layout
 ) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
     """Yields number of the first, lines, and group of each sentence.
 
     A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. A block has no more than `limit` lines: more comments before a sentence
-    are blocks of their own, the rest of a sentence is left out.
+    of its own. Without labels, the length of a block is limited: more comments before a
+    sentence are blocks of their own, the rest of a sentence is left out.
     """
+    limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     start, block, last, has_rows = 0, [], ("",), False
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
-        is_mark = bool(layout.mark.match(line)) or number == layout.header
+        is_mark = bool(layout.mark.match(line)) or number == source.header
         is_blank = not line.strip(" \t")
         is_comment = not has_rows and line.startswith(layout.comments)
         is_apart = is_mark or is_blank
@@ -113,7 +113,6 @@ def _sentences(
         message += f"{size}; set token_column and label_column"
         raise InputError(message, source.path)
     places = (token, label) if source.has_labels else (token,)
-    limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     document, last, groups = 0, ("",), set()
     comments, returns, blank_lines = [], [], []  # lines
 
@@ -156,10 +155,10 @@ def _sentences(
         change = layout.change
         return [*errors, *(change(start, block, example) if change else [example])]
 
-    for start, block, group in _blocks(lines, layout, limit):
+    for start, block, group in _blocks(source, lines, layout):
         read = functools.partial(parse, start, block)
         match = layout.mark.match(block[0])
-        if match or start == layout.header:
+        if match or start == source.header:
             document += bool(match and match[1])
             read = read if source.flaw(block[0]) else list
             yield Record(start, block, read, document)
@@ -188,13 +187,14 @@ def columns(source: Source) -> Iterator[Record]:
     value in its column of sentences or documents starts one, too; a blank cell there
     means "as above". Without labels to read, a column for them is added to the header.
     """
-    lines, comments, begin = source.lines(), source.options.comments or "\n", []
+    lines, comments = source.lines(), source.options.comments or "\n"
+    begin, first = [], ""  # lines up to the first with a token, and this one
     skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
     for line in lines:
         begin.append(line)
         if not skips.match(line):
+            first = line
             break
-    first = begin[-1] if begin and not skips.match(begin[-1]) else ""
     split = _at_tabs if "\t" in first else cells_of
     cells, number = split(first), len(begin)
     size = len(cells) or 2
@@ -219,8 +219,7 @@ def columns(source: Source) -> Iterator[Record]:
             last_titles[i] = name if name.strip(" ") else last_titles[i]
         return tuple(last_titles)
 
-    columns = size, size, token, label
-    layout = Layout(DOCUMENT_LINE, split, *columns, comments, source.header)
+    layout = Layout(DOCUMENT_LINE, split, size, size, token, label, comments)
     if max(groups, default=-1) >= 0:
         layout = layout._replace(group=group)
     yield from _sentences(source, itertools.chain(begin, lines), layout)

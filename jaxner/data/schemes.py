@@ -207,7 +207,6 @@ def convert(labels: Sequence[str], scheme: str) -> list[str]:
         >>> convert(["I-PER", "I-PER", "B-PER"], "BILOU")
         ['B-PER', 'L-PER', 'U-PER']
     """
-    _check_scheme(scheme, has_spans=True)
     return to_labels(to_spans(labels), len(labels), scheme)
 
 

@@ -24,12 +24,6 @@ from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
-UNFIT = ("error", "drop", "widen")
-"""What to do with character spans that do not match tokens."""
-BLANK = ("error", "drop")
-"""What to do with blank tokens."""
-OFFSETS = ("characters", "utf-16")
-"""What offsets of spans count; JavaScript counts units of UTF-16."""
 MAX_LINE = 1 << 26
 """Maximum length of a line in characters; a longer line is an error."""
 MAX_TOKENS = 1 << 17
@@ -71,11 +65,6 @@ class Example:
     start: int = 0
     unit: str = "line"
 
-    @property
-    def line(self) -> int:
-        """Number of the first token's line; 0 if the sentence is not of a file."""
-        return self.lines[0] if self.lines else 0
-
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
         """Names the sentence in errors about what cannot be written of it."""
@@ -110,9 +99,9 @@ class Reading:
     label_column: fields.Column | None = None
     comments: str | None = None
     encoding: fields.Encoding = "utf-8"
-    blank: Annotated[str, fields.OneOf(BLANK)] = "error"
-    unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
-    offsets: Annotated[str, fields.OneOf(OFFSETS)] = "characters"
+    blank: Annotated[str, fields.OneOf(("error", "drop"))] = "error"
+    unfit: Annotated[str, fields.OneOf(("error", "drop", "widen"))] = "error"
+    offsets: Annotated[str, fields.OneOf(("characters", "utf-16"))] = "characters"
     label_names: str | Sequence[str] | None = None
 
 
@@ -211,17 +200,13 @@ class Source:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        options: Options,
-        has_labels: bool = True,
-        max_line: int = MAX_LINE,
+        self, path: str | os.PathLike[str], options: Options, has_labels: bool = True
     ):
         self.path, self.options, self.has_labels = Path(path), options, has_labels
         self._top = self.path
         self.notes: list[str] = []
         self.header, self.share = 0, 0.0
-        self._max_line, self._digest = max_line, hashlib.sha256()
+        self._digest = hashlib.sha256()
 
     @property
     def sha256(self) -> str:
@@ -291,7 +276,7 @@ class Source:
 
         Of a line that is too long, only the beginning is yielded: see `flaw`.
         """
-        limit, number = self._max_line, 0
+        number = 0
         size = self.path.stat().st_size if self.path.is_file() else 0
         with opened(self.path) as file:
             raw_file: Any = getattr(file, "fileobj", file)
@@ -305,21 +290,21 @@ class Source:
                 reader, self.options.encoding, "surrogateescape", newline="\n"
             )
             try:
-                line = text.readline(limit + 1).removeprefix("\ufeff")
+                line = text.readline(MAX_LINE + 1).removeprefix("\ufeff")
                 while line:
                     number, rest = number + 1, line
-                    while len(rest) > limit and rest[-1] != "\n":
-                        rest = text.readline(limit + 1)
+                    while len(rest) > MAX_LINE and rest[-1] != "\n":
+                        rest = text.readline(MAX_LINE + 1)
                     yield line.removesuffix("\n").removesuffix("\r")
-                    line = text.readline(limit + 1)
+                    line = text.readline(MAX_LINE + 1)
             except UnicodeDecodeError as error:  # not a single byte, as in UTF-16
                 message = self._undecodable(error.object[error.start])
                 raise InputError(message, self.path, number + 1) from None
 
     def flaw(self, line: str) -> str:
         """Returns why a line cannot be read; empty if it can."""
-        if len(line) > self._max_line:
-            return f"a line of more than {self._max_line:,} characters"
+        if len(line) > MAX_LINE:
+            return f"a line of more than {MAX_LINE:,} characters"
         if match := _UNREADABLE.search(line):
             return self._undecodable(ord(match[0]) - 0xDC00)
         return ""

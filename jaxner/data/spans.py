@@ -215,7 +215,7 @@ def json_lines(source: Source) -> Iterator[Record]:
         words, kinds = content.get("tokens"), content.get("labels")
         kinds = content.get("ner_tags") if kinds is None else kinds
         if options.blank == "drop" and isinstance(words, list):
-            full = [not isinstance(x, str) or bool(x.strip(" \t\r\n")) for x in words]
+            full = [not isinstance(x, str) or bool(x.strip(_BLANK)) for x in words]
             blank_lines.extend([line] * full.count(False))
             words = [*itertools.compress(words, full)]
             if isinstance(kinds, list) and len(kinds) == len(full):
@@ -349,7 +349,7 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
         raise InputError("expected tokens or a text")
     if isinstance(words, list) and all(isinstance(word, Mapping) for word in words):
         words = [word.get("text") for word in words]  # of Prodigy
-        words = [x for x in words if not isinstance(x, str) or x.strip(" \t\r\n")]
+        words = [x for x in words if not isinstance(x, str) or x.strip(_BLANK)]
     words = _strings(words)
     if not words:
         raise InputError("it has no tokens: leave it out")

@@ -6,7 +6,7 @@ predicted label is the gold label; for an entity: whether it is a gold entity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,7 +131,7 @@ def threshold_curve(
 ) -> ThresholdCurve:
     """Computes precision and recall at each threshold on the entities' probabilities.
 
-    `correct` is whether each is a gold entity, as `match` returns it.
+    `correct` is whether each is a gold entity.
 
     Example:
         >>> curve = threshold_curve([0.9, 0.6, 0.4], [True, True, False], num_gold=4)
@@ -151,25 +151,6 @@ def threshold_curve(
     right = np.cumsum(came_true)[is_last]
     recall = right / num_gold if num_gold else np.full(len(counts), np.nan)
     return ThresholdCurve(chances[is_last], right / counts, recall, counts)
-
-
-def match(
-    gold: Iterable[Iterable[tuple[int, int, str]]],
-    predicted: Iterable[Iterable[tuple[int, int, str]]],
-) -> np.ndarray:
-    """Returns whether each predicted span is a gold span of its sentence.
-
-    A span is first token, last token plus one, type. All sentences are in one array.
-
-    Example:
-        >>> match([[(0, 1, "LOC")]], [[(0, 1, "LOC"), (1, 2, "PER")]]).tolist()
-        [True, False]
-    """
-    came_true: list[bool] = []
-    for right, candidates in zip(gold, predicted, strict=True):
-        gold_spans = {tuple(span) for span in right}
-        came_true += [tuple(span) in gold_spans for span in candidates]
-    return np.array(came_true, bool)
 
 
 def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:

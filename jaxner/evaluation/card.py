@@ -74,8 +74,9 @@ def card(run: Workdir) -> str:
     """Returns the card of a finished run: data, scores, settings, limits, citation."""
     config, result = run.read_json("config.json"), run.read_json("result.json")
     environment, data = run.read_json("environment.json"), config["data"]["name"]
-    labels = [x for x in run.vocabulary().label_names if x != SEPARATOR]
-    tags, name = run.vocabulary().scheme == schemes.TAGS, run.path.resolve().name
+    vocabulary, name = run.vocabulary(), run.path.resolve().name
+    labels = [x for x in vocabulary.label_names if x != SEPARATOR]
+    tags = vocabulary.scheme == schemes.TAGS
     types = labels if tags else schemes.label_types(labels).names
     splits = [split for split in ("dev", "test") if split in result]
     figures = ["accuracy"] if tags else ["precision", "recall", "f1"]
@@ -101,7 +102,7 @@ def card(run: Workdir) -> str:
     lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}\n" for x, y in head.items())
     files = {**environment["data"], **{split: result[split] for split in splits}}
     rows = [(split, data, file["sha256"]) for split, file in files.items()]
-    scores = "\n".join(_scores(run, split, tags) for split in splits)
+    scores = "\n".join(_scores(run, split, vocabulary.scheme) for split in splits)
     if (run.path / CALIBRATION).is_file():
         scores += "\n## Calibration\n\n"
         scores += "\n".join(_calibration(run.read_json(CALIBRATION)))
@@ -121,12 +122,11 @@ def card(run: Workdir) -> str:
     )
 
 
-def _scores(run: Workdir, split: str, tags: bool) -> str:
+def _scores(run: Workdir, split: str, scheme: str) -> str:
     """Returns tables of a split's figures by type and by rule; of tags, accuracy."""
     sides = predictions.read(run.predictions(split))
-    scheme = run.vocabulary().scheme
     scores = scoring.score(*sides, scheme=scheme)
-    if tags:
+    if scores.has_tags:
         return f"On {split}: {report.short_line(scores)}\n"
     facts = {"scores": scores.to_dict(), "by_rule": report.by_rule(*sides, scheme)}
     tables = report.types_table(facts), report.rules_table(facts)

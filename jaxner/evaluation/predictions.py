@@ -92,8 +92,9 @@ def load(
         InputError: A line is bad, or a label is of no scheme.
     """
     gold, predicted, tokens, lines = read_labels(path, **options)
+    facts: Any = {"rule": rule, "file": path, "lines": [row[0] for row in lines]}
     if scheme == schemes.TAGS:
-        return Prediction(tokens, gold, predicted, scheme), []
+        return Prediction(tokens, gold, predicted, scheme, **facts), []
     names = {label for row in (*gold, *predicted) for label in row}
     notes = schemes.choices(names)
     if is_io := schemes.is_io(names):
@@ -110,7 +111,7 @@ def load(
             )
             raise InputError(message, path, line)
     if scheme:
-        return Prediction(tokens, gold, predicted, scheme, rule), notes
+        return Prediction(tokens, gold, predicted, scheme, **facts), notes
     scheme, *alternatives = schemes.fitting(gold)
     prefixes = {label[0] for label in schemes.label_names(["X"], scheme)}
     if not prefixes.issuperset(schemes.parse(x)[0] for row in predicted for x in row):
@@ -120,4 +121,4 @@ def load(
     elif alternatives and not is_io:
         reason = f"{', '.join(alternatives)} alike; {scheme} is taken (--scheme)"
         notes.append(f"gold labels fit {scheme} and {reason}")
-    return Prediction(tokens, gold, predicted, scheme, rule), notes
+    return Prediction(tokens, gold, predicted, scheme, **facts), notes

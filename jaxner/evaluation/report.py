@@ -28,6 +28,7 @@ from jaxner.evaluation.calibration import Calibration
 from jaxner.evaluation.calibration import plain as plain
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Labels, Scores, percents
+from jaxner.outputs import AnyPath
 from jaxner.wording import counted, markdown, printable
 
 Value = dict[str, Any]
@@ -54,6 +55,8 @@ class Prediction:
         certainty: Probability of each predicted label, by sentence and token.
         entity_certainty: Probability by sentence, start, end and type.
         training: Sentences of the training text.
+        file: File of the labels.
+        lines: Number of the first line of each sentence in it, from 1.
     """
 
     tokens: Labels | None
@@ -64,6 +67,8 @@ class Prediction:
     certainty: Sequence[Sequence[float]] | None = None
     entity_certainty: Mapping[tuple[int, int, int, str], float] | None = None
     training: Sequence[Example] | None = None
+    file: AnyPath | None = None
+    lines: Sequence[int] | None = None
 
     @property
     def span_rule(self) -> str:
@@ -89,6 +94,10 @@ class Prediction:
         """The gold entities, each by sentence, start, end and type."""
         rows = enumerate(map(to_spans, self.gold))
         return {(i, x.start, x.end, x.type) for i, row in rows for x in row}
+
+    def place(self, sentence: int) -> tuple[AnyPath | None, int | None]:
+        """Returns the file of the labels, and the line where a sentence begins."""
+        return self.file, self.lines[sentence] if self.lines else None
 
     def outcomes(self) -> tuple[list[float], list[bool]]:
         """Returns the known probabilities of entities, and whether each is gold."""
@@ -257,7 +266,7 @@ def compare(
             message = f"Expected systems on the same sentences, but sentence {i} "
             message += "(counted from 0) has other gold labels"
             words = f": {' '.join(run.tokens[i][:10])!r}" if run.tokens else ""
-            raise InputError(message + words)
+            raise InputError(message + words, *run.place(i))
     types = sorted({kind for run in (*first, *second) for kind in run.scores.types})
     tallies = [[run.tally(types) for run in side] for side in sides]
     differences = stats.compare(*tallies, rounds=rounds, seed=seed)

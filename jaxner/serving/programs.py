@@ -23,7 +23,7 @@ from jaxner.data.schemes import LabelTypes
 from jaxner.data.vocabulary import MAX_CHARACTERS
 from jaxner.errors import InputError
 from jaxner.tagger import Ensemble, Tagger
-from jaxner.types import Sentence, batch_axes
+from jaxner.types import Sentence
 
 LABELLINGS = 10
 """Labellings that a deep program finds: the maximum of `n_best`."""
@@ -227,8 +227,7 @@ def _answer(tagger: Tagger, batch: Sentence, is_deep: bool) -> dict[str, Any]:
         passes = probabilities.uncertainty(tagger, batch, key, PASSES)._asdict()
         names = ("entropy", "mutual_information", "vote_share")
         answer["uncertainty"] = {name: passes[name] for name in names}
-        maps_of = jax.vmap(inside.compute_maps, in_axes=(None, batch_axes(batch)))
-        answer |= maps_of(tagger, batch)
+        answer |= inside.compute_maps(tagger, batch)
         if "attention" in answer:
             answer["attention"] = jnp.moveaxis(answer["attention"], 1, -1)
     return answer

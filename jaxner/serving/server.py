@@ -113,8 +113,8 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP in JSON; if an answer is under way, only closes."""
         if self.cycle and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-        elif self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.cycle.disconnected = True  # the service writes no answer any more
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps({"error": msg}).encode()
             headers = [("content-type", "application/json"), ("connection", "close")]
             headers.append(("content-length", str(len(body))))
@@ -130,10 +130,10 @@ class Server(uvicorn.Server):
     error: Exception | None = None  # of compiling
 
     def __init__(
-        self, service: Service, limits: Limits, proxies: str = "", **overrides: Any
+        self, service: Service, limits: Limits, proxies: str = "", root_path: str = ""
     ):
         options: dict[str, Any] = {"loop": "asyncio", "ws": "none", "log_config": None}
-        options |= {"access_log": False, "server_header": False, **overrides}
+        options |= {"access_log": False, "server_header": False, "root_path": root_path}
         options |= {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
         options["http"] = functools.partial(Connection, limits, {})
         super().__init__(uvicorn.Config(service, timeout_keep_alive=_PAUSE, **options))
@@ -192,12 +192,12 @@ def run(
     *,
     reuse_port: bool = False,
     root_path: str = "",
-    **options: Any,
+    proxies: str = "",
 ) -> None:
     """Serves a model until a signal ends the process, with status 0.
 
     `InputError`: the key, the path, the address or the limit of open files is of no
-    use, or compiling failed. Other options are those of `Server`.
+    use, or compiling failed.
     """
     logging.basicConfig(format="%(asctime)s %(message)s", force=True)
     log.setLevel(logging.INFO)
@@ -210,7 +210,7 @@ def run(
         raise InputError(f"Expected --root-path as /a or /a/b, got {root_path!r}")
     _allow_files(2 * limits.max_connections + _FILES)
     service = Service(model, limits, key, least)
-    server = Server(service, limits, root_path=root_path, **options)
+    server = Server(service, limits, proxies, root_path)
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     for name in ("SO_REUSEADDR", "SO_REUSEPORT")[: 1 + reuse_port]:
         listener.setsockopt(socket.SOL_SOCKET, getattr(socket, name), 1)

@@ -91,19 +91,19 @@ def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Questio
         raise Refusal(422, 'Expected an object with either "texts" or "tokens".')
     options = {k: v for k, v in content.items() if k not in ("texts", "tokens")}
     hints = {name: field.hint for name, field in fields.of(Question).items()}
+    hints = {"min_probability": fields.Share, **hints}
     try:
         for name, value in options.items():
-            if name not in (names := [*fields.all_of(Question)][2:]):
-                words = f"{json.dumps(name[:40])}; known: {', '.join(names)}"
+            if name not in hints:
+                words = f"{json.dumps(name[:40])}; known: {', '.join(hints)}"
                 raise InputError(f"Unknown field {words}")
             is_each = name == "min_probability" and isinstance(value, dict)
             for kind in {*value} - {*model.types.names} if is_each else ():
-                words = (
-                    f"{json.dumps(kind[:99])}; known: {', '.join(model.types.names)}"
-                )
+                words = f"{json.dumps(kind[:99])}; known: "
+                words += ", ".join(model.types.names)
                 raise InputError(f"Unknown type in {name}: {words}")
             for item in value.values() if is_each else [value]:
-                _check(name, item, hints.get(name, fields.Share))
+                _check(name, item, hints[name])
         texts, sentences = _sentences(content)
     except InputError as error:
         raise Refusal(422, str(error)) from None

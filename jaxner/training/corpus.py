@@ -33,7 +33,6 @@ from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
 from jaxner.models import pretrained
-from jaxner.runs import Workdir
 from jaxner.training import environment, transfer
 from jaxner.training.cluster import ONE_DEVICE, Placement
 from jaxner.training.seeds import Config
@@ -74,17 +73,6 @@ def load_split(options: Options, name: str) -> Split:
 def load_file(options: Options, path: str | Path, vectors: str | None = None) -> Split:
     """Loads a file as the configured corpus, and a file of its tokens' vectors."""
     return _with_vectors(corpora.read(path, **corpora.reading(options)), vectors)
-
-
-def reading_of(folder: str) -> dict[str, Any]:
-    """Returns how a run reads its files, as keywords of `corpora.read`.
-
-    Without the format, its own files' alone. Empty for a folder of `jaxner.save`.
-    """
-    run = Workdir(folder)
-    if not (run.path / "config.json").exists():
-        return {}
-    return corpora.reading(run.read_json("config.json")["data"] | {"format": None})
 
 
 def training_text(options: Options) -> Split | None:

@@ -6,9 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-import jaxner
 from jaxner import tagging
-from jaxner.analysis import describe
 from jaxner.answers import entities
 from jaxner.data import schemes
 from jaxner.runs import Workdir
@@ -105,8 +103,8 @@ def test_the_report_of_restarts(tiny_run, answer, tmp_path):
 
 
 @pytest.mark.slow
-def test_attention_is_shown(att_run, dev):
-    run, _ = describe.describe(jaxner.load(att_run), dev, rounds=5)
+def test_attention_is_shown(att_run, answer, tmp_path):
+    (run,) = answer("report", att_run, "--output", tmp_path / "report.html")["runs"]
     (picture,) = run["pictures"]
     assert picture["title"] == "Attention"
     assert len(picture["maps"]) > 1

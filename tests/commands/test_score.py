@@ -90,13 +90,16 @@ def test_compare(files, run, monkeypatch):
     # As many spans are not the same spans; a system may change tokens.
     for name, content in (("gold", "a B-X O\nb O O\n"), ("token", "A O O\nb B-X O\n")):
         (files / f"{name}.conll").write_text(content)
-    (files / "same.conll").write_text("a O O\nb B-X B-X\n")
+    (files / "same.conll").write_text("\n\na O O\nb B-X B-X\n")
     line = "compare", files / "same.conll", "--rounds", 5
     status, text = run(*line, files / "gold.conll")
     assert status == 1
+    assert f"{files / 'gold.conll'}:1: Expected" in text
     assert "sentence 0 (counted from 0) has other gold labels: 'a b'" in text
     status, text = run(*line, files / "token.conll")
     assert (status, "sentence 0 (counted from 0): 'A b'" in text) == (0, True)
+    assert "token.conll:1: other tokens than at" in text
+    assert "same.conll:3, first in" in text
     # Joined files of which one has more blank lines.
     path = files / "joined.conll"
     path.write_text("a O O\n \nb B-X \n O\n")
@@ -164,4 +167,6 @@ def test_a_pipe_is_read_once(text, tokens, run):
 def test_standard_input_is_read_as_a_file(run, monkeypatch):
     raw = io.BufferedReader(io.BytesIO(b"Rome B-LOC B-LOC\n"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
-    assert "100.00" in run("score", "-")[1]
+    text = run("score", "-")[1]
+    assert "100.00" in text
+    assert "Reading standard input …" in text

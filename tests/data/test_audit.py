@@ -55,7 +55,7 @@ def test_splits_that_share_sentences_or_have_new_types():
     splits["test"] = dataclasses.replace(splits["train"], examples=examples)
     splits["dev"] = dataclasses.replace(splits["dev"], examples=(odd,))
     warnings = {f.check: f for f in audit.of_splits(splits) if f.level == "warning"}
-    assert warnings["overlap"].line == splits["train"].examples[0].line
+    assert warnings["overlap"].line == splits["train"].examples[0].lines[0]
     assert "10.0%" in warnings["overlap"].message
     assert warnings["unseen types"].message == "train lacks 1 type of dev: NEW"
     assert audit.of_splits({"dev": splits["dev"]}) == []

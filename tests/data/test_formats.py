@@ -30,7 +30,7 @@ blank_cells = st.text(letters | st.just(" "), min_size=1, max_size=3).filter(
 
 def rows_of(path, *arguments, **options):
     examples = read(path, *arguments, **options).examples
-    return [(e.document, e.line, e.tokens, e.labels) for e in examples]
+    return [(e.document, e.lines[0], e.tokens, e.labels) for e in examples]
 
 
 @st.composite
@@ -204,7 +204,7 @@ def test_annotation_tools(file, is_array):
     result = read(file(text, "a.json"))
     sentences = [(e.tokens, e.labels) for e in result.examples]
     assert sentences == [(tuple(WORDS), ("B-PER", "I-PER", "O"))] * len(TOOLS)
-    assert [e.line for e in result.examples] == [*range(1, len(TOOLS) + 1)]
+    assert [e.lines[0] for e in result.examples] == [*range(1, len(TOOLS) + 1)]
     unit = "record" if is_array else "line"
     assert {e.unit for e in result.examples} == {unit}
     task, relation = result.notes
@@ -248,7 +248,7 @@ def test_brat_with_line_ends_of_windows(file):
         annotations = f"T1\tPER 0 7\tAnn Lee\nT2\tLOC {start} {start + 4}\tRome\n"
         result = read(file(annotations, "a.ann"))
         assert [e.labels[0] for e in result.examples] == ["B-PER", "B-LOC"]
-        assert [e.line for e in result.examples] == [1, 2]
+        assert [e.lines[0] for e in result.examples] == [1, 2]
         assert ["CRLF" in note for note in result.notes] == [True] * (15 - start)
     text = "Ann Lee fell.\r\nRome\r\nwon"
     for fields in ({}, {"text": "won"}):
@@ -332,7 +332,11 @@ def test_sentences_of_tables(file):
     # A comment names nothing, and belongs to the sentence after it.
     text = table.format("# 1\na\t0\tx\tO\n\n# 2\na\t1\tx\tO\n\n# 3\n\t2\tx\tO\n")
     result = read(file(f"# 0\n{text}", "a.tsv"), comments="#")
-    assert [(e.document, e.line) for e in result.examples] == [(1, 4), (1, 7), (1, 10)]
+    assert [(e.document, e.lines[0]) for e in result.examples] == [
+        (1, 4),
+        (1, 7),
+        (1, 10),
+    ]
     assert result.notes == []
 
 

@@ -8,6 +8,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, precision_recall_curve
 
 from jaxner.evaluation import calibration as honest
+from jaxner.evaluation.report import Prediction
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +80,9 @@ def test_nothing_at_all_is_undefined_and_not_zero():
             function([0.5], [True], 0)
 
 
-def test_spans_are_matched_sentence_by_sentence():
-    gold = [[(0, 1, "A"), (2, 4, "B")], [], [(0, 1, "A")]]
-    predicted = [[(2, 4, "B"), (0, 1, "B")], [(0, 1, "A")], [(0, 1, "A")]]
-    assert honest.match(gold, predicted).tolist() == [True, False, False, True]
-    with pytest.raises(ValueError, match="zip"):
-        honest.match(gold, predicted[:1])
+def test_entities_are_matched_sentence_by_sentence():
+    gold = [["B-A", "O", "B-B", "I-B"], ["O"], ["B-A"]]
+    entities = (0, 2, 4, "B"), (0, 0, 1, "B"), (1, 0, 1, "A"), (2, 0, 1, "A")
+    chances = dict(zip(entities, (0.9, 0.8, 0.7, 0.6), strict=True))
+    prediction = Prediction(None, gold, gold, "BIO", entity_certainty=chances)
+    assert prediction.outcomes()[1] == [True, False, False, True]
