@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import shutil
 import signal
 import threading
 from importlib.metadata import version
@@ -143,6 +144,14 @@ def corpus(base):
 
 
 @pytest.fixture(scope="session")
+def dev(corpus):
+    """The dev split of the tiny corpus."""
+    from jaxner.data import corpora
+
+    return corpora.load(None, "dev", directory=corpus)
+
+
+@pytest.fixture(scope="session")
 def tiny_run(corpus, base):
     """The folder of a finished tiny run, which the first worker to ask trains."""
     import train
@@ -153,6 +162,12 @@ def tiny_run(corpus, base):
         if not (folder / "result.json").exists():
             train.main_run(tiny.config(corpus), folder)
     return folder
+
+
+@pytest.fixture
+def copied_run(tiny_run, tmp_path):
+    """A copy of the finished run, which a test may change."""
+    return shutil.copytree(tiny_run, tmp_path / "run")
 
 
 @pytest.fixture(scope="session")

@@ -136,14 +136,6 @@ def test_the_file_of_a_config_is_its_name_where_there_is_no_such_file():
     assert configuration.load("grn.py:wnut17") == configuration.load("grn:wnut17")
 
 
-def test_a_config_without_a_section_says_so():
-    for section in ("data", "model", "optimizer"):
-        config = load("grn")
-        config[section] = None
-        with pytest.raises(InputError, match=f"config.{section} must be a dictionary"):
-            schema.check(config.to_dict())
-
-
 def test_a_config_may_have_no_words(tmp_path):
     config = load("grn")
     del config.model.representation.words

@@ -150,8 +150,3 @@ def test_scores_of_directions_that_never_meet_add_up(encoder, head):
 )
 def test_what_sees_both_sides_at_once_learns_xor(encoder, head):
     assert probes.fit(encoder, head) == 1
-
-
-@pytest.mark.slow
-def test_what_does_not_gets_three_of_four_at_most():
-    assert probes.fit(DEEP) <= 0.75

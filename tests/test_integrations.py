@@ -199,6 +199,7 @@ def test_presidio_gets_exact_probabilities(params):
     expected = {(e.start_char, e.end_char): e.probability for e in people}
     results = recognizer.analyze(TEXTS[0], ["PERSON"])
     assert {(r.start, r.end): r.score for r in results} == expected
+    assert len(recognizer.analyze(TEXTS[0], [])) == len(mentions)
     results = analyzer.analyze(TEXTS[0], "en", entities=["PERSON"])
     assert results
     assert all(expected[r.start, r.end] == r.score for r in results)
@@ -213,23 +214,6 @@ def test_presidio_gets_exact_probabilities(params):
     for options in (*wrong, {"min_probability": 3}):
         with pytest.raises((InputError, TypeError)):
             Recognizer(params, **options)
-
-
-def test_a_tagger_of_the_hub_in_spacy_and_presidio(hub_run):
-    tagger, text = jaxner.load(hub_run), "ann lee fell and rome left"
-    expected = jaxner.entities(tagger, text)
-    assert expected
-    nlp = spacy.blank("en")
-    nlp.add_pipe("jaxner", config={"workdir": str(hub_run)})
-    rows = [(e.text, e.type, e.start_char, e.probability) for e in expected]
-    assert spans(nlp(text)) == rows
-    pytest.importorskip("presidio_analyzer")
-    from jaxner.integrations.presidio import Recognizer
-
-    results = Recognizer(tagger).analyze(text, [])
-    assert [(r.start, r.end, r.score) for r in results] == [
-        (e.start_char, e.end_char, pytest.approx(e.probability)) for e in expected
-    ]
 
 
 @pytest.mark.slow

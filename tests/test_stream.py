@@ -1,11 +1,9 @@
 """Large files: records in order, none lost or written twice, errors with their line."""
 
 import contextlib
-import functools
 import gzip
 import io
 import json
-import signal
 import sys
 from pathlib import Path
 
@@ -15,12 +13,11 @@ import pytest
 import jaxner
 from jaxner import __main__ as program
 from jaxner import outputs, stream, tagging, terminal
-from jaxner.data import corpora, formats, schemes, sources
+from jaxner.data import formats, schemes, sources
 from jaxner.data.formats import RAW
 from jaxner.data.sources import Source
 from jaxner.errors import InputError
 from jaxner.stream import Sink
-from tests.test_outputs import killed_at
 
 # --- Reading and writing records -----------------------------------------------------
 
@@ -200,24 +197,11 @@ def stop(progress):
 
 
 def texts(path):
-    data = path.read_bytes()
-    data = gzip.decompress(data) if path.suffix == ".gz" else data
-    blocks = data.decode().split("\n\n")[:-1]
+    blocks = path.read_text().split("\n\n")[:-1]
     return [" ".join(row.split("\t")[0] for row in b.splitlines()) for b in blocks]
 
 
 EXPECTED = [" ".join(line.split()) for line in LINES]
-
-
-@pytest.mark.parametrize("name", ["out.conll", "out.conll.gz"])
-@pytest.mark.parametrize("call", [1, 4, 9, 55])
-def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
-    work = functools.partial(go, stub, tmp_path / name)
-    assert killed_at(call, work) == -signal.SIGKILL
-    total = work()
-    assert (total.records, total.sentences, total.tokens) == (60, 60, len(TEXT.split()))
-    assert texts(tmp_path / name) == EXPECTED
-    assert {p.name for p in tmp_path.iterdir()} == {"in", name}
 
 
 def test_documents_stay_together(stub, source, tmp_path):
@@ -310,7 +294,9 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
         with pytest.raises(InputError, match=r"in:31: a line of more"):
             go(stub, path, text=bad)
         assert json.loads((tmp_path / "a.journal").read_text())["done"]["records"] == 30
-    go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
+    total = go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
+    assert (total.records, total.sentences) == (61, 61)
+    assert total.tokens == len([*TEXT.split(), "mended"])
     assert texts(path) == [*EXPECTED[:30], "mended", *EXPECTED[30:]]
     path.unlink()
     progress = go(stub, path, text=bad, rejects=tmp_path / "bad")
@@ -344,8 +330,8 @@ def tag(workdir, source, output, *options):
     program.main(["tag", *map(str, [*arguments, *options])])
 
 
-def test_the_command_labels_as_tag_does(tiny_run, params, corpus, tmp_path):
-    examples = corpora.load(None, "dev", directory=corpus).examples[:12]
+def test_the_command_labels_as_tag_does(tiny_run, params, dev, tmp_path):
+    examples = dev.examples[:12]
     source = tmp_path / "in.conll.gz"
     text = "".join("".join(f"{t}\n" for t in e.tokens) + "\n" for e in examples)
     source.write_bytes(gzip.compress(text.encode()))
@@ -360,11 +346,10 @@ def test_the_command_labels_as_tag_does(tiny_run, params, corpus, tmp_path):
     assert stream.identity(params) != stream.identity(other_params)
 
 
-def test_the_command_writes_the_entities_of_texts(tiny_run, params, corpus, tmp_path):
+def test_the_command_writes_the_entities_of_texts(tiny_run, params, dev, tmp_path):
     """Both cut a text into the same sentences, and give the same probabilities."""
     source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
-    examples = corpora.load(None, "dev", directory=corpus).examples[:20]
-    parts = [" ".join(e.tokens) for e in examples]
+    parts = [" ".join(e.tokens) for e in dev.examples[:20]]
     texts = [" ".join(parts[i : i + 2]) for i in range(0, 20, 2)]
     source.write_text("\n".join(texts))
     for wrong in ("1.5", "FOO=0.5", "PER=-1", "calibrated"):

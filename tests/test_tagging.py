@@ -9,15 +9,13 @@ import pytest
 
 import jaxner
 from jaxner import driver, models, tagging
-from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def sentences(corpus):
-    examples = corpora.load(None, "dev", directory=corpus).examples
-    return [list(example.tokens) for example in examples]
+def sentences(dev):
+    return [list(example.tokens) for example in dev.examples]
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +49,15 @@ def test_nothing_is_truncated(params, sentences, labels):
     rows = jaxner.tag(params, [long, sentences[0]])
     assert len(rows[0]) == len(long)
     assert rows[1] == labels[0]
-    # The last character that is read counts, and no further one does.
-    for count, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
-        ids = [params.vocabulary.encode(["x" * count + end]).chars for end in "ab"]
-        assert (ids[0] != ids[1]).any() == counts
 
 
-def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
-    split = corpora.load(None, "dev", directory=corpus)
-    gold, predicted = tagging.label_split(params, split)
+def test_a_split_is_tagged_as_its_sentences(params, dev, labels):
+    gold, predicted = tagging.label_split(params, dev)
     assert predicted == labels
     assert [len(row) for row in gold] == [len(row) for row in labels]
-    rows = [params.vocabulary.encode(e.tokens) for e in split.examples]
+    rows = [params.vocabulary.encode(e.tokens) for e in dev.examples]
     assert tagging.tag(params, rows) == labels
-    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, split))
+    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, dev))
     assert params.vocabulary.decode(ids[0, : len(labels[0])].tolist()) == labels[0]
 
 
@@ -76,13 +69,6 @@ def test_under_jit_and_vmap(params, sentences):
     pairs = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), batch)
     stack = jax.jit(jax.vmap(jaxner.tag, in_axes=(None, 0)))(params, pairs)
     np.testing.assert_array_equal(stack[1], expected)
-
-
-def test_loading_twice_traces_once(params, tiny_run):
-    tag = jax.jit(lambda *inputs: jaxner.tag(*inputs))
-    for tagger in (params, jaxner.load(tiny_run)):
-        tag(tagger, jaxner.encode(params, [["Rome", "wins"]]))
-    assert tag._cache_size() == 1
 
 
 def test_texts_are_not_taken_for_tokens(params):

@@ -8,14 +8,9 @@ import pytest
 
 from jaxner import tagging
 from jaxner.answers import entities
-from jaxner.data import corpora, schemes
+from jaxner.data import schemes
 from jaxner.runs import Workdir
 from tests.marks import slow
-
-
-@pytest.fixture(scope="module")
-def dev(corpus):
-    return corpora.load(None, "dev", directory=corpus)
 
 
 def test_labels_are_those_of_tag_with_their_probabilities(params, dev):

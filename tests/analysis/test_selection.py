@@ -1,7 +1,6 @@
 """Sentences to annotate: the uncertain and the different ones, as tools read them."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ from tests import tiny as tiny_files
 from tests.test_decoding import tiny
 
 
-def test_uncertainty_is_the_mean_surprise_of_labels(params, corpus):
-    """Of all sentences of the tiny dev split, the first one twice."""
-    examples = corpora.load(None, "dev", directory=corpus).examples
+def test_uncertainty_is_the_mean_surprise_of_labels(params, dev):
+    """Of all sentences of a split, the first one twice."""
+    examples = dev.examples
     pieces = [formats.Example(e.tokens) for e in [*examples, examples[0]]]
     choices = selection.select(params, pieces, len(pieces))
     uncertainties = [choice.uncertainty for choice in choices]
@@ -43,21 +42,19 @@ def test_few_of_many_are_different_ones(params):
     assert sum(choice.example.tokens[0] == "Rome" for choice in choices) == 1
 
 
-def test_columns_are_read_as_the_run_read_its_files(tiny_run, tmp_path, run):
-    copy = shutil.copytree(tiny_run, tmp_path / "run")
-    tiny_files.with_data(copy, token_column=1, comments="#")
+def test_columns_are_read_as_the_run_read_its_files(copied_run, tmp_path, run):
+    tiny_files.with_data(copied_run, token_column=1, comments="#")
     (tmp_path / "a.conll").write_text("# 1\n1 Milan x\n2 won y\n")
-    run("select", copy, tmp_path / "a.conll", "-o", tmp_path / "a.json")
+    run("select", copied_run, tmp_path / "a.conll", "-o", tmp_path / "a.json")
     (task,) = json.loads((tmp_path / "a.json").read_text("utf-8"))
     assert task["data"]["text"] == "Milan won"
     options = ["--to=label-studio", "--token-column=0", "-q"]
-    _, text = run("select", copy, tmp_path / "a.conll", "-o-", *options)
+    _, text = run("select", copied_run, tmp_path / "a.conll", "-o-", *options)
     assert json.loads(text)[0]["data"]["text"] == "1 2"
 
 
-def test_tools_read_what_is_written(params, tiny_run, corpus, tmp_path, run):
-    examples = corpora.load(None, "dev", directory=corpus).examples[:9]
-    texts = [" ".join(example.tokens) for example in examples]
+def test_tools_read_what_is_written(params, tiny_run, dev, tmp_path, run):
+    texts = [" ".join(example.tokens) for example in dev.examples[:9]]
     (tmp_path / "a.txt").write_text("\n".join(texts), "utf-8")
     options = ["--no-sentences", "--tokenizer=whitespace", "--budget=4"]
     options += [tiny_run, tmp_path / "a.txt"]

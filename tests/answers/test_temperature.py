@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 
 import jax
 import numpy as np
@@ -130,23 +129,22 @@ def test_without_errors_the_best_temperature_is_the_lowest(params, tmp_path):
     assert temperature._minimised(lambda _: 2.0) == (1, 2, 2)  # where all are equal
 
 
-def test_the_command_keeps_the_temperature(tiny_run, tmp_path, run):
-    folder = shutil.copytree(tiny_run, tmp_path / "run")
+def test_the_command_keeps_the_temperature(copied_run, tmp_path, run):
     text = ["Ms", "Preston", "left", "Lakeside"]
-    old = jaxner.load(folder)
+    old = jaxner.load(copied_run)
     figures = tmp_path / "figures.json"
     options = "--json", figures, "--precision=0.05", "--recall=1"
-    run("calibrate", folder, *options)
+    run("calibrate", copied_run, *options)
     content = json.loads(figures.read_text())
-    new = jaxner.load(folder)
+    new = jaxner.load(copied_run)
     assert new.temperature == content["temperature"] != 1.0
-    record = Workdir(folder).read_json("calibration.json")
+    record = Workdir(copied_run).read_json("calibration.json")
     assert record["step"] is not None
     for side in ("before", "after"):
         figure = record["dev"][side]["entities"]
         assert sum(figure["bins"]["counts"]) == figure["count"]
     assert len(content["curve"]["thresholds"]) == len(content["curve"]["recall"])
-    card = (folder / "README.md").read_text("utf-8")
+    card = (copied_run / "README.md").read_text("utf-8")
     assert f"Temperature {record['temperature']:.4g}" in card
     assert jaxner.tag(new, text) == jaxner.tag(old, text)
     chances = [jaxner.marginals(p, text) for p in (old, new)]
@@ -155,14 +153,13 @@ def test_the_command_keeps_the_temperature(tiny_run, tmp_path, run):
 
 @pytest.mark.parametrize(("value", "reason"), [(0.06, "rises"), (0.05, "lowest")])
 def test_a_temperature_that_is_worse_or_the_lowest_is_not_kept(
-    value, reason, tiny_run, tmp_path, run, monkeypatch
+    value, reason, copied_run, run, monkeypatch
 ):
-    folder = shutil.copytree(tiny_run, tmp_path / "run")
     monkeypatch.setattr(temperature, "fit", lambda *_: Fit(value, 2.0, 1.9, 48, 0))
     for flags, expected in (([], 1.0), (["--keep-temperature"], value)):
-        _, output = run("calibrate", folder, *flags)
+        _, output = run("calibrate", copied_run, *flags)
         assert ("the temperature stays 1" in output) == (expected == 1)
         assert (reason in output) == (expected == 1)
-        record = Workdir(folder).read_json("calibration.json")
+        record = Workdir(copied_run).read_json("calibration.json")
         assert (record["temperature"], record["fitted"]) == (expected, value)
-        assert float(jaxner.load(folder).temperature) == pytest.approx(expected)
+        assert float(jaxner.load(copied_run).temperature) == pytest.approx(expected)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
@@ -99,16 +98,15 @@ def test_a_tagger_lists_probable_errors(tiny_run, params, corpus, tmp_path, run)
     assert chances == sorted(chances)
 
 
-def test_the_run_says_what_is_read_and_how(file, tiny_run, tmp_path, run):
+def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
     vectors = file("the 1 2\n", "vectors.txt")
     options = "--limit=2", "--vectors", vectors
     status, output = run("check", tiny_run, *options)
     assert (status, output.count(": p = "), "vectors.txt" in output) == (0, 2, True)
-    folder = shutil.copytree(tiny_run, tmp_path / "run")
-    tiny.with_data(folder, token_column=1, comments="# ")
+    tiny.with_data(copied_run, token_column=1, comments="# ")
     path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
-    _, output = run("check", folder, path)
+    _, output = run("check", copied_run, path)
     assert "1 sentence, 2 tokens, 1 entity" in output
-    assert run("check", folder, path, "--comments=x")[0] == 1
+    assert run("check", copied_run, path, "--comments=x")[0] == 1
     _, output = run("check", tiny_run, "--split=test", "--json", "--quiet")
     assert json.loads(output)["splits"][0]["split"] == "test"

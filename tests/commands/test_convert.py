@@ -57,23 +57,3 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
         table = (tmp_path / "b.tsv").read_text()
         assert all(f"{row}\n" in table for row in text.splitlines())
         assert len(table.strip().splitlines()) == 4  # with the header
-
-
-@pytest.mark.parametrize(
-    ("line", "word", "status"),
-    [
-        ("eng.train -o a.xml", "--to", 2),
-        ("eng.train --to=brat", "folder for brat, got -", 1),
-        ("eng.tran -o a.jsonl", "eng.train", 1),
-        ("eng.train -o a.conll --tags --scheme=BIO", "scheme", 1),
-        ("eng.train -o a.conll --format=jsonl", "eng.train:1", 1),
-        ("eng.train -o a.conll --tags --to=brat", "brat", 1),
-        ("eng.train -o a.conll --label-column=0", "columns", 1),
-    ],
-)
-def test_what_cannot_be_done_is_told(source, monkeypatch, run, line, word, status):
-    monkeypatch.chdir(source.parent)
-    code, output = run("convert", *line.split())
-    assert code == status
-    assert word in output
-    assert [path.name for path in source.parent.iterdir()] == ["eng.train"]

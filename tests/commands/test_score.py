@@ -126,29 +126,6 @@ def test_evaluate_prints_the_report_of_seqeval(tiny_run, run):
 
 
 @pytest.mark.parametrize(
-    ("command", "options", "message"),
-    [
-        ("compare", ["{a}", "{a}", "--against", "{b}"], "repeats"),
-        ("compare", ["{a}", "{b}", "--tags", "--rule=strict"], "are for spans"),
-        ("score", ["{a}", "--tags", "--scheme=BIO"], "are for spans"),
-        # The page's JSON once replaced that of --json.
-        ("score", ["{a}", "--json=x.json", "-ox.html"], "share x.json"),
-        ("compare", ["{run}", "{run}"], "jaxner evaluate "),
-        ("score", ["{a}", "-ox.pdf"], ".html"),
-    ],
-)
-def test_what_has_no_use_or_is_not_there_is_refused(
-    command, options, message, files, run, monkeypatch
-):
-    monkeypatch.chdir(files)
-    names = {name: files / f"{name}.conll" for name in "ab"} | {"run": files / "run"}
-    names["run"].mkdir()
-    status, text = run(command, *(option.format(**names) for option in options))
-    assert status
-    assert message in text
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("B-A\n", "one column"),

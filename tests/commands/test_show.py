@@ -10,15 +10,13 @@ import pytest
 import jaxner
 from jaxner.answers import highlights
 from jaxner.answers.entities import Entity
-from jaxner.data import corpora
 from tests.commands.test_streams import documented
 
 
 @pytest.fixture(scope="module")
-def text(params, corpus):
+def text(params, dev):
     """A text in which the tiny tagger finds entities, and what a page must escape."""
-    examples = corpora.load(None, "dev", directory=corpus).examples
-    texts = [" ".join(example.tokens) for example in examples]
+    texts = [" ".join(example.tokens) for example in dev.examples]
     entities = jaxner.entities(params, texts, raw=True)
     hits = [t for t, answer in zip(texts, entities, strict=True) if answer][:3]
     assert hits

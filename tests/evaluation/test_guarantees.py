@@ -1,7 +1,6 @@
 """Thresholds keep their bounds on new sentences, or are refused with a reason."""
 
 import functools
-import shutil
 
 import jax
 import numpy as np
@@ -60,30 +59,29 @@ def test_candidates_and_unfound_gold_are_rows():
     assert [*map(list, rows)] == [[(0.9, True), (0.1, False)], [(-1.0, True)]]
 
 
-def test_the_command_stores_thresholds_that_tagging_takes(tiny_run, tmp_path, run):
-    folder = shutil.copytree(tiny_run, tmp_path / "run")
+def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, run):
     with pytest.raises(InputError, match="--risk"):
-        temperature.guaranteed(folder)
+        temperature.guaranteed(copied_run)
     words = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
-    run("calibrate", folder, *words)
-    record = Workdir(folder).read_json("calibration.json")["guarantees"]
+    run("calibrate", copied_run, *words)
+    record = Workdir(copied_run).read_json("calibration.json")["guarantees"]
     (row,) = record["types"]
     assert row["measured"] == row["dev"] <= 0.99
     cells = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
-    assert cells in (folder / "README.md").read_text("utf-8")
-    assert "need --risk" in run("calibrate", folder, "--of=errors")[1]
-    options = temperature.guaranteed(folder)
+    assert cells in (copied_run / "README.md").read_text("utf-8")
+    assert "need --risk" in run("calibrate", copied_run, "--of=errors")[1]
+    options = temperature.guaranteed(copied_run)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
-    command = "tag", folder, tmp_path / "a.txt"
+    command = "tag", copied_run, tmp_path / "a.txt"
     for least in ("calibrated", f"PER={row['threshold']}"):
         flags = [f"--output={tmp_path / least[:3]}.jsonl", f"--min-probability={least}"]
         run(*command, *flags)
     first, second = (tmp_path / f"{name}.jsonl" for name in ("cal", "PER"))
     assert first.read_text() == second.read_text() != ""
-    Workdir(folder).write_json("calibration.json", {"temperature": 1.0, "step": -1})
+    Workdir(copied_run).write_json("calibration.json", {"temperature": 1.0, "step": -1})
     with pytest.raises(InputError, match="best checkpoint"):
-        temperature.guaranteed(folder)
+        temperature.guaranteed(copied_run)
 
 
 def test_each_type_has_its_minimum():

@@ -1,5 +1,7 @@
 """Encoders against independent NumPy readings of their papers, token by token."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,11 +9,10 @@ import pytest
 from jax.test_util import check_grads
 
 from jaxner import models
-from jaxner.models import GRN, IDCNN, BiLSTM, Chain, LabelAttention, Projection
+from jaxner.models import GRN, IDCNN, BiLSTM, Chain, LabelAttention, Projection, layers
 from jaxner.models import bilstm as attention
 from jaxner.models import transformer as relative
 from jaxner.models.grn import gated_sum
-from jaxner.models.layers import bilstm
 from jaxner.models.transformer import RelativeAttention
 from tests.models import draws
 
@@ -335,7 +336,7 @@ def test_the_memory_is_a_sum_in_float32():
     zeros = jnp.zeros((2, 1, 1, 4, 1), low)
     bias = jnp.zeros((2, 1, 4, 1), low).at[:, :, 0:2].set(20.0).at[:, :, 3].set(0.02)
     x, mask = jnp.zeros((length, 1, 1, 1), low), jnp.ones(length, bool)
-    outputs, end = bilstm(x, mask, zeros, zeros, bias, jnp.ones((2, 1, 1), low))
+    outputs, end = layers.bilstm(x, mask, zeros, zeros, bias, jnp.ones((2, 1, 1), low))
     assert (outputs.dtype, end.state.dtype) == (low, low)
     np.testing.assert_allclose(end.memory, 0.02 * length, rtol=1e-2)
 
@@ -384,3 +385,55 @@ def test_padding_changes_no_gradient_of_a_carry():
     loss = lambda *point: (draws.apply(model, *point)[0] ** 2).sum()  # noqa: E731
     slope = jax.jit(jax.grad(loss))
     draws.close(slope(weights, x, mask), slope(weights, x[:4], mask[:4]), 1e-4)
+
+
+# --- Convolutions: both forms agree, and each is used where it is faster --------------
+
+
+def count_products(function, *arguments, platform="cpu"):
+    trace = jax.jit(function).trace(*arguments)
+    text = trace.lower(lowering_platforms=(platform,)).as_text()
+    return text.count("stablehlo.dot_general")
+
+
+@pytest.mark.parametrize(("width", "dilation"), [(5, 3), (3, 1), (3, 3)])
+@pytest.mark.parametrize("length", [0, 5, 13])
+@pytest.mark.usefixtures("float64")
+def test_both_forms_are_the_sum_over_taps(width, dilation, length, monkeypatch):
+    # The fast algorithm is taken however little there is to do.
+    monkeypatch.setattr(layers, "_FEATURES", 0)
+    monkeypatch.setattr(layers, "_SHARE", np.inf)
+    rng, shapes = np.random.default_rng(0), ((length, 6), (width * 6, 7))
+    x, kernel = (rng.normal(size=shape) for shape in shapes)
+    expected = draws.convolve(x, kernel, np.zeros(7), width, dilation)
+    form = {"width": width, "dilation": dilation}
+    for by_tiles in (False, True):
+        run = functools.partial(layers.convolve, **form, by_tiles=by_tiles)
+        is_fast = by_tiles and width == 3 and length
+        assert count_products(run, x, kernel) == (6 if is_fast else 1)
+        np.testing.assert_allclose(
+            jax.jit(run)(x, kernel), expected.reshape(length, 7), rtol=0, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("length", "dim", "width", "dilation", "products"),
+    [
+        (16, 100, 3, 1, 6),
+        (16, 99, 3, 1, 1),  # few features: the transforms would take longer
+        (20, 100, 3, 4, 6),
+        (18, 100, 3, 8, 1),  # most of the tiles would be padding
+    ],
+)
+def test_the_fast_form_is_taken_where_it_pays(length, dim, width, dilation, products):
+    def run(x, kernel, by_tiles=True):
+        layer = lambda x: layers.convolve(x, kernel, width, dilation, by_tiles=by_tiles)  # noqa: E731
+        return jax.vmap(layer)(x)
+
+    x, kernel = jnp.zeros((2, length, dim)), jnp.zeros((width * dim, 100))
+    assert count_products(run, x, kernel) == products
+    assert count_products(functools.partial(run, by_tiles=False), x, kernel) == 1
+    for target in ("cuda", "tpu"):  # the target decides, not this machine
+        assert count_products(run, x, kernel, platform=target) == 1
+    low = (array.astype(jnp.bfloat16) for array in (x, kernel))
+    assert count_products(run, *low) == 1

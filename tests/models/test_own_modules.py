@@ -120,9 +120,12 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
     tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, VOCABULARY)
     assert tagger.weights["params"]["encoder"]["Dense_0"]["kernel"].shape == (9, 3)
     assert len(jaxner.tag(tagger, ["Rome", "fell"])) == 2
+    sys.path.insert(0, str(Path.cwd()))  # as an interpreter has it: it stays there
+    old = list(sys.path)
     for name in (f"{package}:Other", "nowhere.at_all:Twice", "math:pi", "json:loads"):
         with pytest.raises(ValueError, match=name):
             build(encoder={"name": name})
+    assert sys.path == old
     with pytest.raises(ValueError, match="scael"):
         build(head={"name": f"{package}:Scores", "scael": 1})
 

@@ -12,9 +12,8 @@ import pytest
 import jaxner
 from jaxner import devices, tagging
 from jaxner.checkpoints import Checkpoints
-from jaxner.data import corpora
 from jaxner.runs import Workdir
-from jaxner.training import cluster, signals, train
+from jaxner.training import cluster, train
 from tests import fence, tiny
 from tests.training.runs import assert_close, command, metrics_of, read_until, start
 
@@ -110,12 +109,11 @@ def test_restarts_are_split_over_devices(solo, corpus, vectors, tmp_path):
     assert_same(tmp_path / "run" / "seed-0", solo)
 
 
-def test_a_tagger_on_several_devices_tags_as_on_one(params, corpus):
-    split = corpora.load(None, "dev", directory=corpus)
+def test_a_tagger_on_several_devices_tags_as_on_one(params, dev):
     spread = cluster.placement(2).tagger(params)
     assert devices.mesh_of(spread.weights).size == 2
-    assert tagging.label_split(spread, split) == tagging.label_split(params, split)
-    tokens = list(split.examples[0].tokens)
+    assert tagging.label_split(spread, dev) == tagging.label_split(params, dev)
+    tokens = list(dev.examples[0].tokens)
     assert jaxner.tag(spread, tokens) == jaxner.tag(params, tokens)
 
 
@@ -157,25 +155,6 @@ def test_checkpoints_move_between_devices_and_processes(
         run_on(num_devices, corpus, vectors, folder, 5)
     assert_close(first, whole, **TOLERANCE)  # labels may be ties
     assert_close(second, whole, **TOLERANCE)
-
-
-def test_a_run_may_stop_after_any_step(corpus, tmp_path, monkeypatch):
-    """Of the first epoch or a later one, begun or resumed."""
-    calls = []
-
-    def reached(self, is_due=True):
-        calls.append(is_due)
-        self.signal = signal.SIGTERM if len(calls) >= 7 else None
-        return bool(self)
-
-    monkeypatch.setattr(signals.StopRequest, "reached", reached)
-    for step in (7, 13):  # it asks at the end of an epoch, too
-        with pytest.raises(SystemExit) as stop:
-            train.main_run(tiny.plain_config(corpus), tmp_path / "run")
-        assert stop.value.code == 128 + signal.SIGTERM
-        assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == step
-        assert calls[0]  # a signal before the first step stops after it
-        calls.clear()
 
 
 # Of two processes, the second has a slow clock, and would never look up by itself.

@@ -348,13 +348,12 @@ def test_epochs_on_which_rates_depend_stay(part, corpus, tmp_path):
     assert len(runs.metrics_of(tmp_path / "run")) == 1
 
 
-def test_changed_data_are_refused(copy, tiny_run, tmp_path):
-    run = shutil.copytree(tiny_run, tmp_path / "run")
-    tiny.with_data(run, dir=str(copy))
+def test_changed_data_are_refused(copy, copied_run):
+    tiny.with_data(copied_run, dir=str(copy))
     with (copy / "dev.conll").open("a", encoding="utf-8") as file:
         file.write("\nMore O\n")
     with pytest.raises(ValueError, match=r"changed: dev \(.*dev\.conll"):
-        train.main_run(tiny.config(copy), run)
+        train.main_run(tiny.config(copy), copied_run)
 
 
 # --- The choice of the epoch ----------------------------------------------------------
@@ -411,17 +410,17 @@ def test_patience_counts_from_the_first_score_above_0(
 
 
 def test_the_result_follows_the_rule_and_names_conllevals(
-    corpus, tiny_run, tmp_path, monkeypatch
+    corpus, dev, copied_run, monkeypatch
 ):
     def label(tagger, split, **options):
         gold = [example.labels for example in split.to_scheme("BIOES")]
         return gold, [["I-X" if x == "O" else x for x in labels] for labels in gold]
 
-    folder = Workdir(shutil.copytree(tiny_run, tmp_path / "run"))
+    folder = Workdir(copied_run)
     program = train.Program(tiny.config(corpus), folder, None)
     program.splits = ("dev",)
     monkeypatch.setattr(train.tagging, "label_split", label)
-    sides = label(None, corpora.load(None, "dev", directory=corpus))
+    sides = label(None, dev)
     f1 = {
         rule: 100 * scoring.score(*sides, rule=rule, scheme="BIOES").f1
         for rule in scoring.RULES
