@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.fields import OneOf, Rate
+from jaxner.types import FORBIDDEN
 
 Mask = Bool[Array, " T"]
 Features = Float[Array, " T D"]
@@ -227,6 +228,47 @@ def convolve(
     if by_tiles and width == _TAPS and _suits(x, kernel, dilation):
         return _by_target(x, kernel, dilation)
     return windows(x, width, dilation) @ kernel
+
+
+def best_values(
+    vectors: Float[Array, " V D"],
+    ids: Int[Array, " U C"],
+    kernel: Float[Array, " WD H"],
+    width: int,
+) -> Float[Array, " U H"]:
+    """Returns the greatest value of each filter over sequences of `ids`.
+
+    The id 0 is padding: zero under the filter, and no place of a maximum. A CPU looks
+    up what each id adds at each tap, and finds the gradient at the maximum alone: with
+    `configs/own.py`, it tags 1.5 times as fast, and trains 1.1 to 1.4 times as fast.
+    """
+    present = (ids > 0)[:, :, None]
+    is_padding = jnp.arange(vectors.shape[0]) == 0
+    vectors = jnp.where(is_padding[:, None], 0.0, vectors)
+
+    def look_up(vectors, ids, kernel):
+        tables = [vectors @ tap for tap in jnp.split(kernel, width)]
+        ids = jnp.pad(ids, ((0, 0), (width // 2, width // 2)))
+        rows, columns = jnp.arange(ids.shape[0])[:, None], jnp.arange(kernel.shape[1])
+
+        def sum_of(values):
+            return functools.reduce(jnp.add, values)
+
+        length = present.shape[1]
+        values = sum_of(table[ids[:, k : k + length]] for k, table in enumerate(tables))
+        values = jnp.where(present, jax.lax.stop_gradient(values), FORBIDDEN)
+        places = jnp.argmax(values, axis=1)
+        return sum_of(
+            table[ids[rows, places + k], columns[None]]
+            for k, table in enumerate(tables)
+        )
+
+    def multiply(vectors, ids, kernel):
+        values = windows(vectors[ids], width) @ kernel
+        return jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
+
+    operands = vectors, ids, kernel
+    return jax.lax.platform_dependent(*operands, cpu=look_up, default=multiply)
 
 
 @functools.partial(jax.jit, static_argnums=2)  # traced once for all layers of a shape

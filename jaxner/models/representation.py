@@ -135,7 +135,9 @@ class Vectors(nn.Module):
 
 
 def _vectors_of(
-    reader: CharacterCNN | CharacterLSTM | IntNet, chars: Int[Array, "T C"], train: bool
+    reader: CharacterCNN | CharacterLSTM | IntNet,
+    chars: Int[Array, "*T C"],
+    train: bool,
 ):
     """Returns the vectors of characters, after dropout."""
     init = layers.TABLES[reader.table_initializer]
@@ -145,22 +147,21 @@ def _vectors_of(
     if getattr(reader, "types", None) is not None:
         # Type 0 (any other) has no element in the one-hot vector.
         types = jax.nn.one_hot(jnp.array(reader.types), NUM_TYPES + 1)[:, 1:]
-        x = jnp.concatenate([x, types[chars]], axis=2)
+        x = jnp.concatenate([x, types[chars]], axis=-1)
     return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
 
 
-def _filter(
-    reader: CharacterCNN | CharacterLSTM | IntNet,
-    x: Float[Array, "T C D"],
-    width: int,
-    size: int,
-    name: str,
-):
-    """Applies a dense layer to windows of characters, drawn as a convolution."""
+def _filters(
+    reader: CharacterCNN | IntNet, dim: int, width: int, size: int, name: str
+) -> tuple[Float[Array, " WD H"], Float[Array, "1 _"]]:
+    """Returns kernel and bias of filters, drawn as those of a convolution."""
     drawing, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
     if drawing == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
-        bias = layers.symmetric_uniform(x.shape[2] ** -0.5)
-    return layers.dense(size, drawing, name, bias, width)(x)
+        bias = layers.symmetric_uniform((width * dim) ** -0.5)
+    layer = layers.dense(size, drawing, name, bias, width)
+    layer(jnp.zeros((1, width * dim)))  # which makes the weights
+    weights = layer.variables["params"]
+    return weights["kernel"], weights.get("bias", jnp.zeros(1))[None]
 
 
 class CharacterCNN(nn.Module):
@@ -227,23 +228,26 @@ class CharacterCNN(nn.Module):
             padding = (0, 0), (0, self.length)
             chars = jnp.pad(chars, padding)[:, : self.length]
         present = (chars > 0)[:, :, None]
-        x = _vectors_of(self, chars, train)
-        if self.length is None:
-            x = jnp.where(present, x, 0.0)
+        # With dropout, each occurrence of a character has a vector of its own.
+        has_table = self.length is None and not (train and self.dropout)
+        count = len(self.types or range(self.num_chars))
+        ids = jnp.where(chars < count, chars, _UNKNOWN)
+        x = _vectors_of(self, jnp.arange(count) if has_table else ids, train)
         features = []
         for name, width in self._widths().items():
-            if self.length is None:
-                inputs = layers.windows(x, width)
+            options = x.shape[-1], width, self.num_filters, name
+            kernel, bias = _filters(self, *options)
+            if has_table:
+                best = layers.best_values(x, ids, kernel, width)
+            elif self.length is None:
+                values = layers.windows(jnp.where(present, x, 0.0), width) @ kernel
+                best = jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
             else:
-                count = self.length - width + 1
-                taps = [x[:, k : k + count] for k in range(width)]
-                inputs = jnp.concatenate(taps, axis=2)
-            values = _filter(self, inputs, width, self.num_filters, name)
-            if self.length is None:
-                values = jnp.where(present, values, FORBIDDEN)
-            # The activations are monotonic, so they may follow the maximum.
-            best = jnp.max(values, axis=1)
-            features.append(layers.ACTIVATIONS[self.activation](best))
+                size = self.length - width + 1
+                taps = [x[:, k : k + size] for k in range(width)]
+                best = jnp.max(jnp.concatenate(taps, axis=2) @ kernel, axis=1)
+            # Bias and activations are monotonic, so they may follow the maximum.
+            features.append(layers.ACTIVATIONS[self.activation](best + bias))
         return jnp.where(present.any(axis=1), jnp.concatenate(features, axis=1), 0.0)
 
 
@@ -342,7 +346,8 @@ class IntNet(nn.Module):
         present = (chars > 0)[:, :, None]
 
         def convolve(x, width, size, name):
-            values = _filter(self, layers.windows(x, width), width, size, name)
+            kernel, bias = _filters(self, x.shape[2], width, size, name)
+            values = layers.windows(x, width) @ kernel + bias[None]
             return jnp.where(present, jax.nn.relu(values), 0.0)
 
         def in_all_widths(x, size, name):

@@ -94,6 +94,24 @@ def test_features_of_words_equal_a_reading(reading, module):
         draws.close(row, reading(module, p, word) if word else 0 * row)
 
 
+@pytest.mark.parametrize("types", [None, TYPES])
+def test_values_that_a_cpu_looks_up_are_those_of_a_convolution(types):
+    """So are the gradients; with dropout, which is next to none here, it convolves."""
+    quick = CharacterCNN(NUM_CHARS, 3, 4, (3, 5), types=types)
+    whole, rngs = quick.clone(dropout=1e-9), {"dropout": jax.random.key(0)}
+    weights = draws.weights_of(quick, ROWS, scale=0.7)
+
+    def loss(weights, module):
+        features = module.apply(weights, ROWS, train=True, rngs=rngs)
+        return jnp.sum(jnp.sin(features)), features
+
+    results = [jax.grad(loss, has_aux=True)(weights, x) for x in (quick, whole)]
+    jax.tree.map(draws.close, *results)
+    # Forward over reverse, as a Hessian takes it; the maximum is locally linear.
+    curvature = jax.jvp(jax.grad(lambda w: loss(w, quick)[0]), (weights,), (weights,))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(curvature))
+
+
 TEXT = """
     EU rejects German call British U.N. eBay iPhone McDonald 3M mid-1990s B-52 U2 1996 ,
     -- I A a x É é École éCOLE ß STRASSE Straße 'Em 'EM 'em F-16s O'Brien dos-à-dos 第一
