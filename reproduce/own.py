@@ -152,11 +152,13 @@ def table(lines: Sequence[Line]) -> str:
             best = [max(x) for x in zip(*figures, strict=True)]
             for system, x in means.items():
                 gaps[system].append([best[0] - x[0], best[1] - x[1]])
-    kinds = (("mean", statistics.fmean), ("largest", max)) if any(gaps.values()) else ()
-    for word, function in kinds:
-        columns = (zip(*gaps[system], strict=True) for system in systems)
-        cells = ([*(f"{function(x):.1f}" for x in column), ""] for column in columns)
-        rows.append([f"{word} regret", *chain(*cells)])
+    if any(gaps.values()):
+        row = ["regret: mean (largest)"]
+        for system in systems:
+            columns = [*zip(*gaps[system], strict=True)]
+            cells = [f"{statistics.fmean(x):.1f} ({max(x):.1f})" for x in columns]
+            row += [*(cells or ["", ""]), ""]
+        rows.append(row)
     names = (x.replace(":files", "").replace(",", " ") for x in systems)
     heads = chain(*((f"{name}: dev", "test", "seconds") for name in names))
     return tables.markdown(("set", *heads), rows)

@@ -202,12 +202,11 @@ def load_data(
             line += counted(vectors.duplicates, "repeated word")
         log("\n  ".join([line, *vectors.notes]))
     elif word_dim and options["name"] == "files":
-        if share := audit.unknown_share(dev, train.words()):
-            log(
-                f"No word vectors: {share:.0%} of dev's tokens are words that train "
-                "lacks, for which vectors help most. --vectors FILE reads GloVe's and "
-                "fastText's text, gzipped, too"
-            )
+        share = audit.unknown_share(dev, train.words())
+        text = f"No word vectors: {share:.0%} of dev's tokens are words that train "
+        text += "lacks, for which vectors help most. --vectors FILE reads GloVe's and "
+        if share:
+            log(f"{text}fastText's text, gzipped, too")
     vocabulary, word_vectors = build_vocabulary(options, train, vectors, log, old)
     log_unknown_types(dev, vocabulary, log)
     sentences, labels = encode_split(train, vocabulary)
