@@ -271,7 +271,7 @@ def conversion(folder: Path, kinds: str = "t.AutoTokenizer, t.AutoModel") -> str
     )
 
 
-def _normalisation(folder: str | os.PathLike[str]) -> dict[str, bool]:
+def _normalisation(folder: str | os.PathLike[str]) -> dict[str, bool | None]:
     """Returns what tokenizer_config.json says, for the classes that read it there."""
     path = Path(folder, "tokenizer_config.json")
     options = spans.read_json(path) if path.is_file() else {}
@@ -280,8 +280,11 @@ def _normalisation(folder: str | os.PathLike[str]) -> dict[str, bool]:
         "TokenizersBackend",
     ):
         return {}
+    choices: dict[str, bool | None]
     choices = {n: x for n in _NORMALISATION if (x := options.get(n)) is not None}
     for name, value in choices.items():
         if not isinstance(value, bool):
             raise InputError(f"expected true or false as {name}, got {value!r}", path)
+    if "do_lower_case" in choices:  # which accents follow unless they have an option
+        choices.setdefault("strip_accents", None)
     return {_NORMALISATION[name]: value for name, value in choices.items()}
