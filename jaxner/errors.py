@@ -50,8 +50,14 @@ class UsageError(InputError):
     """A command line cannot be understood, whatever its files contain."""
 
 
+def name_of(path: Any) -> Any:
+    """Returns the path of an input, for people: "standard input" in place of `-`."""
+    return Path("standard input") if str(path) == "-" else path
+
+
 def place_of(path: Any, line: int | None, unit: str = "line") -> str:
     """Returns a place as text, such as `a.conll:7` or `a.spacy, document 7`."""
+    path = name_of(path)
     if unit == "line" or line is None:
         return ":".join(str(x) for x in (path, line) if x is not None)
     return ", ".join(str(x) for x in (path, f"{unit} {line}") if x is not None)

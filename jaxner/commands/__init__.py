@@ -22,11 +22,6 @@ def load(run: Path) -> Any:
     return tagging.load(str(run))
 
 
-def name_of(file: Path) -> Path:
-    """Returns the path of an input, for people."""
-    return Path("standard input") if file == STDIN else file
-
-
 def note(text: object) -> None:
     """Prints what is no result: to standard error."""
     from jaxner.terminal import LineConsole

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
-from jaxner.commands import SPLITS, load, name_of, note
+from jaxner.commands import SPLITS, load, note
 from jaxner.data import formats, schemes
-from jaxner.errors import UsageError
+from jaxner.errors import UsageError, name_of
 from jaxner.wording import counted
 
 Reading = Annotated[dict[str, Any], formats.Options]

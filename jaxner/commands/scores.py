@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields
-from jaxner.commands import name_of, note
+from jaxner.commands import note
 from jaxner.data import schemes
-from jaxner.errors import InputError, UsageError, place_of
+from jaxner.errors import InputError, UsageError, name_of, place_of
 from jaxner.evaluation.scoring import RULES
 from jaxner.wording import counted
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
-from jaxner.commands import STDIN, load, name_of, note
+from jaxner.commands import STDIN, load, note
 from jaxner.data import formats, sources, tokens
-from jaxner.errors import InputError, UsageError
+from jaxner.errors import InputError, UsageError, name_of
 from jaxner.wording import counted
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
@@ -115,7 +115,7 @@ def tag(
     rules = formats.Options(**options, tags=gold and has_tags)
     text = sources.Source(file, rules, has_labels=gold)
     pairs: list[Any] | None = [] if gold else None
-    # What is kept of a stream, or for --gold, is lost.
+    # A stream has no journal, and --gold needs all labels at once.
     continues = not (gold or outputs.is_stream(target))
     farewell = "Stopped" + "; the same command continues from here" * continues
     with (

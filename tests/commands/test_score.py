@@ -165,8 +165,12 @@ def test_a_pipe_is_read_once(text, tokens, run):
 
 
 def test_standard_input_is_read_as_a_file(run, monkeypatch):
-    raw = io.BufferedReader(io.BytesIO(b"Rome B-LOC B-LOC\n"))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
-    text = run("score", "-")[1]
-    assert "100.00" in text
-    assert "Reading standard input …" in text
+    for content, message in (
+        (b"Rome B-LOC B-LOC\n", "100.00"),
+        (b"Rome B-LOC B-LOC\nwon O\n", "standard input:2: expected 3 columns"),
+    ):
+        raw = io.BufferedReader(io.BytesIO(content))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
+        text = run("score", "-")[1]
+        assert message in text
+        assert "Reading standard input …" in text
