@@ -146,7 +146,8 @@ def _vectors_of(
     x = table[jnp.where(chars < reader.num_chars, chars, _UNKNOWN)]
     if getattr(reader, "types", None) is not None:
         # Type 0 (any other) has no element in the one-hot vector.
-        types = jax.nn.one_hot(jnp.array(reader.types), NUM_TYPES + 1)[:, 1:]
+        types = jax.nn.one_hot(jnp.array(reader.types), NUM_TYPES + 1, dtype=x.dtype)
+        types = types[:, 1:]
         x = jnp.concatenate([x, types[chars]], axis=-1)
     return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
 
@@ -161,7 +162,8 @@ def _filters(
     layer = layers.dense(size, drawing, name, bias, width)
     layer(jnp.zeros((1, width * dim)))  # which makes the weights
     weights = layer.variables["params"]
-    return weights["kernel"], weights.get("bias", jnp.zeros(1))[None]
+    kernel = weights["kernel"]
+    return kernel, weights.get("bias", jnp.zeros_like(kernel, shape=1))[None]
 
 
 class CharacterCNN(nn.Module):
