@@ -234,8 +234,7 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
 
     With `init_from`, words are looked up, and labels named, as by the run there, whose
     vectors are taken if the config has none, unless another option says otherwise; and
-    another optimizer's name drops what only the
-    former one knows.
+    another optimizer's name drops what only the former one knows.
     """
     order = sorted(options, key=lambda name: not name.endswith(".name"))
     for name in sorted(order, key=lambda name: name != "init_from"):

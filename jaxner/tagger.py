@@ -412,8 +412,8 @@ def load(
     if not (is_sealed and is_also_sealed):
         warnings.warn(
             f"{folder.path}: its weights have no checksums, so damage cannot be "
-            "detected. A run writes them with its next checkpoint; one that was "
-            "killed, when it goes on.",
+            "detected. A run writes them with its next checkpoint, and a killed one "
+            "once the same command resumes it.",
             stacklevel=2,
         )
     temperature = 1.0 if changes else folder.temperature(step)

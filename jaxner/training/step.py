@@ -30,7 +30,7 @@ from jaxner.training.corpus import Arrays, take
 
 Params = PyTree[Array]
 Compiling = Callable[[Shape | None], AbstractContextManager[None]]
-_NONE = optax.identity()  # an optimizer where none is used
+_NO_OPTIMIZER = optax.identity()
 
 
 class State(NamedTuple):
@@ -160,7 +160,7 @@ class Step:
     ):
         options = is_whole, is_shared, len(keys)
         # What only adds is the same for any optimizer, and compiles once.
-        adding = recipe if is_whole else recipe._replace(tx=_NONE)
+        adding = recipe if is_whole else recipe._replace(tx=_NO_OPTIMIZER)
         self._programs = {x: program(adding, x, *options) for x in shapes}
         self._begin, self._end = ends(recipe)
         # CPU devices share their threads: several programs at once may wait for each
