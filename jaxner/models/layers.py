@@ -7,6 +7,7 @@ cell, `K` units (a unit is a pair of cells, one per direction).
 from __future__ import annotations
 
 import functools
+import math
 from typing import Annotated, Any, Literal, NamedTuple
 
 import flax.linen as nn
@@ -241,6 +242,7 @@ def best_values(
     The id 0 is padding: zero under the filter, and no place of a maximum. A CPU looks
     up what each id adds at each tap, and finds the gradient at the maximum alone: with
     `configs/own.py`, it tags 1.5 times as fast, and trains 1.1 to 1.4 times as fast.
+    Where there are more ids than places, as in a sentence of Chinese, it multiplies.
     """
     present = (ids > 0)[:, :, None]
     is_padding = jnp.arange(vectors.shape[0]) == 0
@@ -268,6 +270,9 @@ def best_values(
         return jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
 
     operands = vectors, ids, kernel
+    places = math.prod(ids.shape)  # a symbol in exported programs
+    if isinstance(places, int) and places < vectors.shape[0]:
+        return multiply(*operands)
     return jax.lax.platform_dependent(*operands, cpu=look_up, default=multiply)
 
 

@@ -1,12 +1,14 @@
 """Features of each token, against independent readings of the papers."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxner.data import vocabulary as vocab
-from jaxner.models import CharacterCNN, CharacterLSTM, IntNet
+from jaxner.models import CharacterCNN, CharacterLSTM, IntNet, layers
 from jaxner.models.representation import Capitalisation, Vectors
 from jaxner.types import Pieces
 from tests.golden.make_encoders import SMALL
@@ -94,6 +96,15 @@ def test_features_of_words_equal_a_reading(reading, module):
         draws.close(row, reading(module, p, word) if word else 0 * row)
 
 
+@pytest.mark.parametrize(("count", "products"), [(23 * len(WORDS), 3), (5000, 1)])
+def test_a_cpu_looks_up_where_ids_are_fewer_than_places(count, products):
+    """A product for each tap of a look-up; large alphabets would take longer so."""
+    arrays = jnp.ones((count, 3)), ROWS, jnp.ones((9, 4))
+    trace = jax.jit(functools.partial(layers.best_values, width=3)).trace(*arrays)
+    text = trace.lower(lowering_platforms=("cpu",)).as_text()
+    assert text.count("stablehlo.dot_general") == products
+
+
 @pytest.mark.parametrize("types", [None, TYPES])
 def test_values_that_a_cpu_looks_up_are_those_of_a_convolution(types):
     """So are the gradients; with dropout, which is next to none here, it convolves."""
@@ -109,7 +120,7 @@ def test_values_that_a_cpu_looks_up_are_those_of_a_convolution(types):
     jax.tree.map(draws.close, *results)
     low = jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights)
     for module in (quick, whole.clone(bias=False)):
-        assert module.apply(low, ROWS, train=False).dtype == jnp.bfloat16
+        assert draws.apply(module, low, ROWS).dtype == jnp.bfloat16
     # Forward over reverse, as a Hessian takes it; the maximum is locally linear.
     curvature = jax.jvp(jax.grad(lambda w: loss(w, quick)[0]), (weights,), (weights,))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(curvature))
