@@ -274,8 +274,10 @@ def _labelled(
     for answer in arrays(tagger, part.inputs, **options):
         chances = read_spans(types, answer)
         entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
-        # In IOB1, the first label of an entity depends on the one before.
-        labels = schemes.to_labels(entities, len(answer.labels), scheme)
+        labels = tagger.vocabulary.decode(answer.labels)
+        if len(entities) < len(chances):
+            # In IOB1, the first label of an entity depends on the one before.
+            labels = schemes.to_labels(entities, len(labels), scheme)
         yield labels, entities
 
 

@@ -380,17 +380,31 @@ def test_the_command_writes_the_entities_of_texts(tiny_run, params, dev, tmp_pat
     assert len(starts) == sum(map(len, lists))
 
 
+def untrained(words, scheme, constrained):
+    vocabulary, _ = jaxner.build_vocabulary([words], ["X"], scheme=scheme)
+    head = {"name": "crf", "constrained": constrained}
+    parts = {"representation": {"words": {"dim": 8}}, "encoder": {"name": "identity"}}
+    model = jaxner.build(vocabulary, head=head, **parts)
+    weights = jax.tree.map(lambda x: 3 * x, jaxner.init(model, jax.random.key(0)))
+    return jaxner.Tagger(weights, model, vocabulary)
+
+
+def test_labels_in_json_are_those_of_tag_ill_formed_ones_too(tmp_path, run):
+    words = [f"w{i}" for i in range(60)]
+    jaxner.save(tmp_path / "tagger", tagger := untrained(words, "BIO", False))
+    labels = jaxner.tag(tagger, words)
+    assert schemes.violations(labels, "BIO")
+    (tmp_path / "in.jsonl").write_text(json.dumps({"tokens": words}))
+    run("tag", tmp_path / "tagger", tmp_path / "in.jsonl", "-o", tmp_path / "a.jsonl")
+    assert json.loads((tmp_path / "a.jsonl").read_text())["labels"] == labels
+
+
 @pytest.mark.parametrize("scheme", ["IOB1", "IOE1"])
 def test_labels_are_well_formed_without_improbable_entities(scheme, tmp_path, run):
     """There a label depends on whether the entity beside it was left out."""
     words = [f"w{i}" for i in range(60)]
-    vocabulary, _ = jaxner.build_vocabulary([words], ["X"], scheme=scheme)
-    head = {"name": "crf", "constrained": True}
-    parts = {"representation": {"words": {"dim": 8}}, "encoder": {"name": "identity"}}
-    model = jaxner.build(vocabulary, head=head, **parts)
-    weights = jax.tree.map(lambda x: 3 * x, jaxner.init(model, jax.random.key(0)))
     tagger, output = tmp_path / "tagger", tmp_path / "out.conll"
-    jaxner.save(tagger, jaxner.Tagger(weights, model, vocabulary))
+    jaxner.save(tagger, untrained(words, scheme, True))
     (source := tmp_path / "in.conll").write_text("\n".join(words))
     counts = []
     for least in (0.0, 0.6):
