@@ -270,8 +270,8 @@ def best_values(
         return jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
 
     operands = vectors, ids, kernel
-    places = math.prod(ids.shape)  # a symbol in exported programs
-    if isinstance(places, int) and places < vectors.shape[0]:
+    size = math.prod(ids.shape)  # a symbol in exported programs
+    if isinstance(size, int) and size < vectors.shape[0]:
         return multiply(*operands)
     return jax.lax.platform_dependent(*operands, cpu=look_up, default=multiply)
 
