@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxner.arguments import expect
 from jaxner.data import schemes
-from jaxner.data.pieces import PieceTokenizer
+from jaxner.data.pieces import PieceTokenizer, word_pieces
 from jaxner.data.vectors import Vectors, fitting
 from jaxner.errors import InputError
 from jaxner.fields import Count, checked
@@ -334,7 +334,10 @@ class Vocabulary:
             if isinstance(value, list):
                 content[name] = tuple(value)
         if pieces := content.get("pieces"):
-            content["pieces"] = PieceTokenizer(**pieces)
+            # Runs of before other encoders came have BERT's pieces and their rules.
+            make = PieceTokenizer if "json" in pieces else word_pieces
+            pieces.pop("max_chars", None)
+            content["pieces"] = make(**pieces)
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))
         vocabulary = cls(**content)
@@ -343,6 +346,9 @@ class Vocabulary:
                 raise InputError(f"expected {name} as an array of strings")
         if vocabulary.num_trained not in range(1, len(vocabulary.words) + 1):
             raise InputError("expected num_trained as a number of words")
+        if pieces and "json" not in pieces:  # the weights belong to the text as it was
+            whole = hashlib.sha256(text.encode()).hexdigest()
+            vocabulary.__dict__["fingerprint"] = whole
         return vocabulary
 
 
