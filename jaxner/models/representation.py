@@ -135,9 +135,7 @@ class Vectors(nn.Module):
 
 
 def _vectors_of(
-    reader: CharacterCNN | CharacterLSTM | IntNet,
-    chars: Int[Array, "*T C"],
-    train: bool,
+    reader: CharacterCNN | CharacterLSTM | IntNet, chars: Int[Array, "T C"], train: bool
 ):
     """Returns the vectors of characters, after dropout."""
     init = layers.TABLES[reader.table_initializer]
@@ -148,7 +146,7 @@ def _vectors_of(
         # Type 0 (any other) has no element in the one-hot vector.
         types = jax.nn.one_hot(jnp.array(reader.types), NUM_TYPES + 1, dtype=x.dtype)
         types = types[:, 1:]
-        x = jnp.concatenate([x, types[chars]], axis=-1)
+        x = jnp.concatenate([x, types[chars]], axis=2)
     return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
 
 
@@ -234,7 +232,10 @@ class CharacterCNN(nn.Module):
         has_table = self.length is None and not (train and self.dropout)
         count = len(self.types or range(self.num_chars))
         ids = jnp.where(chars < count, chars, _UNKNOWN)
-        x = _vectors_of(self, jnp.arange(count) if has_table else ids, train)
+        if has_table:
+            x = _vectors_of(self, jnp.arange(count)[None], train)[0]
+        else:
+            x = _vectors_of(self, ids, train)
         features = []
         for name, width in self._widths().items():
             options = x.shape[-1], width, self.num_filters, name
