@@ -148,7 +148,9 @@ def test_files_of_another_run_are_refused(run, params):
 
     edit(vocabulary, swap)
     refused(run, vocabulary)
-    for odd in ("words", []), ("chars", [1]), ("label_names", {}), ("num_trained", 0):
+    fields = [("words", []), ("chars", [1]), ("label_names", {}), ("num_trained", 0)]
+    fields += [("singletons", x) for x in (None, [1], [0, {}], [0, 10**12])]
+    for odd in fields:
         edit(vocabulary, lambda content, odd=odd: content.update([odd]))
         assert f"expected {odd[0]} as" in refused(run, vocabulary).message
         vocabulary.write_text(text)

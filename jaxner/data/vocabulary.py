@@ -346,6 +346,9 @@ class Vocabulary:
                 raise InputError(f"expected {name} as an array of strings")
         if vocabulary.num_trained not in range(1, len(vocabulary.words) + 1):
             raise InputError("expected num_trained as a number of words")
+        bounds, ids = vocabulary.singletons, range(len(vocabulary.words) + 1)
+        if not isinstance(bounds, tuple) or [x in ids for x in bounds] != [True, True]:
+            raise InputError("expected singletons as two ids of words")
         if pieces and "json" not in pieces:  # the weights belong to the text as it was
             whole = hashlib.sha256(text.encode()).hexdigest()
             vocabulary.__dict__["fingerprint"] = whole
