@@ -200,8 +200,8 @@ def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
     configuration.override_all(config, {"data.zero_digits": "False", **start})
     expected = {**options, "scheme": "BIO", "lowercase": True, "zero_digits": False}
     assert config.data.to_dict() == {**expected, "vectors": "a.txt"}
-    given = {"data.vectors": "b.txt"}
-    for name, more, vectors in (("grn", given, "b.txt"), ("encoder", {}, None)):
+    choice = {"data.vectors": "b.txt"}
+    for name, more, vectors in (("grn", choice, "b.txt"), ("encoder", {}, None)):
         configuration.override_all(config := load(f"{name}:files"), start | more)
         assert config.data.vectors == vectors
     config = load("grn:files")  # the run is not there: reading its weights will say so

@@ -23,6 +23,7 @@ from jaxner import fields, outputs
 from jaxner.data import schemes, spans
 from jaxner.data.sources import (
     BLANK_HINT,
+    DOCUMENT,
     MAX_TOKENS,
     Items,
     Record,
@@ -30,7 +31,6 @@ from jaxner.data.sources import (
     cell,
     write_text,
 )
-from jaxner.data.sources import DOCUMENT as DOCUMENT
 from jaxner.data.sources import Example as Example
 from jaxner.data.sources import Options as Options
 from jaxner.errors import InputError

@@ -244,11 +244,11 @@ def best_values(
     `configs/own.py`, it tags 1.5 times as fast, and trains 1.1 to 1.4 times as fast.
     Where there are more ids than places, as in a sentence of Chinese, it multiplies.
     """
-    present = (ids > 0)[:, :, None]
-    is_padding = jnp.arange(vectors.shape[0]) == 0
-    vectors = jnp.where(is_padding[:, None], 0.0, vectors)
 
     def look_up(vectors, ids, kernel):
+        present = (ids > 0)[:, :, None]
+        is_padding = jnp.arange(vectors.shape[0]) == 0
+        vectors = jnp.where(is_padding[:, None], 0.0, vectors)
         tables = [vectors @ tap for tap in jnp.split(kernel, width)]
         ids = jnp.pad(ids, ((0, 0), (width // 2, width // 2)))
         rows, columns = jnp.arange(ids.shape[0])[:, None], jnp.arange(kernel.shape[1])
@@ -266,14 +266,25 @@ def best_values(
         )
 
     def multiply(vectors, ids, kernel):
-        values = windows(vectors[ids], width) @ kernel
-        return jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
+        return best_of_all(vectors[ids], ids, kernel, width)
 
     operands = vectors, ids, kernel
     size = math.prod(ids.shape)  # a symbol in exported programs
     if isinstance(size, int) and size < vectors.shape[0]:
         return multiply(*operands)
     return jax.lax.platform_dependent(*operands, cpu=look_up, default=multiply)
+
+
+def best_of_all(
+    x: Float[Array, " U C D"],
+    ids: Int[Array, " U C"],
+    kernel: Float[Array, " WD H"],
+    width: int,
+) -> Float[Array, " U H"]:
+    """Returns what `best_values` does, given a vector for each place."""
+    present = (ids > 0)[:, :, None]
+    values = windows(jnp.where(present, x, 0.0), width) @ kernel
+    return jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
 
 
 @functools.partial(jax.jit, static_argnums=2)  # traced once for all layers of a shape

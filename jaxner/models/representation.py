@@ -243,8 +243,7 @@ class CharacterCNN(nn.Module):
             if has_table:
                 best = layers.best_values(x, ids, kernel, width)
             elif self.length is None:
-                values = layers.windows(jnp.where(present, x, 0.0), width) @ kernel
-                best = jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
+                best = layers.best_of_all(x, ids, kernel, width)
             else:
                 size = self.length - width + 1
                 taps = [x[:, k : k + size] for k in range(width)]
