@@ -384,16 +384,16 @@ def build(
         vectors: Pretrained vectors; the vocabulary includes all their words.
         lowercase: Whether to lower-case words before looking them up; not characters.
         zero_digits: Whether to replace digits by 0 first.
-        min_count: Rarer training words without a vector are unknown.
+        min_count: Occurrences that a training word without a vector needs to be known.
         train_words: Whether to train word vectors. If not, only the unknown word's
             vector is trained, and words without a pretrained vector are unknown.
-        singletons_with_vectors: Whether words that occur once count as singletons if
-            they have a vector, as other words of the vector file will.
+        singletons_with_vectors: Whether words that occur once count as singletons
+            (`singleton_dropout`) if they have a vector.
         alphabet: Known characters; None for those of the training words.
         documents: Whether to add the label of separators, for documents.
-        unescape: Whether to undo treebank escapes first.
+        unescape: Whether to undo treebank escapes first: -LRB- is a bracket.
         lowercase_fallback: Whether an unknown word falls back to its lower case.
-        typed_unknowns: Whether an unknown character in `CHAR_TYPES` keeps its type.
+        typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")

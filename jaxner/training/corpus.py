@@ -33,7 +33,7 @@ from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
 from jaxner.models import pretrained
-from jaxner.training import environment, transfer
+from jaxner.training import environment, schema, transfer
 from jaxner.training.cluster import ONE_DEVICE, Placement
 from jaxner.training.seeds import Config
 from jaxner.types import LongWords, Options, Pieces, Sentence, WordVectors
@@ -44,10 +44,6 @@ if TYPE_CHECKING:
 
 Log = Callable[[str], object]
 
-_LOOKUP = (
-    *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
-    *("train_words", "singletons_with_vectors", "alphabet", "typed_unknowns"),
-)
 _SHARE = 0.25  # of a device's memory, which vectors may take unless they are asked for
 
 # --- Files ----------------------------------------------------------------------------
@@ -248,18 +244,16 @@ def build_vocabulary(
             "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
-    min_count = options["min_count"]
+    rules = {name: options[name] for name in schema.Data.MORE}
     lone_count = options.get("min_count_without_vectors")
     if vectors is None and lone_count is not None:
-        min_count = lone_count
+        rules["min_count"] = lone_count
     vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
         _all_types(train, old),
-        scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
-        min_count=min_count,
-        **{name: options[name] for name in _LOOKUP},
+        **rules,
     )
     if word_vectors is not None:
         message = (
@@ -276,7 +270,8 @@ def build_vocabulary(
         log(message)
     words = train.words()
     count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    for finding in audit.vocabulary(len(words), count, str(min_count), str(train.path)):
+    least, path = str(rules["min_count"]), str(train.path)
+    for finding in audit.vocabulary(len(words), count, least, path):
         warnings.warn(str(finding), stacklevel=2)
 
     if train.vectors is not None:

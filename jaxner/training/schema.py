@@ -12,13 +12,13 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import jax
 from ml_collections import ConfigDict
 
 from jaxner import fields, models
-from jaxner.data import corpora, schemes
+from jaxner.data import corpora, schemes, vocabulary
 from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
@@ -47,16 +47,6 @@ class Data(Reading):
         format: Format of the files; None: by their names.
         label_names: Names of labels that are numbers, in order, as in `O,B-PER,I-PER`.
         scheme: Scheme of the model's labels; "tags" are labels without spans.
-        lowercase: Whether to look up all words in lower case.
-        lowercase_fallback: Whether to look up unknown words in lower case.
-        zero_digits: Whether all digits are 0.
-        unescape: Whether -LRB- is a bracket, as in treebanks.
-        alphabet: Characters with a vector; None: the characters of train.
-        typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
-        train_words: Whether to train all word vectors; if not, only the unknown word's.
-        singletons_with_vectors: Whether words that occur once count as singletons
-            (`singleton_dropout`) if they have a vector.
-        min_count: Occurrences that a training word without a vector needs to be known.
         min_count_without_vectors: `min_count` without `vectors`; None: the same.
         vectors: File of word vectors, or its name among the data.
         standardise_vectors: Whether to divide vectors by their standard deviation.
@@ -76,15 +66,6 @@ class Data(Reading):
     format: Annotated[str, OneOf(FORMATS)] | None = None
     label_names: str | None = None
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
-    lowercase: bool = False
-    lowercase_fallback: bool = True
-    zero_digits: bool = False
-    unescape: bool = False
-    alphabet: str | None = None
-    typed_unknowns: bool = False
-    train_words: bool = True
-    singletons_with_vectors: bool = True
-    min_count: Count = 1
     min_count_without_vectors: Count | None = None
     vectors: str | None = None
     standardise_vectors: bool = False
@@ -93,6 +74,12 @@ class Data(Reading):
     vectors_on_device: bool | None = None
     pretrained: str | None = None
     num_shapes: Size = 5
+
+    MORE: ClassVar = {  # how a vocabulary is built
+        name: field
+        for name, field in fields.of(vocabulary.build).items()
+        if field.default is not fields.REQUIRED and name != "documents"
+    }
 
 
 @dataclasses.dataclass(frozen=True)
