@@ -387,23 +387,15 @@ def checked(function: _Function) -> _Function:
     """
     signature = inspect.signature(function)
 
-    @functools.cache  # at the first call, when all that annotations name is there
-    def options() -> dict[str, Any]:
-        return {
-            name: field.hint
-            for name, field in all_of(function).items()
-            if any(not kind.is_several for kind in kinds(field.hint)[:1])
-        }
-
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             values = signature.bind(*args, **keywords).arguments
         except TypeError:
             values = {}  # the call below says it with the function's name
-        for name, hint in options().items():
-            if name in values:
-                check(name, values[name], hint)
+        for name, field in of(function).items():
+            if name in values and not kinds(field.hint)[0].is_several:
+                check(name, values[name], field.hint)
         return function(*args, **keywords)
 
     return call  # pyright: ignore[reportReturnType]

@@ -190,12 +190,8 @@ def read_least(text: str, workdir: Path | None) -> Any:
             )
         return options["min_probability"]
     pairs = [pair.rpartition("=") for pair in text.split(",")]
-    try:
-        least = {kind: float(value) for kind, _, value in pairs}
-        is_valid = all(0 <= value <= 1 for value in least.values())
-    except ValueError:
-        is_valid = False
-    if not is_valid:
+    least = {kind: fields.parse(value, fields.Share) for kind, _, value in pairs}
+    if any(fields.problem(value, fields.Share) for value in least.values()):
         message = "--min-probability must be from 0 to 1, as in 0.9 or "
         message += f"PER=0.9,LOC=0.5, or calibrated, got {text!r}"
         raise UsageError(message)
