@@ -28,5 +28,4 @@ from jaxner import configuration, families
 
 @configuration.options(model=("softmax", "crf", "uanet"), pool=("first", "mean"))
 def get_config(config, arg):
-    """Sets the options."""
     families.tune(config, arg)

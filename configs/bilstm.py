@@ -35,7 +35,6 @@ SETTINGS = families.table(
 
 @configuration.options(crf=False, document=False, dr=True)
 def get_config(config, arg):
-    """Sets the options."""
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     unit = "document" if arg.document else "sentence"
     families.strubell(config, arg, SETTINGS[f"{family}-{unit}"])

@@ -22,7 +22,6 @@ from jaxner import configuration, families
 
 @configuration.options(attention=False, softmax=False)
 def get_config(config, arg):
-    """Sets the options."""
     families.chen(config)
     lstm = {"name": "bilstm", "hidden_dim": 200}
     lstm |= {"initializer": "kaiming", "forget_bias": 2.0}

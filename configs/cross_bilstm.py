@@ -39,7 +39,6 @@ ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 
 @configuration.options(model=("att", "cross", "baseline", "direction"))
 def get_config(config, arg):
-    """Sets the options."""
     config.batch_size = 32
     config.data.alphabet = ALPHABET
     config.data.typed_unknowns = True

@@ -27,7 +27,6 @@ from jaxner import configuration, families
 
 @configuration.options(model=("crf", "softmax", "uanet"), pool=("first", "mean"))
 def get_config(config, arg):
-    """Sets the options."""
     families.tune(config, arg, learning_rate=5e-5)
     config.patience = 3
     config.batch_size = 32

@@ -32,7 +32,6 @@ from jaxner import configuration, families
     elmo=False,
 )
 def get_config(config, arg):
-    """Sets the options."""
     families.chen(config)
     if arg.elmo:
         config.data.contextual = "elmo/{split}.npz"

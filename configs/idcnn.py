@@ -61,7 +61,6 @@ SETTINGS = families.table(
     dr=True,
 )
 def get_config(config, arg):
-    """Sets the options."""
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     if arg.document:
         variant = "document"

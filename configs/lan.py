@@ -22,7 +22,6 @@ from jaxner import configuration, families
 
 @configuration.options(layers=3, crf=False)
 def get_config(config, arg):
-    """Sets the options."""
     families.gui(config)
     config.patience = 10
     chars = {"name": "lstm", "dim": 30, "hidden_dim": 25, "pool": "last"}

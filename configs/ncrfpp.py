@@ -23,7 +23,6 @@ from jaxner import configuration, families
 
 @configuration.options(crf=False)
 def get_config(config, arg):
-    """Sets the options."""
     families.gui(config)
     config.model.encoder = families.torch_bilstm(hidden_dim=100)
     config.model.head = families.torch_head(arg.crf, dropout=0.5)

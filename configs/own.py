@@ -28,7 +28,6 @@ from jaxner import configuration
 
 @configuration.options(softmax=False)
 def get_config(config, arg):
-    """Sets the options."""
     config.num_epochs = 20
     config.batch_size = 16
     config.data.lowercase = True  # capitals are read by characters and classes

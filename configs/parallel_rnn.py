@@ -41,7 +41,6 @@ from jaxner.errors import InputError
     pool=("concat", "mean"),
 )
 def get_config(config, arg):
-    """Sets the options."""
     if arg.size % 2:
         raise InputError(f"size must be even, half for each direction, got {arg.size}")
     config.batch_size = 16

@@ -24,7 +24,6 @@ from jaxner import configuration, families
 
 @configuration.options(fusion=("shared", "integrate", "joint"), beam=1)
 def get_config(config, arg):
-    """Sets the options."""
     families.gui(config)
     config.model.encoder = families.torch_bilstm(hidden_dim=100)
     head = {"name": "seq2seq", "fusion": arg.fusion, "beam_size": arg.beam}

@@ -49,7 +49,6 @@ from jaxner.errors import InputError
     form=("code", "paper"),
 )
 def get_config(config, arg):
-    """Sets the options."""
     arg.encoder = arg.encoder or arg.draft
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
         raise InputError(f"labels and form are options of model=uanet, not {arg.model}")
