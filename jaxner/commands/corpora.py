@@ -51,7 +51,6 @@ def convert(
         to: Format to write; default: by the name.
         scheme: Label scheme to write; default: that of the file.
         format: Format to read; default: by the name.
-        reading: How to read the file.
     """
     from jaxner.data import corpora
 
@@ -107,7 +106,6 @@ def check(
         output: Write an HTML page of the findings to this file.
         strict: Treat warnings as errors.
         format: Format of the files; default: by the name.
-        reading: How to read the files.
 
     Returns:
         `passed`, whether the exit status is 0; the `splits` with their sizes;

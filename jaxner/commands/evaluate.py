@@ -126,9 +126,6 @@ def evaluate(
         decoding: How to choose labels.
         n: Number of labellings for --decoding n_best; default: 10.
         seqeval: Print the report of seqeval, too.
-        target: What to score.
-        reading: How to read a file; default: as in training.
-        processes: The processes of a cluster.
 
     Returns:
         `precision`, `recall`, `f1` and `accuracy` in percent, `macro_…` and
@@ -200,8 +197,6 @@ def report(
         *runs: Folders of the runs.
         output: HTML file to write.
         decoding: How to choose labels; see jaxner evaluate.
-        target: What to score.
-        reading: How to read a file; default: as in training.
 
     Returns:
         The content of the page: `title`, `runs`, `comparisons` of the first run with

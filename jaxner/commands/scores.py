@@ -75,7 +75,6 @@ def score(
         file: File whose last two columns are gold and predicted label; -: standard
             input.
         output: Write a page about the errors to this .html, and its content to .json.
-        scoring: How to read and count predictions.
 
     Returns:
         What jaxner evaluate returns, but for `decoding`, `sha256` and `notes`, and
@@ -134,7 +133,6 @@ def compare(
         against: Runs or files of the second system.
         split: Split of the runs.
         all: Show every figure, not only the main ones.
-        scoring: How to read and count predictions.
 
     Returns:
         `figures`: each with its values for both systems, their difference with an

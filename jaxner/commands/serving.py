@@ -48,7 +48,6 @@ def serve(
         proxies: Believe X-Forwarded-For from these addresses, between commas; * for
             all.
         reuse_port: Share the port with other processes, one for each device.
-        limits: What the service accepts.
     """
     # The first process of a container ignores signals that have no handler.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -59,7 +59,6 @@ def tag(
             standard output.
         format: Format of the input; default: by its name.
         sentences: Split texts into sentences.
-        reading: How to read the input.
         to: Format of the output; default: by its name, else as the input.
         constrained: Write only well-formed labels, such as no I-PER after O.
         min_probability: Leave out less probable entities: 0.9, or PER=0.9,LOC=0.5 by
@@ -300,7 +299,6 @@ def select(
         budget: Number of sentences.
         format: Format of the input; default: by its name.
         sentences: Split texts into sentences.
-        reading: How to read the input.
         to: Tool; default: by the name: label-studio for .json, doccano for .jsonl, else
             brat.
     """

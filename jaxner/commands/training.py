@@ -68,7 +68,6 @@ def train(
             gzipped.
         minutes: Time for the run: sets the number of epochs.
         output: Folder of the run; default: runs/<config>.
-        processes: The processes of a cluster.
         **overrides: Values of the config, as `config.num_epochs`.
     """
     from jaxner import configuration
