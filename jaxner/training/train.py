@@ -519,11 +519,13 @@ class Program:
     def labels(
         self, tagger: Tagger, split: Split | PaddedSplit
     ) -> tuple[list[Sequence[str]], list[list[str]]]:
-        """Returns gold and predicted labels, without those that the data lack."""
+        """Returns gold and predicted labels, O for those that the data do not mark."""
         constrained, names = self.config.evaluation.constrained, tagger.labels
         gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
-        hidden_names = [names[i] for i in self.recipe.objective.hidden_labels]
-        return gold, transfer.without(predicted, hidden_names)
+        hidden_names = {names[i] for i in self.recipe.objective.hidden_labels}
+        return gold, [
+            ["O" if x in hidden_names else x for x in row] for row in predicted
+        ]
 
     def save(
         self, results: Sequence[tuple[Run, PyTree, Scores]], seconds: float
