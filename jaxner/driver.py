@@ -149,7 +149,7 @@ def padded(tagger: Any, split: Split, passes: int = 0) -> Text:
     text = text_of(tagger, split)
     if split.vectors is not None:
         return text
-    batches = _batches(text.rows, tagger.weights, max(passes, 1))
+    batches = _batches(text.rows, tagger, max(passes, 1))
     copies = [(rows, jax.tree.map(jnp.asarray, batch)) for rows, batch in batches]
     return text._replace(batches=copies)
 
@@ -213,7 +213,7 @@ def _in_batches(
 
     batches = text.batches
     if batches is None:
-        batches = _batches(sentences, tagger.weights, max(passes, 1))
+        batches = _batches(sentences, tagger, max(passes, 1))
     for rows, batch in batches:
         queue.append((rows, compute(batch)))
         if len(queue) == _QUEUE_LENGTH:
@@ -250,10 +250,10 @@ def _foretell(tag_first: Callable[[int], None], lengths: Sequence[int]) -> None:
 
 
 def _batches(
-    sentences: Sequence[Sentence], weights: Any, passes: int
+    sentences: Sequence[Sentence], tagger: Any, passes: int
 ) -> Iterator[tuple[list[int], Sentence]]:
     """Yields the indices of the sentences in each batch, and the batch."""
-    mesh = devices.mesh_of(weights)
+    mesh = devices.mesh_of(tagger.weights)
     parts = 1 if mesh is None else mesh.size
     own_parts = None if mesh is None else devices.own_parts(mesh)
     # The time of an encoder of word pieces is that of these.
@@ -261,9 +261,10 @@ def _batches(
         len(s.words) if s.pieces is None else s.pieces.windows.size for s in sentences
     ]
     sizes = [(n, s.chars.shape[1]) for n, s in zip(lengths, sentences, strict=True)]
-    platform = devices.platform_of(weights)
+    platform = devices.platform_of(tagger.weights)
     budget, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
+    splits = is_cpu and getattr(tagger, "reads_long_words", True)
     # Many calls may have few sentences each, and positions of word pieces take longer.
     is_long = len(sentences) >= _LONG_TEXT and sentences[0].pieces is None
     if is_long:
@@ -272,7 +273,7 @@ def _batches(
         block = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
         share = words // _LONG_SHARE
-        if is_cpu and words > _FEW_WORDS and chars == _LONG_WORD:
+        if splits and words > _FEW_WORDS and chars == _LONG_WORD:
             # A long word has a character where a short one ends.
             ends = (s.chars[:, _SHORT_WORD : _SHORT_WORD + 1] for s in block)
             if sum(map(np.count_nonzero, ends)) <= share:

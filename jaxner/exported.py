@@ -45,6 +45,8 @@ class Exported:
         temperature: Divides scores before they become probabilities.
     """
 
+    reads_long_words = False  # apart from the others, of a batch
+
     def __init__(
         self, path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]
     ):
@@ -139,21 +141,10 @@ class Exported:
         program = self._programs[name]
 
         def compute(batch: Sentence) -> Any:
-            leaves = jax.tree.leaves(_with_long_words(batch))
+            leaves = jax.tree.leaves(batch)
             return program(self.weights, self.temperature, leaves, *arguments)
 
         return driver.over_batches(compute, self, tokens, **context)
-
-
-def _with_long_words(batch: Sentence) -> Sentence:
-    """Returns a batch whose long words are among the others, as programs read them."""
-    if batch.long is None:
-        return batch
-    width = batch.long.chars.shape[1] - batch.chars.shape[1]
-    chars = np.pad(batch.chars, ((0, 0), (0, width)))
-    is_word = batch.long.rows < len(chars)
-    chars[batch.long.rows[is_word]] = batch.long.chars[is_word]
-    return batch._replace(chars=chars, long=None)
 
 
 def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:

@@ -147,7 +147,7 @@ def test_windows_of_a_long_text_have_the_scores_of_transformers(tmp_path):
 
 def test_sentences_of_a_batch_have_as_many_pieces(bert):
     texts = [["rome"] * 9, ["ann"], ["rome" + "s" * 9], *[["rome"] * 9] * 2]
-    batches = driver._batches([*map(bert.vocabulary.encode, texts)], bert.weights, 1)
+    batches = driver._batches([*map(bert.vocabulary.encode, texts)], bert, 1)
     shapes = {(*sorted(x),): batch.pieces.windows.shape for x, batch in batches}
     assert shapes == {(0, 2, 3, 4): (4, 1, 16), (1,): (1, 1, 8)}
     service, shapes = pytest.importorskip("jaxner.serving.programs"), []

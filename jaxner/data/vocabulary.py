@@ -28,7 +28,7 @@ from jaxner.fields import Count, checked
 from jaxner.types import Caps, Sentence, WordVectors
 from jaxner.wording import shown
 
-PADDING, UNKNOWN = 0, 1
+PADDING, UNKNOWN = 0, 1  # the first two ids of words, and of characters
 SEPARATOR = "<sep>"
 """The label of separators between the sentences of a document."""
 MAX_CHARACTERS = 128

@@ -44,14 +44,14 @@ _REACH = 128  # all distances from here on are in MPNet's last bucket
 
 
 class LayerSizes(NamedTuple):
-    """The sizes and rates of a layer."""
+    """The sizes and rates of a layer; see `_Pretrained`."""
 
-    num_heads: int
+    num_attention_heads: int
     intermediate_size: int
-    eps: float
-    activation: str
-    dropout: float
-    attention_dropout: float
+    layer_norm_eps: float
+    hidden_act: str
+    hidden_dropout_prob: float
+    attention_probs_dropout_prob: float
 
 
 class _Pretrained(nn.Module):
@@ -85,6 +85,14 @@ class _Pretrained(nn.Module):
         """The most pieces of a window."""
         return self.max_position_embeddings
 
+    @nn.compact
+    def __call__(
+        self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
+    ) -> Float[Array, " S H"]:
+        """Returns the features of the last layer; zero under padding."""
+        x = self._features(ids, mask, train)
+        return jnp.where(mask[:, None], x, 0.0)
+
     def _stack(
         self, layer: type[nn.Module], x, *inputs, by_layer: PyTree = None, train: bool
     ):
@@ -99,14 +107,7 @@ class _Pretrained(nn.Module):
             in_axes=(0, *(nn.broadcast,) * len(inputs)),  # pyright: ignore[reportArgumentType]
             length=self.num_hidden_layers,
         )
-        sizes = LayerSizes(
-            self.num_attention_heads,
-            self.intermediate_size,
-            self.layer_norm_eps,
-            self.hidden_act,
-            self.hidden_dropout_prob,
-            self.attention_probs_dropout_prob,
-        )
+        sizes = LayerSizes._make(getattr(self, name) for name in LayerSizes._fields)
         return scan(sizes, train, name="layers")(x, by_layer, *inputs)[0]
 
 
@@ -130,26 +131,13 @@ class BERT(_Pretrained):
         """The most pieces of a window."""
         return self.max_position_embeddings - self.first_position
 
-    @nn.compact
-    def __call__(
-        self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
-    ) -> Float[Array, " S H"]:
-        """Returns the features of the last layer; zero under padding."""
-        x = self._embed(ids, train)
-        bias = None
-        if count := self.relative_attention_num_buckets:
-            table = layers.embed(count, self.num_attention_heads, _draw, "distances")
-            bias = jnp.moveaxis(table(_buckets(ids, count)), 2, 0)
-        x = self._stack(_Layer, x, mask, bias, None, train=train)
-        return jnp.where(mask[:, None], x, 0.0)
-
-    def _embed(self, ids, train):
-        """Returns the sum of piece, position and segment vectors (figure 2)."""
+    def _features(self, ids, mask, train):
         dim = self.embedding_size or self.hidden_size
 
         def look_up(name, size, ids):
             return layers.embed(size, dim, _draw, name)(ids)
 
+        # The sum of piece, position and segment vectors (figure 2).
         # A batch may be padded beyond the last position; no result depends on it.
         places = jnp.minimum(jnp.arange(ids.shape[0]), self.length - 1)
         x = look_up("words", self.vocab_size, ids) + look_up(
@@ -161,7 +149,11 @@ class BERT(_Pretrained):
         x = layers.dropout(self.hidden_dropout_prob, x, train)
         if self.embedding_size not in (None, self.hidden_size):
             x = layers.dense(self.hidden_size, _draw, "projection")(x)
-        return x
+        bias = None
+        if count := self.relative_attention_num_buckets:
+            table = layers.embed(count, self.num_attention_heads, _draw, "distances")
+            bias = jnp.moveaxis(table(_buckets(ids, count)), 2, 0)
+        return self._stack(_Layer, x, mask, bias, None, train=train)
 
 
 class DeBERTa(_Pretrained):
@@ -175,11 +167,7 @@ class DeBERTa(_Pretrained):
     layer_norm_eps: Positive = 1e-7
     position_buckets: Size = 256
 
-    @nn.compact
-    def __call__(
-        self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
-    ) -> Float[Array, " S H"]:
-        """Returns the features of the last layer; zero under padding."""
+    def _features(self, ids, mask, train):
         x = layers.embed(self.vocab_size, self.hidden_size, _draw, "words")(ids)
         x = layers.norm(self.layer_norm_eps, "norm")(x)
         x = layers.dropout(self.hidden_dropout_prob, x, train)
@@ -188,8 +176,7 @@ class DeBERTa(_Pretrained):
         table = layers.norm(self.layer_norm_eps, "distance_norm")(table)
         limit = self.max_position_embeddings
         index = _log_buckets(ids, self.position_buckets, limit)
-        x = self._stack(_Layer, x, mask, None, (table, index), train=train)
-        return jnp.where(mask[:, None], x, 0.0)
+        return self._stack(_Layer, x, mask, None, (table, index), train=train)
 
 
 class _Layer(nn.Module):
@@ -202,14 +189,15 @@ class _Layer(nn.Module):
     def __call__(self, x, by_layer, mask, bias, distances):
         del by_layer
         sizes = self.sizes
-        drop = layers.ElementDropout(sizes.dropout)  # made first: this decides its key
+        # Made first: this decides its key.
+        drop = layers.ElementDropout(sizes.hidden_dropout_prob)
         y = drop(self._attend(x, mask, bias, distances), deterministic=not self.train)
-        x = layers.norm(sizes.eps, "attention_norm")(x + y)
+        x = layers.norm(sizes.layer_norm_eps, "attention_norm")(x + y)
         y = layers.dense(sizes.intermediate_size, _draw, "intermediate")(x)
-        y = ACTIVATIONS[sizes.activation](y)
+        y = ACTIVATIONS[sizes.hidden_act](y)
         y = layers.dense(x.shape[1], _draw, "output")(y)
-        y = layers.dropout(sizes.dropout, y, self.train)
-        return layers.norm(sizes.eps, "output_norm")(x + y), None
+        y = layers.dropout(sizes.hidden_dropout_prob, y, self.train)
+        return layers.norm(sizes.layer_norm_eps, "output_norm")(x + y), None
 
     def _attend(self, x, mask, bias, distances):
         """Returns multi-head attention to the real pieces (Vaswani et al., 3.2)."""
@@ -219,7 +207,7 @@ class _Layer(nn.Module):
         )
 
         def split(x):
-            return x.reshape(x.shape[0], self.sizes.num_heads, -1)
+            return x.reshape(x.shape[0], self.sizes.num_attention_heads, -1)
 
         q, k, v = (split(f(x)) for f in (query, key, value))
         if distances is not None:
@@ -232,7 +220,7 @@ class _Layer(nn.Module):
             from_key = jnp.take_along_axis(from_key, index.T[None], axis=2)
             q *= 3**-0.5  # a sum of three scores
             bias = (from_query + jnp.moveaxis(from_key, 1, 2)) / (3 * q.shape[2]) ** 0.5
-        rate = self.sizes.attention_dropout
+        rate = self.sizes.attention_probs_dropout_prob
         contexts = attend(q, k, v, mask[None], bias, rate, self.train)
         return layers.dense(size, _draw, "attention_output")(contexts)
 
@@ -330,11 +318,7 @@ class ModernBERT(_Pretrained):
                 f"num_hidden_layers={self.num_hidden_layers}, got {self.layer_types}"
             )
 
-    @nn.compact
-    def __call__(
-        self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
-    ) -> Float[Array, " S H"]:
-        """Returns the features of the last layer; zero under padding."""
+    def _features(self, ids, mask, train):
         x = layers.embed(self.vocab_size, self.hidden_size, _draw, "words")(ids)
         x = layers.norm(self.layer_norm_eps, "norm", bias=False)(x)
         x = layers.dropout(self.embedding_dropout, x, train)
@@ -354,7 +338,7 @@ class ModernBERT(_Pretrained):
             x = layers.dense(self.hidden_size, _draw, "head_dense", bias=None)(x)
             x = ACTIVATIONS["gelu"](x)
             x = layers.norm(self.layer_norm_eps, "head_norm", bias=False)(x)
-        return jnp.where(mask[:, None], x, 0.0)
+        return x
 
 
 def _rotation(length: int, dim: int, theta: float) -> np.ndarray:
@@ -375,14 +359,15 @@ class _PreNormLayer(nn.Module):
         sizes, size, (number, is_global) = self.sizes, x.shape[1], by_layer
 
         def normed(name, x):
-            return layers.norm(sizes.eps, name, bias=False)(x)
+            return layers.norm(sizes.layer_norm_eps, name, bias=False)(x)
 
         def dense(name, size, x):
             return layers.dense(size, _draw, name, bias=None)(x)
 
         # The embeddings are normalised already.
         y = jnp.where(number == 0, x, normed("attention_norm", x))
-        y = dense("qkv", 3 * size, y).reshape(x.shape[0], 3, sizes.num_heads, -1)
+        shape = x.shape[0], 3, sizes.num_attention_heads, -1
+        y = dense("qkv", 3 * size, y).reshape(shape)
         cosine, sine = jnp.asarray(waves, x.dtype)[is_global.astype(int)]
 
         def turn(x):
@@ -391,14 +376,14 @@ class _PreNormLayer(nn.Module):
             return jnp.concatenate(parts, axis=2)
 
         visible = mask[None] & (is_near | is_global)
-        rate = sizes.attention_dropout
+        rate = sizes.attention_probs_dropout_prob
         q, k = turn(y[:, 0]), turn(y[:, 1])
         y = attend(q, k, y[:, 2], visible, None, rate, self.train)
         x += dense("attention_output", size, y)
         y = dense("intermediate", 2 * sizes.intermediate_size, normed("mlp_norm", x))
         y, gate = jnp.split(y, 2, axis=1)
-        y = ACTIVATIONS[sizes.activation](y) * gate
-        y = layers.dropout(sizes.dropout, y, self.train)
+        y = ACTIVATIONS[sizes.hidden_act](y) * gate
+        y = layers.dropout(sizes.hidden_dropout_prob, y, self.train)
         return x + dense("output", size, y), None
 
 

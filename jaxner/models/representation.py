@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxner import fields
+from jaxner.data.vocabulary import CHAR_TYPES, PADDING, UNKNOWN
 from jaxner.fields import FromData, Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
@@ -21,8 +22,6 @@ from jaxner.models.layers import Features
 from jaxner.types import FORBIDDEN, Caps, Options, Pieces, Sentence
 
 Characters = Int[Array, " T C"]
-_PADDING, _UNKNOWN = 0, 1  # the first two word ids; 1 is the unknown character, too
-NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is any other
 
 
 class Words(nn.Module):
@@ -95,7 +94,7 @@ class Capitalisation(nn.Module):
             x = jnp.where((classes > 0)[:, None], table[classes], 0.0)
         if self.unknown:
             unknown = self.param("unknown", layers.TABLES["normal"], (1, x.shape[1]))
-            x = jnp.where((words == _UNKNOWN)[:, None], unknown, x)
+            x = jnp.where((words == UNKNOWN)[:, None], unknown, x)
         return x
 
 
@@ -141,11 +140,11 @@ def _vectors_of(
     init = layers.TABLES[reader.table_initializer]
     table = reader.param("table", init, (reader.num_chars, reader.dim))
     # Later ids are unknown characters of a known type; see `Vocabulary.char_types`.
-    x = table[jnp.where(chars < reader.num_chars, chars, _UNKNOWN)]
+    x = table[jnp.where(chars < reader.num_chars, chars, UNKNOWN)]
     if getattr(reader, "types", None) is not None:
         # Type 0 (any other) has no element in the one-hot vector.
-        types = jax.nn.one_hot(jnp.array(reader.types), NUM_TYPES + 1, dtype=x.dtype)
-        types = types[:, 1:]
+        types, count = jnp.array(reader.types), 1 + len(CHAR_TYPES)
+        types = jax.nn.one_hot(types, count, dtype=x.dtype)[:, 1:]
         x = jnp.concatenate([x, types[chars]], axis=2)
     return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
 
@@ -231,7 +230,7 @@ class CharacterCNN(nn.Module):
         # With dropout, each occurrence of a character has a vector of its own.
         has_table = self.length is None and not (train and self.dropout)
         count = len(self.types or range(self.num_chars))
-        ids = jnp.where(chars < count, chars, _UNKNOWN)
+        ids = jnp.where(chars < count, chars, UNKNOWN)
         if has_table:
             x = _vectors_of(self, jnp.arange(count)[None], train)[0]
         else:
@@ -424,19 +423,19 @@ class Representation(nn.Module):
         if self.bert is not None:
             parts.append(self.bert(values.pieces, train=train))
         x = layers.dropout(self.dropout, jnp.concatenate(parts, axis=1), train)
-        present = sentence.mask & (sentence.words != _PADDING)
+        present = sentence.mask & (sentence.words != PADDING)
         return jnp.where(present[:, None], x, 0.0)
 
     def _dropped(self, words):
         """Returns the words with some replaced by the unknown word."""
         first, end = self.singletons
         for rate, can_drop in (
-            (self.word_dropout, words != _PADDING),
+            (self.word_dropout, words != PADDING),
             (self.singleton_dropout, (first <= words) & (words < end)),
         ):
             if rate and self.has_rng("words"):
                 drops = jax.random.bernoulli(self.make_rng("words"), rate, words.shape)
-                words = jnp.where(drops & can_drop, _UNKNOWN, words)
+                words = jnp.where(drops & can_drop, UNKNOWN, words)
         return words
 
     def _read_characters(self, sentence: Sentence, train: bool):

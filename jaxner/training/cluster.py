@@ -7,11 +7,10 @@ JAX's compiler inserts the sums between devices. A run on one device has no mesh
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -49,67 +48,44 @@ class Placement:
         """The parts of a batch that this process computes; None for all."""
         return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
 
-    @property
-    def of_weights(self) -> NamedSharding | None:
-        """The sharding of arrays with an axis of restarts."""
-        return self.mesh and NamedSharding(self.mesh, PartitionSpec(SEED))
-
-    @property
-    def whole(self) -> NamedSharding | None:
-        """The sharding of arrays that are whole on every device."""
-        return self.mesh and NamedSharding(self.mesh, PartitionSpec())
+    def sharding(self, *axes: str) -> NamedSharding | None:
+        """Returns the sharding of arrays by their first axes; None on one device."""
+        return self.mesh and NamedSharding(self.mesh, PartitionSpec(*axes))
 
     def batches(self, arrays: PyTree) -> PyTree:
         """Returns placed arrays of batches, `[K, B, …]`, split by both axes."""
-        if self.mesh is None:
-            return arrays
-        return devices.put(arrays, NamedSharding(self.mesh, PartitionSpec(SEED, DATA)))
+        return devices.put(arrays, self.sharding(SEED, DATA))
 
     def split(self, array: Array) -> Array:
         """Returns an array of a batch, `[B, …]`, to be split over the devices."""
-        if self.mesh is None:
+        sharding = self.sharding(DATA)
+        if sharding is None:
             return array
-        sharding = NamedSharding(self.mesh, PartitionSpec(DATA))
         return jax.lax.with_sharding_constraint(array, sharding)
 
     def weights(self, arrays: PyTree) -> PyTree:
         """Returns placed arrays of restarts, `[K, …]`."""
-        return devices.put(arrays, self.of_weights)
+        return devices.put(arrays, self.sharding(SEED))
 
     def everywhere(self, arrays: PyTree) -> PyTree:
         """Returns arrays placed whole on every device."""
-        return devices.put(arrays, self.whole)
+        return devices.put(arrays, self.sharding())
 
     def tagger(self, tagger: Tagger) -> Tagger:
         """Returns a tagger that computes on all devices."""
         return dataclasses.replace(tagger, weights=self.everywhere(tagger.weights))
 
-    def state(self, state: PyTree) -> PyTree:
-        """Returns the placed `step.State`; all devices hold values for the host."""
-        return state._replace(
-            step=self.everywhere(state.step),
-            params=self.weights(state.params),
-            opt_state=self.weights(state.opt_state),
-            sums=self.everywhere(state.sums),
-        )
-
     def restart(self, arrays: PyTree, number: int) -> PyTree:
         """Returns the arrays of one restart, whole on every device."""
-        return _restart(self.whole)(arrays, number)
+        return jax.jit(_restart, out_shardings=self.sharding())(arrays, number)
 
 
 ONE_DEVICE = Placement()
 """One device."""
 
 
-@functools.cache
-def _restart(
-    sharding: NamedSharding | None,
-) -> Callable[[PyTree, int], PyTree]:
-    def take(arrays, number):
-        return jax.tree.map(lambda array: array[number], arrays)
-
-    return jax.jit(take, out_shardings=sharding)
+def _restart(arrays: PyTree, number: int) -> PyTree:
+    return jax.tree.map(lambda array: array[number], arrays)
 
 
 def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:

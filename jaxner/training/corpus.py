@@ -469,7 +469,9 @@ class Corpus:
         vectors: Any = whole[0].vectors
         if vectors_on_device is None:
             size = 4 * self.batches.num_tokens * math.prod(np.shape(vectors)[1:])
-            vectors_on_device = size <= _SHARE * _memory()
+            device = jax.local_devices()[0]
+            facts = None if device.platform == "cpu" else device.memory_stats()
+            vectors_on_device = size <= _SHARE * (facts or {}).get("bytes_limit", 0)
         self._streams = vectors is not None and not vectors_on_device
         if self._streams:
             whole = [s._replace(vectors=None) for s in whole]
@@ -519,7 +521,7 @@ class Corpus:
                 members, shape.rows, parts, own_parts
             )
             restarts.append(batching.pad(members, shape.tokens, shape.rows).vectors)
-        return self._place.batches(jax.device_put(np.stack(restarts)))
+        return self._place.batches(np.stack(restarts))
 
 
 def character_rows(model: models.Model) -> str:
@@ -528,10 +530,3 @@ def character_rows(model: models.Model) -> str:
     if not readers:
         return "none"
     return "token" if any(getattr(r, "dropout", 0) for r in readers) else "distinct"
-
-
-def _memory() -> float:
-    """Returns the size of an accelerator's memory in bytes; 0 for a CPU."""
-    device = jax.local_devices()[0]
-    statistics = None if device.platform == "cpu" else device.memory_stats()
-    return float((statistics or {}).get("bytes_limit", 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import json
 from collections.abc import Mapping, Sequence, Set
 from typing import Annotated, Any, Literal
 
@@ -25,20 +26,26 @@ REST = "rest"
 """The parameters below the path of no part."""
 
 
-def adam_eps_hat(
+def _adam_like(
+    nesterov: bool,
     learning_rate: optax.ScalarOrSchedule,
     b1: float = 0.9,
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> optax.GradientTransformation:
-    """Returns Adam with ε added before the bias correction of √v, as in TensorFlow.
+    """Returns Adam as in TensorFlow, whose only bias correction is that of the rate.
 
-    The step is α_t m_t / (√v_t + ε), where α_t = α √(1 - β2^t) / (1 - β1^t). The ε of
-    `optax.adam` damps the first step 32 times less; Strubell et al.'s (2017) 1e-4 and
-    1e-6 are for the form here.
+    With ε added before the bias correction of √v, the step is α_t m_t / (√v_t + ε),
+    where α_t = α √(1 - β2^t) / (1 - β1^t). The ε of `optax.adam` damps the first step
+    32 times less; Strubell et al.'s (2017) 1e-4 and 1e-6 are for the form here.
+
+    With Nesterov momentum, as `tf.contrib.opt.NadamOptimizer`, β1 m_t + (1 - β1) g_t
+    stands for m_t. `optax.nadam` corrects the bias of m_t by 1 - β1^(t+1), which
+    shortens its first steps. Neither has the momentum schedule of Dozat's report.
 
     References:
-        Kingma and Ba, "Adam", ICLR 2015, section 2, end (ε̂); TensorFlow's `ApplyAdam`.
+        Kingma and Ba, "Adam", ICLR 2015, section 2, end (ε̂); Dozat, "Incorporating
+        Nesterov Momentum into Adam", ICLR workshop 2016; TensorFlow's `ApplyAdam`.
 
     Example:
         >>> tx = adam_eps_hat(0.1, b1=0.0, b2=0.75, eps=1.0)
@@ -47,30 +54,6 @@ def adam_eps_hat(
         >>> round(float(updates), 6)
         -0.05
     """
-    return _adam_like(learning_rate, b1, b2, eps, nesterov=False)
-
-
-def nadam(
-    learning_rate: optax.ScalarOrSchedule,
-    b1: float = 0.9,
-    b2: float = 0.999,
-    eps: float = 1e-8,
-) -> optax.GradientTransformation:
-    """Returns Adam with Nesterov momentum, as `tf.contrib.opt.NadamOptimizer`.
-
-    The step is α_t (β1 m_t + (1 - β1) g_t) / (√v_t + ε), with the α_t of
-    `adam_eps_hat`. `optax.nadam` corrects the bias of m_t by 1 - β1^(t+1), which
-    shortens its first steps. Neither has the momentum schedule of Dozat's report.
-
-    References:
-        Dozat, "Incorporating Nesterov Momentum into Adam", ICLR workshop 2016;
-        TensorFlow's `ApplyAdam` with `use_nesterov`.
-    """
-    return _adam_like(learning_rate, b1, b2, eps, nesterov=True)
-
-
-def _adam_like(learning_rate, b1, b2, eps, nesterov):
-    """Returns Adam in the form whose only bias correction is that of α."""
 
     def update(updates, state, params=None):
         del params
@@ -93,6 +76,8 @@ def _adam_like(learning_rate, b1, b2, eps, nesterov):
     )
 
 
+adam_eps_hat = functools.partial(_adam_like, False)
+nadam = functools.partial(_adam_like, True)
 OPTIMIZERS = {
     "adam": optax.adam,
     "adam_eps_hat": adam_eps_hat,
@@ -198,7 +183,8 @@ def build(
         ValueError: The name or an option is unknown; or, from `init`, a part has no
             parameters below its path.
     """
-    return _build(_frozen(options), steps_per_epoch, num_epochs)
+    text = json.dumps(options, sort_keys=True)
+    return _build(text, steps_per_epoch, num_epochs)
 
 
 def ends_with_run(options: Mapping[str, Any]) -> bool:
@@ -207,19 +193,13 @@ def ends_with_run(options: Mapping[str, Any]) -> bool:
     return any(section.get("warmup") is not None for section in sections)
 
 
-def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Returns options in a hashable form, without those that are None."""
-    return tuple(
-        (name, _frozen(value) if isinstance(value, Mapping) else value)
-        for name, value in sorted(options.items())
-        if value is not None
-    )
-
-
 @functools.cache  # so that runs share compiled steps
-def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
-    options = dict(items)
-    clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
+def _build(text: str, steps_per_epoch: int, num_epochs: int | None):
+    def choices(section):
+        return {name: value for name, value in section.items() if value is not None}
+
+    options = json.loads(text, object_hook=choices)
+    clip_norm, parts = options.pop("clip_norm", 0.0), options.pop("parts", {})
     is_separate = options.pop("clip", "joint") == "parts"
     if is_separate and not (parts and clip_norm):
         raise ValueError(
@@ -233,7 +213,7 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
 
     tx = of_part("optimizer", options)
     if parts:
-        txs = {p: of_part(f"optimizer.parts.{p}", dict(o)) for p, o in parts.items()}
+        txs = {p: of_part(f"optimizer.parts.{p}", o) for p, o in parts.items()}
         choose = functools.partial(part_of_each, paths=tuple(parts))
         tx = optax.partition({**txs, REST: tx}, choose)
     return tx if is_separate or not clip_norm else optax.chain(clip, tx)

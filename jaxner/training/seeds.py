@@ -71,22 +71,18 @@ def summarise(results: Mapping[int, Result]) -> Result:
         for seed, result in results.items()
     }
     summary: Result = {"seeds": seeds, "figure": figure}
+    tail = (1 - LEVEL) / 2
     for name in splits:
         values = [run[name] for run in seeds.values()]
+        samples = np.random.default_rng(0).choice(values, (10_000, len(values)))
         summary[name] = {
             "mean": statistics.mean(values),
             "std": statistics.stdev(values) if len(values) > 1 else 0.0,
             "min": min(values),
             "max": max(values),
-            "interval": _interval(values),
+            "interval": np.quantile(samples.mean(1), (tail, 1 - tail)).tolist(),
         }
     return summary
-
-
-def _interval(values: list[float]) -> list[float]:
-    samples = np.random.default_rng(0).choice(values, (10_000, len(values)))
-    tail = (1 - LEVEL) / 2
-    return np.quantile(samples.mean(axis=1), (tail, 1 - tail)).tolist()
 
 
 def table_of(summary: Result) -> report.Table:

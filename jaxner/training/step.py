@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
@@ -22,11 +22,11 @@ import optax
 from jax import stages
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxner import models
+from jaxner import devices, models
 from jaxner.data.batching import Plan, Shape
 from jaxner.training import objectives, optimizers
 from jaxner.training.cluster import ONE_DEVICE, SEED, Placement
-from jaxner.training.corpus import Arrays, take
+from jaxner.training.corpus import Arrays, Corpus, take
 
 Params = PyTree[Array]
 Compiling = Callable[[Shape | None], AbstractContextManager[None]]
@@ -67,6 +67,11 @@ def init(
     names = ["loss", *(f"gradient_norm_{name}" for name in names)]
     sums = {name: jnp.zeros(()) for name in names}
     return State(jnp.zeros((), jnp.int32), params, tx.init(params), sums)
+
+
+def placed(state: State, place: Placement) -> State:
+    """Returns a state on its devices; all of these hold values for the host."""
+    return State(*map(devices.put, state, _shardings(place)[0]))
 
 
 class Sums(NamedTuple):
@@ -141,7 +146,6 @@ def update(recipe: Recipe, state: State, sums: Sums) -> State:
 class Step:
     """Takes the steps of a run, or of several restarts at once; a context.
 
-    `shapes` are those of all blocks, and each batch is one block if it `is_whole`.
     `frozen` has an axis of restarts unless `is_shared`, as with one; `keys` are `[K]`.
     `compiling` returns a context for the wait for a program, by the shape of its block,
     None for an update alone.
@@ -150,25 +154,27 @@ class Step:
     def __init__(
         self,
         recipe: Recipe,
-        shapes: Iterable[Shape],
-        is_whole: bool,
+        corpus: Corpus,
         frozen: Params,
-        arrays: Arrays,
         keys: Array,
         is_shared: bool = True,
         compiling: Compiling = nullcontext,
     ):
+        is_whole = corpus.batches.is_whole
         options = is_whole, is_shared, len(keys)
         # What only adds is the same for any optimizer, and compiles once.
         adding = recipe if is_whole else recipe._replace(tx=_NO_OPTIMIZER)
-        self._programs = {x: program(adding, x, *options) for x in shapes}
-        self._begin, self._end = ends(recipe)
+        self._begin, end = ends(recipe)
+        self._programs: dict[Shape | None, stages.Wrapped] = {None: end}
+        self._programs |= {
+            x: program(adding, x, *options) for x in corpus.batches.shapes
+        }
         # CPU devices share their threads: several programs at once may wait for each
         # other's for ever.
         mesh = recipe.place.mesh
         is_simulated = mesh is not None and mesh.devices.flat[0].platform == "cpu"
         self._wait = jax.block_until_ready if is_simulated else lambda arrays: arrays
-        self._is_whole, self._keys, self._rest = is_whole, keys, (frozen, arrays)
+        self._is_whole, self._keys, self._rest = is_whole, keys, (frozen, corpus.arrays)
         self._sums: Sums | None = None  # zeros between steps: the memory stays
         self._compiling = compiling
         self._threads = futures.ThreadPoolExecutor(_num_threads())
@@ -194,14 +200,11 @@ class Step:
         if not self._executables:
             self._foresee(state, plan, blocks)
         for shape, vectors in blocks:
-            operands = self._operands(vectors, state, plan)
-            self._compile(shape, self._programs[shape], *operands)
-            result = self._wait(self._programs[shape](*operands))
+            result = self._run(shape, *self._operands(vectors, state, plan))
             if self._is_whole:
                 return result
             self._sums = result
-        self._compile(None, self._end, state, self._sums)
-        state, self._sums = self._wait(self._end(state, self._sums))
+        state, self._sums = self._run(None, state, self._sums)
         return state
 
     def _operands(
@@ -212,24 +215,21 @@ class Step:
             state = state._replace(opt_state=(), sums={})
         return self._sums, state, vectors, plan, self._keys, *self._rest
 
-    def _compile(
-        self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
-    ) -> None:
-        """Waits for a program that has not been called yet."""
-        if name in self._ready:
-            return
-        with self._compiling(name):
-            if name not in self._executables:
-                self._submit(name, program, *operands)
-            self._executables[name].result()
-        self._ready.add(name)
+    def _run(self, name: Shape | None, *operands: PyTree) -> PyTree:
+        """Returns the results of a program; waits until it is compiled."""
+        if name not in self._ready:
+            with self._compiling(name):
+                self._submit(name, *operands)
+                self._executables[name].result()
+            self._ready.add(name)
+        return self._wait(self._programs[name](*operands))
 
-    def _submit(
-        self, name: Shape | None, program: stages.Wrapped, *operands: PyTree
-    ) -> None:
+    def _submit(self, name: Shape | None, *operands: PyTree) -> None:
         """Compiles a program in a thread; `jit` finds later what this has made."""
-        task = self._threads.submit(lambda: program.lower(*operands).compile())
-        self._executables[name] = task
+        if name not in self._executables:
+            lower = self._programs[name].lower
+            task = self._threads.submit(lambda: lower(*operands).compile())
+            self._executables[name] = task
 
     def _foresee(
         self, state: State, plan: Plan, blocks: Sequence[tuple[Shape, Array | None]]
@@ -240,12 +240,11 @@ class Step:
         """
         vectors = dict(blocks)
         if None in vectors.values():
-            vectors |= {x: None for x in self._programs if x not in vectors}
+            vectors |= {x: None for x in self._programs if x and x not in vectors}
         for shape, values in vectors.items():
-            operands = self._operands(values, state, plan)
-            self._submit(shape, self._programs[shape], *operands)
+            self._submit(shape, *self._operands(values, state, plan))
             if shape == blocks[-1][0] and not self._is_whole:
-                self._submit(None, self._end, state, self._sums)
+                self._submit(None, state, self._sums)
 
 
 def _num_threads() -> int:
@@ -287,9 +286,7 @@ def ends(recipe: Recipe) -> tuple[stages.Wrapped, stages.Wrapped]:
 
 
 def _shardings(place: Placement) -> tuple[PyTree, PyTree]:
-    """Returns the shardings of a state and of sums; None on one device."""
-    if place.mesh is None:
-        return None, None
-    weights: PyTree = place.of_weights
-    whole: PyTree = place.whole
+    """Returns the shardings of a state and of sums."""
+    weights: PyTree = place.sharding(SEED)
+    whole: PyTree = place.sharding()
     return State(whole, weights, weights, whole), Sums(whole, weights, weights)

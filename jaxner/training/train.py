@@ -357,7 +357,7 @@ class Program:
         """
         start, times = time.perf_counter(), []
         numbers = [run.config.seed for run in self.runs]
-        state = self.place.state(jax.tree.map(jnp.copy, self.state))
+        state = step.placed(jax.tree.map(jnp.copy, self.state), self.place)
         with (
             monitor.waiting(console, "Trying some steps, which compiles programs"),
             self._stepping(lambda _: contextlib.nullcontext()) as take_step,
@@ -394,18 +394,10 @@ class Program:
         return f"{count:g} minute{'s' * (count != 1)}"
 
     def _stepping(self, compiling: step.Compiling) -> step.Step:
-        batches = self.corpus.batches
         keys = [jax.random.key(run.config.seed) for run in self.runs]
-        return step.Step(
-            self.recipe,
-            batches.shapes,
-            batches.is_whole,
-            self.frozen,
-            self.corpus.arrays,
-            self.place.weights(jnp.stack([jax.random.fold_in(key, 1) for key in keys])),
-            self.is_shared,
-            compiling,
-        )
+        keys = self.place.weights(jnp.stack([jax.random.fold_in(x, 1) for x in keys]))
+        inputs = self.recipe, self.corpus, self.frozen, keys
+        return step.Step(*inputs, self.is_shared, compiling)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -438,7 +430,7 @@ class Program:
         """
         if self.latest.step is None:
             self.runs[0].check_not_lost()
-            self.state = self.place.state(self.state)
+            self.state = step.placed(self.state, self.place)
         else:
             self.total = self.latest.step
             self._restore()
@@ -470,7 +462,7 @@ class Program:
             )
         console.print(f"Resumed at step {self.total:,}")
         sums = {name: tree.pop(name) for name in self.state.sums}
-        self.state = self.place.state(step.State(**tree, sums=sums))
+        self.state = step.placed(step.State(**tree, sums=sums), self.place)
         for run, run.progress in zip(self.runs, progress, strict=True):
             run.restore_best(self.total, self.tagger(run).weights["params"])
 
@@ -519,11 +511,13 @@ class Program:
     def labels(
         self, tagger: Tagger, split: Split | PaddedSplit
     ) -> tuple[list[Sequence[str]], list[list[str]]]:
-        """Returns gold and predicted labels, without those that the data lack."""
+        """Returns gold and predicted labels, O for those that the data do not mark."""
         constrained, names = self.config.evaluation.constrained, tagger.labels
         gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
-        hidden_names = [names[i] for i in self.recipe.objective.hidden_labels]
-        return gold, transfer.without(predicted, hidden_names)
+        hidden_names = {names[i] for i in self.recipe.objective.hidden_labels}
+        return gold, [
+            ["O" if x in hidden_names else x for x in row] for row in predicted
+        ]
 
     def save(
         self, results: Sequence[tuple[Run, PyTree, Scores]], seconds: float

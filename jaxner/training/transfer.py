@@ -10,7 +10,7 @@ Shape letters: `T` tokens, `L` labels of the new tagger.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -122,14 +122,16 @@ def start(
             parts = [arrays[table] for table in tables if table in arrays]
             array = np.concatenate(parts) if parts else None
             rows = {0: words[:count] if table == "trained" else words[count:]}
-        if array is None or not _fits(leaf.shape, array.shape, rows):
+
+        def sizes(array):  # of axes without such rows
+            return [n * (axis not in rows) for axis, n in enumerate(array.shape)]
+
+        if array is None or sizes(array) != sizes(leaf):
             draws.append(name)
             return leaf
         if not rows:
             return array
-        indices = [np.arange(size) for size in leaf.shape]
-        for axis, index in rows.items():
-            indices[axis] = index
+        indices = [rows.get(a, np.arange(n)) for a, n in enumerate(leaf.shape)]
         cells = np.ix_(*(np.flatnonzero(row >= 0) for row in indices))
         table = np.array(leaf)
         table[cells] = np.asarray(array)[np.ix_(*(row[row >= 0] for row in indices))]
@@ -154,14 +156,6 @@ def _index(names: Sequence[str], inventory: Sequence[str]) -> np.ndarray:
     """Returns where each name is among others, or -1."""
     index = {name: i for i, name in enumerate(inventory)}
     return np.array([index.get(name, -1) for name in names], int)
-
-
-def _fits(
-    shape: tuple[int, ...], source: tuple[int, ...], rows: Mapping[int, np.ndarray]
-) -> bool:
-    axes = range(len(shape))
-    is_same_rank = len(source) == len(shape)
-    return is_same_rank and all(a in rows or shape[a] == source[a] for a in axes)
 
 
 def _kinds(build: Callable[[Vocabulary], models.Model], vocabulary: Vocabulary):
@@ -232,11 +226,3 @@ def old_probabilities(
         row[:, columns] = chances
         rows.append(row)
     return rows
-
-
-def without(
-    labels: Sequence[Sequence[str]], hidden_names: Sequence[str]
-) -> list[list[str]]:
-    """Returns labels with O in the place of those that the data do not mark."""
-    names = {*hidden_names}
-    return [["O" if label in names else label for label in row] for row in labels]

@@ -77,14 +77,12 @@ class Trainer:
         self.weights = models.init(model, jax.random.key(0))
         params = self.weights["params"]
         stack = jax.tree.map(lambda a: jnp.stack([a] * len(seeds)), params)
-        self.state = place.state(jax.vmap(lambda p: step.init(p, tx))(stack))
+        self.state = step.placed(jax.vmap(lambda p: step.init(p, tx))(stack), place)
         keys = [jax.random.fold_in(jax.random.key(seed), 1) for seed in seeds]
         keys = place.weights(jnp.stack(keys))
-        shapes = self.batches.shapes, self.batches.is_whole
         self.waits = []
         options = {"compiling": lambda x: contextlib.nullcontext(self.waits.append(x))}
-        rest = {}, self.corpus.arrays, keys
-        self.step = step.Step(self.recipe, *shapes, *rest, **options)
+        self.step = step.Step(self.recipe, self.corpus, {}, keys, **options)
 
     def train(self, epochs=2):
         # A step takes nothing from the host: all has been put on the devices.
