@@ -53,6 +53,9 @@ def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., An
     torch.set_num_threads(cores)
     # Our words, too, have a space before the first one.
     tokenizer = t.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    splitter = tokenizer.backend_tokenizer.pre_tokenizer
+    if hasattr(splitter, "add_prefix_space"):  # ModernBERT's ignores the option
+        splitter.add_prefix_space = True
     if is_onnx:
         session: Any = importlib.import_module("onnxruntime").SessionOptions()
         session.intra_op_num_threads = cores
@@ -150,7 +153,10 @@ def agreement(folder: str, texts: list[str], say: Callable[[str], None]) -> Any:
         counts["equal labels"] += sum(map(operator.eq, names, best))
         if not has_spans:
             continue
-        entities = [(x["start"], x["end"], x["entity_group"]) for x in pipeline(text)]
+        entities = []
+        for x in pipeline(text):  # ModernBERT's words have the space before them
+            size = len(text[x["start"] : x["end"]].lstrip())
+            entities.append((x["end"] - size, x["end"], x["entity_group"]))
         spans_of_text = [(x.start_char, x.end_char, x.type) for x in mentions[i]]
         kind = "ill-formed" if schemes.violations(best, scheme) else "well-formed"
         counts[f"{kind} texts"] += 1

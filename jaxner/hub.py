@@ -23,7 +23,7 @@ import numpy as np
 from jaxner import cache, errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
 from jaxner.arguments import check_tagger
-from jaxner.data import corpora, schemes, spans
+from jaxner.data import corpora, pieces, schemes, spans
 from jaxner.data.vocabulary import build as build_vocabulary
 from jaxner.data.vocabulary import strings
 from jaxner.errors import InputError
@@ -92,6 +92,8 @@ def from_pretrained(
     attributes = pretrained.sizes(root)
     config = spans.read_json(path)
     _check_known(config, path)
+    if commit is not None:
+        _check_complete(os.fspath(folder), {x.name for x in root.iterdir()})
     names = _label_names(config, label_names, path)
     tokenizer, _ = pretrained.pieces_and_sizes(root)
     encoder, linear = pretrained.read_with_classifier(root, len(names))
@@ -106,8 +108,9 @@ def from_pretrained(
         fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
         is_constrained = section.get("constrained", False)
         fields.check(f"{SECTION}.constrained", is_constrained, bool)
-        rates = (config.get(x) for x in ("classifier_dropout", "hidden_dropout_prob"))
-        dropout = next((x for x in rates if x is not None), 0.1)
+        dropout = config.get("classifier_dropout")
+        if dropout is None:
+            dropout = pretrained.make(attributes).hidden_dropout_prob
         fields.check("classifier_dropout", dropout, fields.Rate)
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
         if problem := next(filter(None, map(corpora.hidden, names)), ""):
@@ -174,6 +177,15 @@ def _found(name: str, revision: str | None) -> tuple[Path, str | None]:
             f"There is no folder {name}, and the Hub says: {text}"
         ) from None
     return Path(folder), Path(folder).name
+
+
+def _check_complete(name: str, files: set[str]) -> None:
+    """Raises InputError unless weights and tokenizer were among the files fetched."""
+    weights = {"model.safetensors", "model.safetensors.index.json"}
+    if not (files & weights and files & {"tokenizer.json", "vocab.txt"}):
+        kinds = "t.AutoTokenizer, t.AutoModelForTokenClassification"
+        message = f"{name} lacks model.safetensors or tokenizer.json. If you trust it, "
+        raise InputError(message + pieces.conversion(Path(name), kinds))
 
 
 def _check_known(config: Mapping[str, Any], path: Path) -> None:

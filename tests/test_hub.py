@@ -89,7 +89,10 @@ def bert(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_out_and_in_again(kind, tmp_path):
-    tagger = jaxner.from_pretrained(classifier(tmp_path / "in", kind))
+    rate = pretrained.FAMILIES[kind].spellings.get("hidden_dropout_prob")
+    rates = {rate or "hidden_dropout_prob": 0.3, "classifier_dropout": None}
+    tagger = jaxner.from_pretrained(classifier(tmp_path / "in", kind, **rates))
+    assert tagger.model.head.dropout == 0.3
     tensors, states = tensors_and_states(kind)
     expected = states @ tensors["classifier.weight"].T + tensors["classifier.bias"]
     sentence = tagger.vocabulary.encode(["rome"] * MASK[0].sum())
@@ -404,6 +407,9 @@ def test_a_name_is_fetched_without_code_and_its_commit_recorded(tmp_path, monkey
         with pytest.raises(error, match=message) as end:
             jaxner.from_pretrained(name)
         assert "\n" not in str(end.value)
+    (tmp_path / commit / "tokenizer.json").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"lacks .*f = 'org/model'; .*Classification"):
+        jaxner.from_pretrained("org/model")
     with pytest.raises(InputError, match="revision is for names"):
         jaxner.from_pretrained(tmp_path / commit, revision="v1")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
