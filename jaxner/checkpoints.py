@@ -27,12 +27,13 @@ from jaxtyping import PyTree
 from orbax.checkpoint import v1 as ocp
 
 from jaxner import runs
-from jaxner.errors import DamagedFileError, MissingFileError
+from jaxner.errors import DamagedFileError, InputError, MissingFileError
 from jaxner.models.model import named
 from jaxner.types import Owner
 
 _COMMIT_FILE, _TMP_NAME = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
+_PLAIN = re.compile(r"[^\\*?\[\]\ud800-\udfff]*")
 _LOCK = threading.RLock()
 # It prints the traceback of what fails in the background, and `finish` raises.
 logging.getLogger("absl").addFilter(
@@ -72,6 +73,9 @@ class Checkpoints:
         ]
         self.step: int | None = max(steps, default=(False, None))[1]
         if not read_only:
+            if jax.process_count() > 1 and not _PLAIN.fullmatch(str(path)):
+                signs = "without any of \\ * ? [ ], as several processes train"
+                raise InputError(f"expected a name {signs}", path)
             self._keep_newest()
 
     def __enter__(self) -> Checkpoints:
@@ -225,7 +229,7 @@ def _restore(folder: Path, shapes: PyTree) -> PyTree:
 
 def _plain(path: Path) -> str:
     """Returns a path by a name that Orbax can use: it takes some signs for patterns."""
-    if re.fullmatch(r"[^\\*?\[\]\ud800-\udfff]*", str(path)):
+    if _PLAIN.fullmatch(str(path)):
         return str(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     return str(_link_to(path.parent) / path.name)

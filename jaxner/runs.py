@@ -144,6 +144,12 @@ class Workdir:
         lines = [_sealed(metrics, is_line=True) + "\n" for metrics in epochs]
         self.write_text("metrics.jsonl", "".join(lines))
 
+    def forget_result(self) -> None:
+        """Removes scores and labels of the best checkpoint, before a better one."""
+        for name in ("result.json", "README.md", "predictions-*.conll") * self.writes:
+            for file in self.path.glob(name):
+                file.unlink()
+
     # --- Restarts
 
     def seed(self, seed: int) -> Workdir:

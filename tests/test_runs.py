@@ -19,7 +19,7 @@ import jaxner
 import train
 from jaxner import runs
 from jaxner.checkpoints import Checkpoints
-from jaxner.errors import DamagedFileError
+from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import Workdir
 from tests import tiny
 
@@ -247,6 +247,12 @@ def test_a_second_process_is_refused_and_writes_nothing(run, corpus, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_readme_of_no_run_stays(corpus, tmp_path):
+    (tmp_path / "README.md").write_text("of the user")
+    with pytest.raises(InputError, match=r"README\.md: of no run"):
+        train.main_run(tiny.config(corpus), tmp_path)
+
+
 def test_a_flipped_byte_in_the_metrics_is_found_or_harmless(tmp_path):
     run = Workdir(tmp_path)
     for epoch in (1, 2):
@@ -324,9 +330,15 @@ def test_a_half_copied_checkpoint_costs_none_before_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", [b"a (1), [b]", rb"a\b", b"\xff?"])
-def test_a_run_may_have_any_name(tmp_path, name):
-    """Orbax takes brackets for patterns, and knows UTF-8 alone."""
+def test_a_run_may_have_any_name(tmp_path, name, monkeypatch):
+    """Orbax takes brackets for patterns, and knows UTF-8 alone.
+
+    A link gets around that, but Orbax wants the same name in all processes.
+    """
     for _ in range(2):
         with Checkpoints(tmp_path / os.fsdecode(name) / "latest") as series:
             series.save(1, {"x": np.arange(3.0)}, {"epoch": 1})
     assert series.restore({"x": np.zeros(3)})["x"].tolist() == [0, 1, 2]
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(InputError, match="several processes"):
+        Checkpoints(series.path)

@@ -17,6 +17,7 @@ import numpy as np
 from jaxner import __version__, tagging
 from jaxner.analysis import inside
 from jaxner.answers import entities, probabilities
+from jaxner.checkpoints import Checkpoints
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
@@ -159,7 +160,9 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
         value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
     value["file"], value["sha256"] = str(split.path), split.sha256
     value["folder"] = str(folder.path)
-    if record := _json(folder, CALIBRATION).get("guarantees"):
+    fit = _json(folder, CALIBRATION)
+    record, best = fit.get("guarantees"), folder.part("best")
+    if record and fit["step"] == Checkpoints(best, read_only=True).step:
         answer = entities.predict(tagger, split, n_best=record["n_best"])
         for row in record["types"]:
             row["measured"], row["sentences"] = guarantees.risk_on(answer, row)

@@ -103,9 +103,10 @@ def card(run: Workdir) -> str:
     files = {**environment["data"], **{split: result[split] for split in splits}}
     rows = [(split, data, file["sha256"]) for split, file in files.items()]
     scores = "\n".join(_scores(run, split, vocabulary.scheme) for split in splits)
-    if (run.path / CALIBRATION).is_file():
-        scores += "\n## Calibration\n\n"
-        scores += "\n".join(_calibration(run.read_json(CALIBRATION)))
+    fit = run.read_json(CALIBRATION) if (run.path / CALIBRATION).is_file() else {}
+    steps = [x["step"] for x in run.metrics() if x["epoch"] == result["best_epoch"]]
+    if fit.get("step") in steps:  # else it is of an earlier checkpoint
+        scores += "\n## Calibration\n\n" + "\n".join(_calibration(fit))
     return _CARD.format(
         head=printable("".join(lines)),
         name=markdown(name),

@@ -81,6 +81,9 @@ def main_run(
     with folder.locked(), warnings.catch_warnings():
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
+        readme = folder.path / "README.md"
+        if readme.exists() and not (folder.path / "config.json").exists():
+            raise InputError("of no run, and a run writes its own: choose -o", readme)
         # Also if a kill came before its first checkpoint.
         if config.minutes and (folder.path / "config.json").exists():
             old_config = folder.read_json("config.json")
@@ -198,6 +201,7 @@ class Run:
         # While dev F1 is 0, no epoch is better than a later one.
         if score > best or best <= 0:
             self.progress = Progress(epoch, score, epoch)
+            self.folder.forget_result()
             self.best.save(step, params, metrics)
         return score > max(best, 0)
 
@@ -472,8 +476,8 @@ class Program:
         configs = {run.folder: run.config for run in self.runs}
         for folder, config in {self.top: self.config, **configs}.items():
             folder.write_json("config.json", config.to_dict())
-            folder.write_json("environment.json", record)
             folder.write_text("vocabulary.json", self.data.vocabulary.to_json())
+            folder.write_json("environment.json", record)  # whose data it is of
         for run in self.runs:
             frozen = self.tagger(run).weights["frozen"]
             save_frozen(run.folder.part("frozen"), frozen, self.owner)

@@ -1,6 +1,7 @@
 """Thresholds keep their bounds on new sentences, or are refused with a reason."""
 
 import functools
+import json
 
 import jax
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 import jaxner
 from jaxner.answers import temperature
 from jaxner.errors import InputError
+from jaxner.evaluation.card import card
 from jaxner.evaluation.guarantees import bounded, p_value, rows_of
 from jaxner.evaluation.report import Prediction
 from jaxner.runs import Workdir
@@ -59,6 +61,7 @@ def test_candidates_and_unfound_gold_are_rows():
     assert [*map(list, rows)] == [[(0.9, True), (0.1, False)], [(-1.0, True)]]
 
 
+@pytest.mark.filterwarnings("ignore:.*is of step -1")
 def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, run):
     with pytest.raises(InputError, match="--risk"):
         temperature.guaranteed(copied_run)
@@ -79,9 +82,14 @@ def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, 
         run(*command, *flags)
     first, second = (tmp_path / f"{name}.jsonl" for name in ("cal", "PER"))
     assert first.read_text() == second.read_text() != ""
-    Workdir(copied_run).write_json("calibration.json", {"temperature": 1.0, "step": -1})
+    stale = Workdir(copied_run).read_json("calibration.json") | {"step": -1}
+    Workdir(copied_run).write_json("calibration.json", stale)
     with pytest.raises(InputError, match="best checkpoint"):
         temperature.guaranteed(copied_run)
+    assert "## Calibration" not in card(Workdir(copied_run))
+    run("report", copied_run, "-o", tmp_path / "report.html")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert "guarantees" not in report["runs"][0]
 
 
 def test_each_type_has_its_minimum():

@@ -198,6 +198,7 @@ def test_broken_off_between_saves_equals_uninterrupted(
     """
     config = tiny.plain_config(corpus)
     assert Workdir(whole).read_json("result.json")["best_epoch"] == 3
+    train.main_run(tiny.plain_config(corpus, 1), tmp_path / "run")  # then prolonged
     original = Checkpoints.save
 
     class Killed(BaseException):
@@ -217,6 +218,28 @@ def test_broken_off_between_saves_equals_uninterrupted(
         with pytest.raises(Killed):
             train.main_run(config, tmp_path / "run")
     assert [m["epoch"] for m in Workdir(tmp_path / "run").metrics()] == [1, 2, 3]
+    left = {"config.json", "environment.json", "vocabulary.json", "metrics.jsonl"}
+    names = {file.name for file in (tmp_path / "run").iterdir()}
+    assert names == left | {".lock", "checkpoints"}  # no scores of the first epoch
+    train.main_run(config, tmp_path / "run")
+    runs.assert_same_run(tmp_path / "run", whole)
+
+
+def test_broken_off_between_records_equals_uninterrupted(
+    whole, corpus, tmp_path, monkeypatch
+):
+    config, write = tiny.plain_config(corpus), Workdir.write_text
+    for last in ("vocabulary.json", "environment.json", "metrics.jsonl"):
+
+        def write_text(self, name, text, last=last):
+            if name == last:
+                raise KeyboardInterrupt
+            write(self, name, text)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Workdir, "write_text", write_text)
+            with pytest.raises(KeyboardInterrupt):
+                train.main_run(config, tmp_path / "run")
     train.main_run(config, tmp_path / "run")
     runs.assert_same_run(tmp_path / "run", whole)
 
