@@ -72,7 +72,7 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
             set_up(config, arg)
             if arg.dataset == "files":  # what papers decide by their corpora
                 config.data.vectors = None
-                config.num_epochs = min(config.num_epochs, 100)
+                config.num_epochs = config.num_epochs and min(config.num_epochs, 100)
                 config.patience = config.patience or 10
             _replace_parts(config.model, arg)
             return _complete(config)

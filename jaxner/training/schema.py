@@ -106,7 +106,7 @@ class Run:
             "auto": together on a GPU or TPU, in turn on a CPU, where one program is no
             faster.
         num_devices: Devices to use; None for all, but one on a CPU.
-        num_epochs: Number of epochs.
+        num_epochs: Number of epochs; None for 2,000 steps, in 8 to 20 epochs.
         minutes: Time for the run on one process, which tries some steps and sets
             num_epochs to what fits; if it is late, it stops after an epoch.
         patience: Epochs without a better dev score before training stops, counted from
@@ -126,7 +126,7 @@ class Run:
     num_seeds: Size = 1
     restarts: Literal["auto", "together", "in_turn"] = "auto"
     num_devices: Size | None = None
-    num_epochs: Size = 20
+    num_epochs: Size | None = 20
     minutes: Positive | None = None
     patience: Count = 0
     batch_size: Size = 10
@@ -190,7 +190,7 @@ def check(config: Options) -> None:
         **config["model"],
     )
     _check_needs(config)
-    tx = optimizers.build(config["optimizer"], 1, epochs)
+    tx = optimizers.build(config["optimizer"], 1, epochs or 1)
     params = models.shapes(model)["params"]
     jax.eval_shape(lambda params: tx.update(params, tx.init(params), params), params)
 

@@ -53,6 +53,7 @@ from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
+_STEPS, _EPOCHS = 2_000, (8, 20)  # steps of a run, and bounds of its epochs
 _TRIAL = 40  # steps to time, most of which do not compile
 
 
@@ -85,7 +86,8 @@ def main_run(
         if readme.exists() and not (folder.path / "config.json").exists():
             raise InputError("of no run, and a run writes its own: choose -o", readme)
         # Also if a kill came before its first checkpoint.
-        if config.minutes and (folder.path / "config.json").exists():
+        follows = config.minutes or config.num_epochs is None
+        if follows and (folder.path / "config.json").exists():
             old_config = folder.read_json("config.json")
             if old_config.get("minutes") == config.minutes:
                 config.num_epochs = old_config["num_epochs"]
@@ -310,6 +312,9 @@ class Program:
             place=self.place,
         )
         self.num_steps = self.corpus.batches.num_batches
+        if config.num_epochs is None:
+            least, most = _EPOCHS
+            self._set_epochs(min(max(least, math.ceil(_STEPS / self.num_steps)), most))
         optimizer = config.optimizer.to_dict()
         self.recipe = step.Recipe(
             self.model,
@@ -382,8 +387,7 @@ class Program:
         scoring = training * dev / train / 3
         remainder = seconds - (time.perf_counter() - start) - 2 * scoring
         count = max(1, int(remainder / (training + scoring)))
-        for config in (self.config, *(run.config for run in self.runs)):
-            config.num_epochs = count
+        self._set_epochs(count)
         tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
         self.recipe = self.recipe._replace(tx=tx)
         limit = " in" if training + scoring <= remainder else ", more than is left of"
@@ -391,6 +395,10 @@ class Program:
             f"An epoch takes about {training + scoring:.1f} s: "
             f"{counted(count, 'epoch')}{limit} {self.minutes()}"
         )
+
+    def _set_epochs(self, count: int) -> None:
+        for config in (self.config, *(run.config for run in self.runs)):
+            config.num_epochs = count
 
     def minutes(self) -> str:
         """Returns the time for the run in words."""
