@@ -175,7 +175,7 @@ def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     """What reaches the run, without training it."""
     with pytest.raises(TypeError, match="dev="):
         jaxner.train(ROWS, ROWS, workdir=tmp_path / "a")
-    with pytest.raises(InputError, match="all its labels are O. For tags, set"):
+    with pytest.raises(InputError, match=r"all its labels are O\. For tags, set"):
         jaxner.train([(["a"], ["O"])] * 3, workdir=tmp_path / "outside")
     calls = {}
 
