@@ -167,7 +167,7 @@ def evaluate(
     check_tagger(tagger)
     scheme = tagger.vocabulary.scheme
     if isinstance(data, str | os.PathLike):
-        reading = {"scheme": scheme, **dict(tagger.reading)}
+        reading = {"scheme": scheme, **formats.fitting(dict(tagger.reading), data)}
         split = corpus.load_file(reading, outputs.expanded(data))
     else:
         _, split = _read(data, {"scheme": scheme})

@@ -163,6 +163,8 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     columns = {"token_column": 1, "label_column": 0}
     reader = dataclasses.replace(tagger, reading=tuple(columns.items()))
     assert jaxner.evaluate(reader, "~/a.conll").overall.gold == 1
+    # JSON lines have no columns.
+    assert jaxner.evaluate(reader, "~/run/data/train.jsonl").overall.gold == 40
     with pytest.raises(InputError, match="examples:2: expected 1 label"):
         jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
     with pytest.raises(InputError, match=r"train\.jsonl"):
@@ -173,6 +175,8 @@ def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     """What reaches the run, without training it."""
     with pytest.raises(TypeError, match="dev="):
         jaxner.train(ROWS, ROWS, workdir=tmp_path / "a")
+    with pytest.raises(InputError, match=r"all its labels are O\. For tags, set"):
+        jaxner.train([(["a"], ["O"])] * 3, workdir=tmp_path / "outside")
     calls = {}
 
     def run(config, workdir, name):

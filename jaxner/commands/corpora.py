@@ -121,7 +121,6 @@ def check(
     if files and (files[0] / "vocabulary.json").exists():
         run = files.pop(0)
         tagger = load(run)
-        options = dict(tagger.reading) | options
         if split or not files:
             from jaxner.runs import Workdir
             from jaxner.training import corpus
@@ -136,7 +135,10 @@ def check(
         )
     by_file: dict[str, corpora.Split] = {}
     for path in files:
-        parts, problems = audit.findings(path, **options)
+        used = dict(tagger.reading) if tagger is not None else {}
+        if not path.is_dir():  # whose files may have any format
+            used = formats.fitting(used, path, format)
+        parts, problems = audit.findings(path, **used | options)
         splits += parts.values()
         findings += problems
         by_file |= {} if path.is_dir() else {str(path): x for x in parts.values()}

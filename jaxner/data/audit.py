@@ -82,8 +82,11 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
     sentences whose labels are malformed.
     """
     errors: list[InputError] = []
+    split = None
     try:
         split = corpora.read(path, errors=errors, **options)
+    except InputError as error:
+        errors.append(error)
     except (OSError, ValueError) as error:
         return None, [Finding("format", str(error), str(path), "error")]
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
@@ -91,7 +94,7 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
         Finding("format", e.message, str(e.path or path), "error", e.line, e.unit)
         for e in errors
     ]
-    if not split.examples:
+    if split is None or not split.examples:
         return None, result
     notes = [*split.notes[bool(split.ill_formed) :]]  # the first: see _labels
     if result:
@@ -336,8 +339,9 @@ def _merged(result: Sequence[Finding]) -> list[Finding]:
     """Returns findings, with one for all errors of a kind: the first, and a count."""
     kinds: dict[Any, list[Finding]] = defaultdict(list)
     for finding in result:
-        # Errors of a kind differ in numbers, and in what they quote.
-        kind = re.sub(r"(['\"])(\\.|[^\\])*?\1|\d+", "", finding.message)
+        # Errors of a kind differ in numbers, labels to write, and what they quote.
+        pattern = r"(['\"])(\\.|[^\\])*?\1|write \S+|0x\w+|\d+"
+        kind = re.sub(pattern, "", finding.message)
         key = (finding.file, kind) if finding.level == "error" else finding
         kinds[key].append(finding)
     rows = []

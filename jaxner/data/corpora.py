@@ -199,7 +199,7 @@ def _label_errors(
     path: Path, examples: Sequence[Example], wrong: Mapping[str, str]
 ) -> list[InputError]:
     hint = "; are token_column and label_column right? Are these tags, without spans "
-    hint += "(scheme tags)?"
+    hint += "(--tags; in training, scheme=tags)?"
     return [
         InputError(wrong[label] + hint, example.path or path, line, example.unit)
         for example in examples

@@ -15,7 +15,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -564,6 +564,15 @@ def guess_output(path: str, source: str) -> str:
     raise InputError(f"{message}with .conll or .jsonl, or give --to")
 
 
+def fitting(
+    options: Mapping[str, Any], path: str | os.PathLike[str], format: str | None = None
+) -> dict[str, Any]:
+    """Returns the options that a format has, by default what `guess` returns."""
+    special = {name for item in FORMATS.values() for name in item.options}
+    special -= {*FORMATS[format or guess(path)].options}
+    return {name: value for name, value in options.items() if name not in special}
+
+
 @dataclasses.dataclass
 class File:
     """What was read from a file, or from the files of a folder in turn.
@@ -596,8 +605,7 @@ def read(
     fields.check("format", format, Name)
     kind = FORMATS[format]
     options = {k: value for k, value in options.items() if value not in (None, ())}
-    special = {name for item in FORMATS.values() for name in item.options}
-    for name in sorted(options.keys() & special - {*kind.options}):
+    for name in sorted(options.keys() - fitting(options, path, format).keys()):
         raise InputError(f"{name} is set, but {format} has none", path)
     source, examples, errors = Source(path, Options(**options)), [], []
     document, files, is_folder = 0, members(path, format), path.is_dir()

@@ -175,7 +175,8 @@ def load_data(
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
     if len(train.types()) < 1 + (train.scheme == schemes.TAGS):
-        flaw = "only one tag" if train.types() else "no entities: all its labels are O"
+        outside = "no entities: all its labels are O. For tags, set --config.data."
+        flaw = "only one tag" if train.types() else f"{outside}scheme=tags"
         hint = "Is --config.data.label_column right?"
         raise InputError(f"has {flaw}. {hint}", train.path)
     for finding in (*audit.at_start(train), *audit.at_start(dev)):
@@ -259,7 +260,7 @@ def build_vocabulary(
         message = (
             f"vectors: {word_vectors.types_matched:.1%} of the distinct training words "
             f"and {word_vectors.tokens_matched:.1%} of the tokens have a vector; "
-            f"{len(word_vectors.frozen):,} known words occur only in the vector file"
+            f"{counted(len(word_vectors.frozen), 'known word')} only in the vector file"
         )
         if word_vectors.types_matched < (floor := options["min_vector_match"]):
             raise InputError(

@@ -35,6 +35,9 @@ def test_files(file, run):
     _, output = run("check", numbers)
     assert output.count("error: ") == 1
     assert "--label-names" in output
+    for text in ("für O\nÖl O\nSoße O\n", "a b-x\nb b-y\nc i-y\nd o\n"):
+        _, output = run("check", file(text.encode("latin-1"), "kinds.conll"))
+        assert output.count("error: ") == 1
 
 
 def test_files_are_compared_with_the_first(file, run):
@@ -108,5 +111,10 @@ def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
     _, output = run("check", copied_run, path)
     assert "1 sentence, 2 tokens, 1 entity" in output
     assert run("check", copied_run, path, "--comments=x")[0] == 1
+    lines = file('{"tokens": ["Ms", "Preston"], "labels": ["O", "B-PER"]}\n', "a.jsonl")
+    assert run("check", copied_run, lines)[0] == 0  # which have no columns
+    assert run("evaluate", copied_run, "--split", lines)[0] == 0
+    status, output = run("check", lines, "--label-column=1")
+    assert (status, output.count("a.jsonl")) == (1, 1)
     _, output = run("check", tiny_run, "--split=test", "--json", "--quiet")
     assert json.loads(output)["splits"][0]["split"] == "test"
