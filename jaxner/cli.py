@@ -392,10 +392,10 @@ def parser_of(function: Callable) -> Parser:
     Its parameters are annotated by what `jaxner.fields` can check, a `Literal`, `bool`,
     `Path`, `Folder`, `Output`; a list of these is typed by repeating the option, a
     tuple as several words. A parameter `**overrides` receives `--config.x=…`. A
-    dataclass holds several options, below its first line; a dictionary annotated by a
-    dataclass, those of its options that are set, perhaps only those named. The
-    docstring explains each under `Args`, a dataclass's under `Attributes`. What a
-    function returns is for `--json`, which `Returns` explains.
+    dataclass holds several options, below its meaning or its first line; a dictionary
+    annotated by a dataclass, those of its options that are set, perhaps only those
+    named. The docstring explains each under `Args`, a dataclass's under `Attributes`.
+    What a function returns is for `--json`, which `Returns` explains.
     """
     docstring = inspect.getdoc(function) or ""
     parser = Parser(
@@ -416,7 +416,7 @@ def parser_of(function: Callable) -> Parser:
             # Those of Annotated[dict, dataclass, *parts].
             parts = inner[2:] or (*options,)
             parser.groups[name] = (dict if inner else kind, parts)
-            title = (kind.__doc__ or "").partition("\n")[0]
+            title = field.meaning or (kind.__doc__ or "").partition("\n")[0]
             group = parser.add_argument_group(title.rstrip("."))
             for part in parts:
                 option = options[part]

@@ -127,6 +127,7 @@ def evaluate(
         decoding: How to choose labels.
         n: Number of labellings for --decoding n_best; default: 10.
         seqeval: Print the report of seqeval, too.
+        reading: How to read a file; by default, as in training.
 
     Returns:
         `precision`, `recall`, `f1` and `accuracy` in percent, `macro_…` and
@@ -198,6 +199,7 @@ def report(
         *runs: Folders of the runs.
         output: HTML file to write.
         decoding: How to choose labels; see jaxner evaluate.
+        reading: How to read a file; by default, as in training.
 
     Returns:
         The content of the page: `title`, `runs`, `comparisons` of the first run with

@@ -50,7 +50,8 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         return
     values = schema.values(json.loads(json.dumps(config)))
     saved_values = schema.values(folder.read_json("config.json"))
-    is_fixed = optimizers.ends_with_run(config["optimizer"])
+    follows = values["minutes"] or values["num_epochs"] is None  # see `main_run`
+    is_fixed = not follows and optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     different = [
         f"  {name}: {saved_values.get(name)!r} there, {values.get(name)!r} now\n"

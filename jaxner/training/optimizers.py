@@ -78,6 +78,7 @@ def _adam_like(
 
 adam_eps_hat = functools.partial(_adam_like, False)
 nadam = functools.partial(_adam_like, True)
+adam_eps_hat.__doc__ = nadam.__doc__ = _adam_like.__doc__
 OPTIMIZERS = {
     "adam": optax.adam,
     "adam_eps_hat": adam_eps_hat,
@@ -183,7 +184,11 @@ def build(
         ValueError: The name or an option is unknown; or, from `init`, a part has no
             parameters below its path.
     """
-    text = json.dumps(options, sort_keys=True)
+
+    def plain(value):  # of NumPy or JAX, or another kind of mapping
+        return value.tolist() if hasattr(value, "tolist") else dict(value)
+
+    text = json.dumps(options, sort_keys=True, default=plain)
     return _build(text, steps_per_epoch, num_epochs)
 
 

@@ -88,8 +88,8 @@ def main_run(
         # Also if a kill came before its first checkpoint.
         follows = config.minutes or config.num_epochs is None
         if follows and (folder.path / "config.json").exists():
-            old_config = folder.read_json("config.json")
-            if old_config.get("minutes") == config.minutes:
+            old_config = schema.values(folder.read_json("config.json"))
+            if old_config["minutes"] == config.minutes:
                 config.num_epochs = old_config["num_epochs"]
         environment.check_same_config(folder, config.to_dict())
         if config.num_seeds == 1 or seeds.is_together(config):
