@@ -232,17 +232,15 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
 def divide(train: Split, share: fields.Chance, seed: int) -> tuple[Split, Split]:
     """Takes a random dev split out of the training split.
 
-    Takes whole documents if the file marks them, else sentences with all their copies.
-    The draw depends only on seed, share and text. `InputError`: there is nothing else.
+    Takes whole documents if the file marks them, else sentences. The draw depends only
+    on seed, share and text. `InputError`: train is a single sentence.
     """
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
     unit = "documents" if has_documents else "sentences"
-    texts = [tuple(example.tokens) for example in train.examples]
-    groups = batching.groups(documents if has_documents else texts)
+    groups = batching.groups(documents if has_documents else range(len(documents)))
     if len(groups) < 2:
-        message = "expected several different sentences, to take dev from"
-        raise InputError(message, train.path)
+        raise InputError("expected several sentences, to take dev from", train.path)
     count = min(max(1, round(share * len(groups))), len(groups) - 1)
     draw = np.random.default_rng(seed).permutation(len(groups))[:count]
     members = {i for group in draw for i in groups[group]}

@@ -170,12 +170,8 @@ def test_dev_is_taken_from_train_by_documents_or_sentences():
     assert corpora.divide(train, 0.2, 0)[1].examples == dev.examples
     assert corpora.divide(train, 0.2, 1)[1].examples != dev.examples
     examples = tuple(dataclasses.replace(e, document=0) for e in train.examples[:20])
-    copies = dataclasses.replace(train, examples=3 * examples)
-    rest, dev = corpora.divide(copies, 0.1, 0)
-    assert (len(rest.examples), len(dev.examples)) == (54, 6)
-    assert not {tuple(e.tokens) for e in rest.examples} & {
-        tuple(e.tokens) for e in dev.examples
-    }
+    rest, dev = corpora.divide(dataclasses.replace(train, examples=examples), 0.1, 0)
+    assert (len(rest.examples), len(dev.examples)) == (18, 2)
     sentence = dataclasses.replace(train, examples=examples[:1])
     for split, share in ((sentence, 0.5), (train, 0.0), (train, 1.0), (train, -0.1)):
         with pytest.raises(InputError):
