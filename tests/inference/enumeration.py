@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -86,3 +87,7 @@ def span_chances(labellings, chances, names):
         for span in schemes.to_spans([names[label] for label in labels]):
             table[tuple(span)] = table.get(tuple(span), 0.0) + chance
     return table
+
+
+def stack(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

@@ -294,8 +294,8 @@ def test_jit_vmap_and_shard_map_change_nothing():
     places = {"in_specs": (specs, split), "out_specs": (split, specs)}
     program = jax.shard_map(everywhere, mesh=mesh, **places)
     answer, slope = jax.jit(program)(batch, masks)
-    stacked_singles = jax.tree.map(lambda *leaves: jnp.stack(leaves), *singles)
-    draws.close(answer, stacked_singles, 3e-6)
+    draws.close(answer, enumeration.stack(singles), 3e-6)
+
     draws.close(slope, jax.jit(jax.grad(total))(batch, masks), 1e-5)
 
 
