@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from jaxner import devices
 from jaxner.errors import InputError
@@ -84,7 +84,7 @@ ONE_DEVICE = Placement()
 """One device."""
 
 
-def _restart(arrays: PyTree, number: int) -> PyTree:
+def _restart(arrays: PyTree, number: Int[Array, ""]) -> PyTree:
     return jax.tree.map(lambda array: array[number], arrays)
 
 
