@@ -249,7 +249,7 @@ def test_a_second_process_is_refused_and_writes_nothing(run, corpus, tmp_path):
 
 def test_a_readme_of_no_run_stays(corpus, tmp_path):
     (tmp_path / "README.md").write_text("of the user")
-    with pytest.raises(InputError, match=r"README\.md: of no run"):
+    with pytest.raises(InputError, match=r"README\.md: belongs to no run"):
         train.main_run(tiny.config(corpus), tmp_path)
 
 

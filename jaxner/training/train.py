@@ -84,7 +84,8 @@ def main_run(
             warnings.simplefilter("ignore")  # one process says them
         readme = folder.path / "README.md"
         if readme.exists() and not (folder.path / "config.json").exists():
-            raise InputError("of no run, and a run writes its own: choose -o", readme)
+            message = "belongs to no run, and a run writes its own. Choose another -o"
+            raise InputError(message, readme)
         # Also if a kill came before its first checkpoint.
         follows = config.minutes or config.num_epochs is None
         if follows and (folder.path / "config.json").exists():
@@ -485,7 +486,7 @@ class Program:
         for folder, config in {self.top: self.config, **configs}.items():
             folder.write_json("config.json", config.to_dict())
             folder.write_text("vocabulary.json", self.data.vocabulary.to_json())
-            folder.write_json("environment.json", record)  # whose data it is of
+            folder.write_json("environment.json", record)  # last: it vouches for all
         for run in self.runs:
             frozen = self.tagger(run).weights["frozen"]
             save_frozen(run.folder.part("frozen"), frozen, self.owner)
