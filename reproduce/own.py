@@ -125,43 +125,55 @@ def _figures(run: Path, has_tags: bool) -> dict[str, Any]:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Returns dev, test and processor seconds by set and system, and the regret.
+    """Returns a table of `own` and spaCy, and one of what our systems have on test.
 
-    That is what a system lacks of the best of ours, over the sets on which several ran.
+    The second has the sets on which several ran, and the regret: what a system lacks of
+    the best of ours there.
     """
     runs: dict[str, dict[str, list[Line]]] = {}
     for line in lines:
         if line["cell"].partition("/")[0] in SETS and line["status"] == DONE:
             name = line["set"] + (TAIL if line["vectors"] else "")
             runs.setdefault(name, {}).setdefault(line["config"], []).append(line)
-    systems = sorted(
-        {x for row in runs.values() for x in row}, key=lambda x: (x == SPACY, x)
-    )
-    gaps: dict[str, list[list[float]]] = {system: [] for system in systems}
-    rows = []
+    rows, choices = [], {}
     for name in (x + tail for x in SETS for tail in ("", TAIL) if x + tail in runs):
         means = {
             system: [statistics.fmean(line[x] for line in group) for x in _COLUMNS]
             for system, group in runs[name].items()
         }
-        show = "{:.1f} {:.1f} {:,.0f}".format
-        cells = (show(*means[x]).split() if x in means else [""] * 3 for x in systems)
-        rows.append([name, *chain(*cells)])
-        figures = [x for system, x in means.items() if system != SPACY]
-        if len(figures) > 1:  # else there is nothing to choose from
-            best = [max(x) for x in zip(*figures, strict=True)]
-            for system, x in means.items():
-                gaps[system].append([best[0] - x[0], best[1] - x[1]])
-    if any(gaps.values()):
-        row = ["regret: mean (largest)"]
-        for system in systems:
-            columns = [*zip(*gaps[system], strict=True)]
-            cells = [f"{statistics.fmean(x):.1f} ({max(x):.1f})" for x in columns]
-            row += [*(cells or ["", ""]), ""]
+        row = [name]
+        for system in (SYSTEMS[0], SPACY):
+            show, figures = "{} {:.1f} {:.1f} {:,.0f}".format, means.get(system)
+            count = len(runs[name].get(system, ()))
+            row += show(count, *figures).split() if figures else [""] * 4
         rows.append(row)
-    names = (x.replace(":files", "").replace(",", " ") for x in systems)
-    heads = chain(*((f"{name}: dev", "test", "seconds") for name in names))
-    return tables.markdown(("set", *heads), rows)
+        means.pop(SPACY, None)
+        if len(means) > 1:  # else there is nothing to choose from
+            choices[name] = means
+    heads = (f"{x}: seeds,dev,test,seconds".split(",") for x in ("own", SPACY))
+    return tables.markdown(("set", *chain(*heads)), rows) + "\n" + _regrets(choices)
+
+
+def _regrets(choices: dict[str, dict[str, list[float]]]) -> str:
+    """Returns test and seconds by set and system, and the regret on dev and on test."""
+    systems = [x for x in SYSTEMS if any(x in means for means in choices.values())]
+    show = "{1:.1f} ({2:,.0f} s)".format
+    rows = [
+        [name, *(show(*means[x]) if x in means else "" for x in systems)]
+        for name, means in choices.items()
+    ]
+    for number, split in enumerate(_COLUMNS[:2]):
+        row = [f"regret on {split}: mean (largest)"]
+        for system in systems:
+            gaps = [
+                max(x[number] for x in means.values()) - means[system][number]
+                for means in choices.values()
+                if system in means
+            ]
+            row.append(f"{statistics.fmean(gaps):.1f} ({max(gaps):.1f})")
+        rows.append(row)
+    names = [x.replace(":files", "").replace(",", " ") for x in systems]
+    return tables.markdown(["set", *names], rows)
 
 
 def main(options: Any, store: results.Results) -> None:
