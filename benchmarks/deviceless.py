@@ -6,10 +6,9 @@ r"""Compiles for an H100 and for TPU v5e pods, without either: what would run th
       --write
 
 It needs CPython 3.12 or newer. Each row, a line of JSON, is a program of one system, as
-`train.py` compiles it for a step, or a call that tags a batch. Weights are random, all
-sentences have equally many tokens, of the embedded corpus. Rows of the file are
-compiled again only after an error: when a model changes, delete it. `--write` puts its
-tables into docs/speed.md.
+`train.py` compiles it for a step. Weights are random, all sentences have equally many
+tokens, of the embedded corpus. Rows of the file are compiled again only after an error:
+when a model changes, delete it. `--write` puts its tables into docs/speed.md.
 
 On an H100, XLA writes down what the host starts: a command buffer (a CUDA graph of many
 kernels) is one start, a loop outside of them as many a trip as its body has.
@@ -88,9 +87,8 @@ CAPTURE = {
 # memory on the chip; an H100's kernels are as many, but slower.
 _QUICK: dict[str, dict[str, Any]] = {"tpu": {"optimization_level": "O1"}}
 _QUICK["cuda"] = {"xla_backend_optimization_level": 0}
-MODES = ("train", "tag")
 TOKENS = (32, 64, 128)  # of each sentence
-KEY = ("system", "mode", "batch", "tokens", "target", "jax")  # of a row
+KEY = ("system", "batch", "tokens", "target", "jax")  # of a row
 PAGE = measure.ROOT / "docs" / "speed.md"
 _CONTAINERS = {"kCommandBuffer", "kWhile", "kConditional", "kSequential"}  # hold thunks
 _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
@@ -126,8 +124,8 @@ def addresses(text: str) -> dict[str, int]:
     names = dict(re.findall(r'parameter\((\d+)\).*?op_name="([^"]*)"', entry))
     alias = re.search(r"input_output_alias=\{(.*)\}, entry", text)
     aliases = set(re.findall(r": \((\d+),", alias[1] if alias else ""))
-    # The state of training, vectors that stream, and a batch to tag.
-    changing = {n for n, x in names.items() if re.match(r"operands\[[12]\]|batch", x)}
+    # The state of training, and vectors that stream.
+    changing = {n for n, x in names.items() if re.match(r"operands\[[12]\]", x)}
     rest = names.keys() - changing
     kinds = {"in place": aliases, "constant": rest, "new": changing - aliases}
     return {kind: len(numbers) for kind, numbers in kinds.items()}
@@ -256,19 +254,19 @@ def row(job: tuple[dict[str, Any], str]) -> dict[str, Any]:
 
 
 def _figures(
-    text: str, *, target: str, mode: str, batch: int, tokens: int, **_: Any
+    text: str, *, target: str, batch: int, tokens: int, **_: Any
 ) -> dict[str, Any]:
     is_pod = target != "h100"
     mesh = mesh_of(target) if is_pod else None
-    program, args = programs(text, batch, tokens, CONLL_TYPES, {}, mesh)[mode]
+    train, args = programs(text, batch, tokens, CONLL_TYPES, {}, mesh)["train"]
     figures: dict[str, Any] = {}
     if is_pod:
-        executable = compile_for(program, target, *args)
+        executable = compile_for(train, target, *args)
         figures |= collectives(executable.as_text())
     else:
-        executable, figures = thunks(program, *args)
+        executable, figures = thunks(train, *args)
         # Without a loop outside of command buffers, the flag changes nothing.
-        extra = thunks(program, *args, **CAPTURE)[1] if figures["loops"] else figures
+        extra = thunks(train, *args, **CAPTURE)[1] if figures["loops"] else figures
         figures["captured"] = extra["starts"]
         figures |= addresses(executable.as_text())
     memory = executable.memory_analysis()
@@ -280,12 +278,11 @@ def _figures(
 def jobs(options: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """Yields what to compile: figures of a row, and the text of a config."""
     for system, target in itertools.product(options.systems, options.targets):
-        modes, sizes, batch = options.modes, options.tokens, options.batch
+        sizes, batch = options.tokens, options.batch
         if target != "h100":  # pods train on one size
-            chips = int(target.removeprefix("v5e-"))
-            modes, sizes, batch = MODES[:1], TOKENS[:1], max(128, chips)
-        for mode, tokens in itertools.product(modes, sizes):
-            facts = {"system": system, "mode": mode, "batch": batch, "tokens": tokens}
+            sizes, batch = TOKENS[:1], max(128, int(target.removeprefix("v5e-")))
+        for tokens in sizes:
+            facts = {"system": system, "batch": batch, "tokens": tokens}
             yield facts | {"target": target, "jax": jax.__version__}, SYSTEMS[system]
 
 
@@ -306,20 +303,16 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
             lines.append(cells)
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
-    texts = {}
     counts = "kernels", "buffers", "loops", "starts", "captured"
-    for mode in MODES:
-        sizes = [{"target": "h100", "mode": mode, "tokens": n} for n in TOKENS]
-        texts[mode] = table(
-            *((f"{x['tokens']} tokens", counts, x) for x in sizes),
-            ("arguments", ("in place", "constant", "new"), sizes[0]),
-            ("memory", ("MB",), sizes[-1]),
-        )
-    units = "MB", "collectives", "collective MB"
-    texts["pods"] = table(
-        *((f"{n} chips", units, {"target": f"v5e-{n}"}) for n in PODS)
+    sizes = [{"target": "h100", "tokens": n} for n in TOKENS]
+    train = table(
+        *((f"{x['tokens']} tokens", counts, x) for x in sizes),
+        ("arguments", ("in place", "constant", "new"), sizes[0]),
+        ("memory", ("MB",), sizes[-1]),
     )
-    return texts
+    units = "MB", "collectives", "collective MB"
+    pods = ((f"{n} chips", units, {"target": f"v5e-{n}"}) for n in PODS)
+    return {"train": train, "pods": table(*pods)}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -327,7 +320,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = measure.parser(__doc__)
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS)
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS)
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--tokens", nargs="+", type=int, default=TOKENS)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--write", action="store_true", help="tables into the page")

@@ -71,7 +71,7 @@ def test_programs_are_those_stored(tmp_path):
     pytest.importorskip("libtpu")  # the extra `deviceless` has it
     file = tmp_path / "rows.jsonl"
     command = [sys.executable, "-m", "benchmarks.deviceless", "--json", file]
-    command += ["--systems", "GRN", "--modes", "train", "--tokens", "32"]
+    command += ["--systems", "GRN", "--tokens", "32"]
     # Without the flags of the tests, which make programs slow.
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_"))}
     subprocess.run(command, check=True, cwd=measure.ROOT, env=clean)
