@@ -172,16 +172,14 @@ def over_batches(
     text = sentences
     if not isinstance(text, Text):
         text = text_of(tagger, sentences, documents, vectors)
-    if text.members is None:
-        results = _in_batches(compute, tagger, text, passes)
-        return results[0] if text.is_one else results
-    results: list[Any] = [None] * len(text.lengths)
-    trees = _in_batches(compute, tagger, text, passes)
-    for group, document, tree in zip(text.members, text.rows, trees, strict=True):
-        lengths = [text.lengths[i] for i in group]
-        places = batching.split(np.arange(len(document.words)), lengths)
-        for i, index in zip(group, places, strict=True):
-            results[i] = jax.tree.map(lambda array, index=index: array[index], tree)
+    results = trees = _in_batches(compute, tagger, text, passes)
+    if text.members is not None:
+        results = [None] * len(text.lengths)
+        for group, document, tree in zip(text.members, text.rows, trees, strict=True):
+            lengths = [text.lengths[i] for i in group]
+            places = batching.split(np.arange(len(document.words)), lengths)
+            for i, index in zip(group, places, strict=True):
+                results[i] = jax.tree.map(lambda array, index=index: array[index], tree)
     return results[0] if text.is_one else results
 
 

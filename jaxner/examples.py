@@ -197,9 +197,10 @@ def json_lines(data: Any) -> Iterator[str]:
     names, rows = _rows(data)
     for number, (document, row) in enumerate(rows, 1):
         try:
-            if _is_paired(row):
-                raise TypeError
-            tokens, labels = map(_listed, row)
+            tokens, labels = row
+            if _is_paired(row) or not (_is_list(tokens) and _is_list(labels)):
+                raise TypeError  # letters are no tokens
+            tokens = [*tokens]
             record = {"tokens": tokens, "labels": [_named(x, names) for x in labels]}
             record |= {"document": document} if document else {}
             # Numbers of NumPy become Python's.
@@ -308,12 +309,6 @@ def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None)
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
-
-
-def _listed(values: Any) -> list[Any]:
-    if not _is_list(values):  # letters are no tokens
-        raise TypeError
-    return [*values]
 
 
 def _named(label: Any, names: Sequence[str]) -> Any:

@@ -14,7 +14,7 @@ import dataclasses
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -40,8 +40,8 @@ CHUNK = 1 << 16
 # Writing.
 
 
-Labelling = tuple[Sequence[str], dict[tuple[int, int, str], float] | None]
-"""The labels of a sentence; the probability of each entity, by (first token, last token
+Answer = tuple[Example, Sequence[str], dict[tuple[int, int, str], float] | None]
+"""A sentence; its labels; the probability of each entity, by (first token, last token
 plus one, type), or None if they were not computed."""
 
 
@@ -77,35 +77,23 @@ class Sink(NamedTuple):
         error = InputError(message, source.path, record.line, record.unit)
         return [error] if is_wrong else []
 
-    def text(
-        self,
-        record: Record,
-        sentences: Sequence[Example],
-        labellings: Sequence[Labelling],
-    ) -> str:
+    def text(self, record: Record, answers: Sequence[Answer]) -> str:
         """Returns a record as text, with the labels of each of its sentences.
 
         Lines that begin documents, and comments, are not written as JSON.
         """
         if self.format == "conll":
-            rows = self._rows(record, sentences, labellings)
-            return "".join(f"{row}\n" for row in rows)
-        if self.source == "conll" and not sentences:
+            return "".join(f"{row}\n" for row in self._rows(record, answers))
+        if self.source == "conll" and not answers:
             return ""
-        content = self._object(record, sentences, labellings)
-        return json.dumps(content, ensure_ascii=False) + "\n"
+        return json.dumps(self._object(record, answers), ensure_ascii=False) + "\n"
 
-    def _rows(
-        self,
-        record: Record,
-        sentences: Sequence[Example],
-        labellings: Iterable[Labelling],
-    ) -> Iterator[str]:
-        if not sentences and self.source == "conll":
+    def _rows(self, record: Record, answers: Sequence[Answer]) -> Iterator[str]:
+        if not answers and self.source == "conll":
             yield from (*record.lines, "")
         elif record.is_first and self.source != "conll":
             yield from (DOCSTART, "")
-        for sentence, (labels, _) in zip(sentences, labellings, strict=True):
+        for sentence, labels, _ in answers:
             rows: Sequence[str] = sentence.tokens
             if self.source == "conll":
                 comments = len(record.lines) - len(sentence.tokens)
@@ -116,12 +104,7 @@ class Sink(NamedTuple):
                 yield f"{row}{' ' if is_spaced else chr(9)}{label}"
             yield ""
 
-    def _object(
-        self,
-        record: Record,
-        sentences: Sequence[Example],
-        labellings: Sequence[Labelling],
-    ) -> dict[str, Any]:
+    def _object(self, record: Record, answers: Sequence[Answer]) -> dict[str, Any]:
         content, document = dict(record.content or {}), record.document
         for name in ANNOTATION:  # but a class of the text, or its number
             if isinstance(content.get(name), list) or name == "answer":
@@ -130,17 +113,17 @@ class Sink(NamedTuple):
             content["document"] = document
         text = text_of(content)
         if self.has_tags or text is None:
-            tokens = [token for sentence in sentences for token in sentence.tokens]
-            labels = [label for labels, _ in labellings for label in labels]
+            tokens = [token for sentence, *_ in answers for token in sentence.tokens]
+            labels = [label for _, labels, _ in answers for label in labels]
             return {**content, "tokens": tokens, "labels": labels}
-        pairs = zip(sentences, labellings, strict=True)
-        return {**content, "spans": [x for pair in pairs for x in _spans(text, *pair)]}
+        return {**content, "spans": [x for a in answers for x in _spans(text, *a)]}
 
 
-def _spans(text: str, piece: Example, labelling: Labelling) -> Iterator[dict[str, Any]]:
+def _spans(
+    text: str, piece: Example, labels: Sequence[str], chances: Any
+) -> Iterator[dict[str, Any]]:
     """Yields the entities of a sentence of a text, as JSON objects."""
     assert piece.offsets is not None
-    labels, chances = labelling
     spans = schemes.to_spans(labels) if chances is None else sorted(chances)
     for start, end, kind in spans:
         first = piece.start + piece.offsets[start][0]
@@ -232,12 +215,12 @@ def tag_file(
     progress, stops = Progress(**output.state), output.rejects is None
     parts = _parts(tagger, source, sink, progress, shard, chunk, stops)
     for part in _ahead(parts):
-        labellings, texts = _labelled(tagger, part, constrained, least), []
+        rest, texts = _answers(tagger, part, constrained, least), []
         for _, record, sentences in part.good:
-            answers = [next(labellings) for _ in sentences]
-            texts.append(sink.text(record, sentences, answers))
+            answers = [next(rest) for _ in sentences]
+            texts.append(sink.text(record, answers))
             if pairs is not None:
-                pairs += zip(sentences, (labels for labels, _ in answers), strict=True)
+                pairs += [(sentence, labels) for sentence, labels, _ in answers]
         text, bad = "".join(texts), "".join(part.bad)
         progress.records, progress.checksum = part.records, part.checksum
         progress.bad += len(part.bad)
@@ -259,26 +242,29 @@ class Part(NamedTuple):
     inputs: Any  # its sentences as `Sentence`s
 
 
-def _labelled(
+def _answers(
     tagger: Tagger, part: Part, constrained: bool, least: Any
-) -> Iterator[Labelling]:
+) -> Iterator[Answer]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
+    sentences = [sentence for *_, group in part.good for sentence in group]
     # A record without a document is one itself.
-    documents = [r.document or (i,) for i, r, sentences in part.good for _ in sentences]
+    documents = [r.document or (i,) for i, r, group in part.good for _ in group]
     options = {"constrained": constrained, "documents": documents}
     if least is None:
-        for labels in tagging.tag(tagger, part.inputs, **options):
-            yield labels, None
+        rows = tagging.tag(tagger, part.inputs, **options)
+        for sentence, labels in zip(sentences, rows, strict=True):
+            yield sentence, labels, None
         return
     types, scheme = types_of(tagger), tagger.vocabulary.scheme
-    for answer in arrays(tagger, part.inputs, **options):
+    answers = arrays(tagger, part.inputs, **options)
+    for sentence, answer in zip(sentences, answers, strict=True):
         chances = read_spans(types, answer)
         entities = {s: p for s, p in chances.items() if p >= least_of(least, s[2])}
         labels = tagger.vocabulary.decode(answer.labels)
         if len(entities) < len(chances):
             # In IOB1, the first label of an entity depends on the one before.
             labels = schemes.to_labels(entities, len(labels), scheme)
-        yield labels, entities
+        yield sentence, labels, entities
 
 
 def _parts(

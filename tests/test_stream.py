@@ -52,9 +52,9 @@ def write(records):
     def write(text, format, target, **options):
         sink, parts = Sink(format, target), []
         for record, sentences, _ in records(text, format, **options):
-            counts = [len(sentence.tokens) for sentence in sentences]
-            labels = [(["O", *["B-X"] * (count - 1)], None) for count in counts]
-            parts.append(sink.text(record, sentences, labels))
+            labels = [["O", *["B-X"] * (len(x.tokens) - 1)] for x in sentences]
+            answers = [(*pair, None) for pair in zip(sentences, labels, strict=True)]
+            parts.append(sink.text(record, answers))
         return "".join(parts)
 
     return write

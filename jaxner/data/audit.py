@@ -144,14 +144,6 @@ def unknown_share(split: Split, words: Set[str]) -> float:
     return sum(token not in words for token in tokens) / max(len(tokens), 1)
 
 
-def vocabulary(words: int, count: int, rule: str, file: str) -> list[Finding]:
-    """Warns if fewer than half of the distinct training words are known."""
-    message = f"only {count:,} of {words:,} distinct training words are known; give "
-    message += "vectors (--config.data.vectors), or keep rarer words "
-    message += f"(--config.data.min_count is {rule})"
-    return [Finding("vocabulary", message, file)] if count < 0.5 * words else []
-
-
 def coverage(split: Split, name: str, words: Set[str]) -> Finding:
     """Returns the share of a split's words that are among those with a vector."""
     counts = Counter(token for e in split.examples for token in e.tokens)

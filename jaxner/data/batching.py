@@ -175,22 +175,21 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
     return document._replace(mask=np.ones(len(places), bool))
 
 
-def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
-    """Returns the label ids of one document, with the label id of separators."""
-    return _laid(labels, _between(labels), separator)
-
-
 def joined(
     documents: Iterable[Hashable],
     sentences: Sequence[Sentence],
     labels: Sequence[np.ndarray],
     separator: int,
 ) -> tuple[list[Sentence], list[np.ndarray]]:
-    """Returns the documents of encoded sentences, and their label ids."""
+    """Returns the documents of encoded sentences, and their label ids.
+
+    `separator` is the label id of separators.
+    """
     members = groups(documents)
+    rows = [[labels[i] for i in group] for group in members]
     return (
         [join([sentences[i] for i in group]) for group in members],
-        [join_labels([labels[i] for i in group], separator) for group in members],
+        [_laid(row, _between(row), separator) for row in rows],
     )
 
 

@@ -150,22 +150,19 @@ def read(
         examples = ()
     lines = []
     if not has_tags:
-        guess, *alternatives = schemes.fitting(example.labels for example in examples)
-        if alternatives and not (scheme or is_io):
-            reason = f"{', '.join(alternatives)} alike; {guess} is taken"
-            notes.append(f"labels fit {guess} and {reason}")
-        breaches = {
-            candidate: [
-                example.place(position)
-                for example in examples
-                for position in schemes.violations(example.labels, candidate)
-            ]
-            for candidate in (scheme or guess, guess)
-        }
-        best = min(breaches, key=lambda candidate: len(breaches[candidate]))
-        if scheme and best != scheme:
+        best, *rest = schemes.fitting(example.labels for example in examples)
+        if rest and not (scheme or is_io):
+            alternatives = ", ".join(rest)
+            notes.append(f"labels fit {best} and {alternatives} alike; {best} is taken")
+        if scheme and names - {"O"} and scheme not in (best, *rest):
             notes.append(f"labels are {best}, not {scheme} as published")
-        scheme, lines = best, breaches[best]
+            scheme = best
+        scheme = scheme or best
+        lines = [
+            example.place(position)
+            for example in examples
+            for position in schemes.violations(example.labels, scheme)
+        ]
     if lines:
         count, places = counted(len(lines), "label"), ", ".join(lines[:5])
         notes.insert(0, f"{count} against {scheme}, first in {places}")

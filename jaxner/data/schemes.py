@@ -93,12 +93,6 @@ def _correction(label: str) -> str:
     return f"; write {match[2]}-{match[1]}" if match else ""
 
 
-def _is_untyped(types: set[str]) -> bool:
-    """Returns whether labels that are not `O` are the bare prefixes of a scheme."""
-    # L and M begin nothing: alone, they are types.
-    return any(types <= prefixes for prefixes in _UNTYPED_SETS) and not types <= {*"LM"}
-
-
 def is_io(labels: Iterable[str]) -> bool:
     """Returns whether a file's labels are bare types such as `PER`, and `O`.
 
@@ -111,7 +105,10 @@ def is_io(labels: Iterable[str]) -> bool:
         return False
     odd = re.compile(r".?[-_]|\d+$")
     is_odd = any(_correction(name) or odd.match(name) for name in types)
-    return not (is_odd or _is_untyped({name.upper() for name in types}))
+    upper = {name.upper() for name in types}
+    is_bare = any(upper <= prefixes for prefixes in _UNTYPED_SETS)
+    # L and M begin nothing: alone, they are types.
+    return not is_odd and (not is_bare or upper <= {*"LM"})
 
 
 def choices(labels: Iterable[str]) -> list[str]:

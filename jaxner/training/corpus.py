@@ -271,9 +271,13 @@ def build_vocabulary(
         log(message)
     words = train.words()
     count = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    least, path = str(rules["min_count"]), str(train.path)
-    for finding in audit.vocabulary(len(words), count, least, path):
-        warnings.warn(str(finding), stacklevel=2)
+    if count < 0.5 * len(words):
+        warnings.warn(
+            f"{train.path}: only {count:,} of {len(words):,} distinct training words "
+            "are known; give vectors (--config.data.vectors), or keep rarer words "
+            f"(--config.data.min_count is {rules['min_count']})",
+            stacklevel=2,
+        )
 
     if train.vectors is not None:
         sizes = train.vectors[0].sizes

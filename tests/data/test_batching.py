@@ -76,7 +76,7 @@ def test_every_token_keeps_all_it_has_and_padding_has_nothing(lengths, seed):
     assert set(document.caps[~places]) == {Caps.NONE}
     assert not document.vectors[~places].any()
     labels = [rng.integers(0, 5, n, np.int32) for n in lengths]
-    whole = batching.join_labels(labels, separator=9)
+    _, (whole,) = batching.joined([0] * len(lengths), sentences, labels, separator=9)
     np.testing.assert_array_equal(whole == 9, ~places)
     parts = batching.split(whole, lengths)
     assert [x.tolist() for x in parts] == [x.tolist() for x in labels]
