@@ -85,20 +85,6 @@ def platform_of(weights: PyTree) -> str:
     return jax.default_backend()
 
 
-def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
-    """Returns which parts along an axis (None: all) this process's devices hold."""
-    places = mesh.devices.reshape(-1, 1)
-    if axis is not None:
-        rows = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)
-        places = rows.reshape(len(rows), -1)
-    process = jax.process_index()
-    return frozenset(
-        part
-        for part, holders in enumerate(places)
-        if any(device.process_index == process for device in holders)
-    )
-
-
 def split(arrays: PyTree, mesh: Mesh) -> PyTree:
     """Returns arrays with their first axis split over all devices of a mesh."""
     return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))

@@ -253,7 +253,6 @@ def _batches(
     """Yields the indices of the sentences in each batch, and the batch."""
     mesh = devices.mesh_of(tagger.weights)
     parts = 1 if mesh is None else mesh.size
-    own_parts = None if mesh is None else devices.own_parts(mesh)
     # The time of an encoder of word pieces is that of these.
     lengths = [
         len(s.words) if s.pieces is None else s.pieces.windows.size for s in sentences
@@ -277,7 +276,6 @@ def _batches(
             if sum(map(np.count_nonzero, ends)) <= share:
                 chars, long = _SHORT_WORD, share
         count, words, long = (-(-n // parts) * parts for n in (count, words, long))
-        block = batching.without_far_vectors(block, count, parts, own_parts)
         piece_rows = [s.pieces for s in block if s.pieces is not None]
         pieces = batching.piece_shape(piece_rows, is_small=True) if piece_rows else None
         if pieces and pieces.windows == 1:

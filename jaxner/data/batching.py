@@ -22,7 +22,6 @@ import numpy as np
 
 from jaxner.arguments import check_documents, check_vocabulary, expect
 from jaxner.data import schemes
-from jaxner.data.vectors import TokenVectors
 from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
 from jaxner.fields import Count, Seed, Size, checked
@@ -329,27 +328,6 @@ def first(sentence: Sentence, count: int) -> Sentence:
         vectors=None if vectors is None else np.asarray(vectors)[:count],
         pieces=pieces,
     )
-
-
-def without_far_vectors(
-    sentences: Sequence[Sentence],
-    count: int,
-    parts: int,
-    own_parts: frozenset[int] | None,
-) -> list[Sentence]:
-    """Returns a batch's sentences; vectors in files are read for this process only.
-
-    `parts` devices share `count` rows; this process has those of `own_parts` (None:
-    all).
-    """
-    batch = list(sentences)
-    for row, sentence in enumerate(sentences):
-        vectors = sentence.vectors
-        is_far = own_parts is not None and row * parts // count not in own_parts
-        if is_far and isinstance(vectors, TokenVectors):
-            zeros = np.zeros((len(sentence.words), *vectors.sizes), np.float32)
-            batch[row] = sentence._replace(vectors=zeros)
-    return batch
 
 
 # Blocks and their shapes: what costs a CPU the least time. A model takes the time of

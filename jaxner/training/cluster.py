@@ -43,11 +43,6 @@ class Placement:
         """Number of parts of a batch."""
         return 1 if self.mesh is None else self.mesh.shape[DATA]
 
-    @property
-    def own_parts(self) -> frozenset[int] | None:
-        """The parts of a batch that this process computes; None for all."""
-        return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
-
     def sharding(self, *axes: str) -> NamedSharding | None:
         """Returns the sharding of arrays by their first axes; None on one device."""
         return self.mesh and NamedSharding(self.mesh, PartitionSpec(*axes))

@@ -517,14 +517,11 @@ class Corpus:
         """Returns the placed vectors of a block, [K, B, T, L, D], if they stream."""
         if not self._streams:
             return None
-        parts, own_parts, restarts = self._place.num_parts, self._place.own_parts, []
+        restarts = []
         for rows, (start, count) in zip(
             plan.rows, plan.blocks[..., block], strict=True
         ):
             members = [self.batches.sentences[i] for i in rows[start : start + count]]
-            members = batching.without_far_vectors(
-                members, shape.rows, parts, own_parts
-            )
             restarts.append(batching.pad(members, shape.tokens, shape.rows).vectors)
         return self._place.batches(np.stack(restarts))
 

@@ -16,7 +16,6 @@ from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.training import step
-from jaxner.training.cluster import ONE_DEVICE, Placement
 from tests import fence, tiny
 from tests.sentences import content, row_of
 from tests.training.runs import sentences
@@ -215,21 +214,3 @@ def test_all_splits_have_vectors_of_the_same_sizes(split, vectors, short, tmp_pa
         assert data.vocabulary.vector_sizes == (3, 5)
         assert training_corpus.splits_to_score(options, lines.append) == ("dev",)
         assert "test" in lines[0]
-
-
-def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short):
-    """Of a block of six rows over two devices, the second has the last three."""
-    config = vector_config(short, vectors)
-    options = {"batch_size": 6, "num_shapes": 1, "vectors_on_device": False}
-
-    class Half(Placement):
-        num_parts, own_parts = 2, frozenset({1})
-        everywhere = staticmethod(lambda arrays: arrays)
-
-    places = ONE_DEVICE, Half()
-    corpora = (corpus_of(config, place=place, **options)[0] for place in places)
-    steps = (next(corpus.epoch([0], 0)) for corpus in corpora)
-    (_, ((_, rows),), _), (_, ((_, part),), _) = steps
-    assert rows[0, :3].any()
-    assert not part[0, :3].any()
-    np.testing.assert_array_equal(part[0, 3:], rows[0, 3:])
