@@ -60,7 +60,7 @@ def test_it_answers_as_the_tagger(file, params):
         np.testing.assert_allclose(*chances, atol=1e-5)
     for left, right in zip(*(x.marginals(texts) for x in sides), strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
-    passes = (x.uncertainty(texts, jax.random.key(3), 3) for x in sides)
+    passes = (x.uncertainty(texts, jax.random.key(3), np.int64(3)) for x in sides)
     for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
