@@ -217,6 +217,7 @@ BAD = [
     (r"x\.zip", WEIGHTS, lying(dtype="U8")),
     (r"^\S*: has the format 2", MANIFEST, lambda x: x.update(format=2)),
     ("has no .format", MANIFEST, lambda x: x.pop("format")),
+    ("has no .expires", MANIFEST, lambda x: x.pop("expires")),
     ("the checksum of README.md", MANIFEST, lambda x: x["files"][CARD].update(bytes=9)),
     ("other files than its manifest lists", MANIFEST, lambda x: x["files"].pop(CARD)),
 ]
