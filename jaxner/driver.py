@@ -259,7 +259,7 @@ def _batches(
     ]
     sizes = [(n, s.chars.shape[1]) for n, s in zip(lengths, sentences, strict=True)]
     platform = devices.platform_of(tagger.weights)
-    budget, is_cpu = _TOKENS.get(platform, 1 << 12) // passes, platform == "cpu"
+    budget, is_cpu = _TOKENS.get(platform, 1 << 12) // int(passes), platform == "cpu"
     fills = not is_cpu or len(sentences) >= _LONG_TEXT
     splits = is_cpu and getattr(tagger, "reads_long_words", True)
     # Many calls may have few sentences each, and positions of word pieces take longer.

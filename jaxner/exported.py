@@ -179,7 +179,8 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
     manifest, files = archive.read(path)
     if program:
         optional("flatbuffers", "jaxner.load_exported")
-        expires, version = manifest["expires"], manifest["jax"]
+        with using(path):
+            expires, version = manifest["expires"], manifest["jax"]
         try:
             if version != jax.__version__ and str(datetime.date.today()) > expires:
                 raise ValueError(

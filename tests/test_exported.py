@@ -60,7 +60,7 @@ def test_it_answers_as_the_tagger(file, params):
         np.testing.assert_allclose(*chances, atol=1e-5)
     for left, right in zip(*(x.marginals(texts) for x in sides), strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
-    passes = (x.uncertainty(texts, jax.random.key(3), 3) for x in sides)
+    passes = (x.uncertainty(texts, jax.random.key(3), np.int64(3)) for x in sides)
     for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
@@ -217,6 +217,7 @@ BAD = [
     (r"x\.zip", WEIGHTS, lying(dtype="U8")),
     (r"^\S*: has the format 2", MANIFEST, lambda x: x.update(format=2)),
     ("has no .format", MANIFEST, lambda x: x.pop("format")),
+    ("has no .expires", MANIFEST, lambda x: x.pop("expires")),
     ("the checksum of README.md", MANIFEST, lambda x: x["files"][CARD].update(bytes=9)),
     ("other files than its manifest lists", MANIFEST, lambda x: x["files"].pop(CARD)),
 ]

@@ -244,6 +244,9 @@ def test_http_is_as_its_specifications_say(client):
     headers = {"content-encoding": "gzip"}
     answer = client.post("/v1/tag", content=content, headers=headers)
     assert answer.status_code == 415
+    headers = {"content-encoding": "Identity"}
+    answer = client.post("/v1/tag", content=b'{"texts": "a"}', headers=headers)
+    assert answer.status_code == 200
 
 
 def test_a_request_has_an_id_in_its_answer_and_in_the_log(client, caplog):

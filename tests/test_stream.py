@@ -148,6 +148,7 @@ def test_documents_of_objects_as_columns(write):
         ("a x\n\n\t\tx\n\nd x\n", "conll", 3),
         ('{"tokens": ["a"]}\n{\n{"tokens": ["b"]}', "jsonl", 2),
         ('{"text": "a"}\n{"x": 1}\n{"text": "b"}', "jsonl", 2),
+        ('{"text": "a"}\n[{"text": "x"}]\n{"text": "b"}', "jsonl", 2),
     ],
 )
 def test_bad_records_have_their_line_and_the_others_come(records, text, format, line):

@@ -286,7 +286,7 @@ def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
     for number, line in lines:
         if not (start := line.strip(" \t\r")):
             continue
-        is_array = start[0] == "["
+        is_array = is_first and start[0] == "["
         is_whole, is_first = is_array or (is_first and start == "{"), False
         try:
             rest = [line for _, line in lines] if is_whole else []

@@ -361,10 +361,10 @@ class Service:
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
                 headers["x-request-id"] = name
-                # Chunks may come for ever, and each is work.
-                if self._end < math.inf or (
-                    "transfer-encoding" in head and not is_read
-                ):
+                # Chunks may come for ever, and each is work. With a length beside
+                # them, a proxy may see another request in the body (RFC 9112, 6.1).
+                is_unclear = not is_read or "content-length" in head
+                if self._end < math.inf or ("transfer-encoding" in head and is_unclear):
                     headers["connection"] = "close"
             await send(message)
 
@@ -431,7 +431,8 @@ class Service:
     ) -> AsyncIterator[bytes]:
         """Reads a body; if the client leaves while it is used, the time is over."""
         limits, body, headers = self._limits, bytearray(), request.headers
-        if ",".join(headers.getlist("content-encoding")) not in ("", "identity"):
+        coding = ",".join(headers.getlist("content-encoding")).lower()
+        if coding not in ("", "identity"):
             raise Refusal(415, "Expected a body without Content-Encoding.")
         too_long = Refusal(413, f"Expected at most {limits.max_bytes} bytes.")
         if int(headers.get("content-length", 0)) > limits.max_bytes:

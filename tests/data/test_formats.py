@@ -548,7 +548,7 @@ BAD = [
     ("a.ann", "T1\tX 12 22\tleft Milan\n", {}, [1]),
     ("a.ann", "T1\tX 90 94\t\n", {}, [1]),
     ("a.ann", "T1\tX 0 2\tAd\n", {}, [1]),
-    ("a.jsonl", '{"a": 1}\n' + "[" * 100_000 + "\n{}", {}, [1, 2]),
+    ("a.jsonl", '{"a": 1}\n' + "[" * 100_000 + "\n{}", {}, [1, 2, 3]),
     ("a.jsonl", line(tokens=["a"]), {}, [1]),
     ("a.jsonl", NUMBERS, {}, [1]),
     ("a.jsonl", NUMBERS, {"label_names": ["O"]}, [1]),
