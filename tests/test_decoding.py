@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,9 @@ from scipy.special import logsumexp
 
 import jaxner
 from jaxner import inference, models, tagging
-from jaxner.data import schemes
+from jaxner.answers import probabilities
+from jaxner.data import corpora, schemes
+from jaxner.evaluation import scoring
 from jaxner.tagging import DECODINGS
 from tests.inference import enumeration
 from tests.marks import slow
@@ -100,6 +103,19 @@ def test_batch_mates_padding_and_jit_change_nothing(crf, decoding):
     for row, labels in zip(ids, rows, strict=True):
         assert crf.vocabulary.decode(row[: len(labels)].tolist()) == labels
         assert not row[len(labels) :].any()
+
+
+def test_no_choice_of_the_n_best_beats_the_oracle(crf, file):
+    text = "Milan S-LOC\nx O\nRome S-LOC\n\nbeat O\n\nPreston O\n"
+    split = corpora.read(file(text), scheme="BIOES")
+    gold, best = probabilities.oracle_split(crf, split, 6)
+    rows = jaxner.n_best(crf, [[*x.tokens] for x in split.examples], 6)
+
+    def f1(labels):
+        return scoring.score(gold, labels, scheme="BIOES").f1 or 0.0
+
+    choices = itertools.product(*([x.labels for x in row] for row in rows))
+    assert f1(best) == max(map(f1, choices)) > 0
 
 
 def test_n_best_of_all_doors(crf):

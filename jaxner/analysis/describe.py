@@ -51,6 +51,7 @@ def label(
     """
     options: Value = {"constrained": constrained}
     if decoding == "n_best":
+        options["rule"] = rule
         gold, labels = probabilities.oracle_split(tagger, split, n, **options)
     else:
         key = jax.random.key(seed) if decoding == "sampled" else None

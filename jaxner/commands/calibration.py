@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 from jaxner import fields
@@ -151,7 +152,8 @@ def _threshold(curve: Any, name: str, target: float, log) -> float | None:
         return None
     i = list(curve.thresholds).index(threshold)
     log(
-        f"min_probability={threshold:.4f} keeps "
+        # Rounded down, since above the threshold its own entity would be left out.
+        f"min_probability={math.floor(threshold * 1e6) / 1e6:.6f} keeps "
         f"{counted(int(curve.kept[i]), 'entity', 'entities')} of dev: precision "
         f"{100 * curve.precision[i]:.2f}, recall {100 * curve.recall[i]:.2f}"
     )

@@ -270,11 +270,15 @@ def _repeated(split: Split) -> Iterator[Finding]:
             groups[example.tokens].append(example)
     repeats = [group for group in groups.values() if len(group) > 1]
     conflicts = [group for group in repeats if len({e.labels for e in group}) > 1]
+    cases = []
     for group in conflicts[:_NUM_CASES]:
-        places = ", ".join(e.place(0) for e in group[:_NUM_CASES])
-        text = " ".join(group[0].tokens)[:60]
-        message = f"the same sentence has different labels in {places}: {text!r}"
-        yield _at(split, (group[0], 0), "contradictions", message)
+        firsts = {e.labels: e.place(0) for e in reversed(group)}  # of each labelling
+        places = ", ".join([*firsts.values()][: -_NUM_CASES - 1 : -1])
+        cases.append(f"{' '.join(group[0].tokens)[:60]!r} in {places}")
+    if cases:
+        message = f"{counted(len(conflicts), 'sentence')} with different labels in "
+        message += f"several places: {'; '.join(cases)}"
+        yield _at(split, (conflicts[0][0], 0), "contradictions", message)
     if repeats:
         count = counted(sum(len(group) - 1 for group in repeats), "sentence")
         message = f"{count} of 4 tokens or more occurred before"

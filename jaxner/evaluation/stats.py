@@ -100,8 +100,9 @@ def of_scores(
     tokens = {(x.replace("_", " "),): y for x, y in scores.token_counts.items()}
     if scores.has_tags:
         return Tally(tokens)
-    counts = dict.fromkeys(sorted({*scores.types, *types}), scores.counts[:, 0] * 0)
-    counts |= zip(scores.types, np.moveaxis(scores.counts, 1, 0), strict=False)
+    table = dict(zip(scores.types, np.moveaxis(scores.counts, 1, 0), strict=False))
+    kinds = sorted({*scores.by_type, *types})  # others have no figure
+    counts = {kind: table.get(kind, scores.counts[:, 0] * 0) for kind in kinds}
     groups = {_names(): scores.counts.sum(1)}
     groups |= {_names(suffix=f" {kind}"): x for kind, x in counts.items()}
     for name, match_counts in errors.matches(alignment, len(scores.counts)).items():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import jax
 import numpy as np
@@ -134,8 +135,10 @@ def test_the_command_keeps_the_temperature(copied_run, tmp_path, run):
     old = jaxner.load(copied_run)
     figures = tmp_path / "figures.json"
     options = "--json", figures, "--precision=0.05", "--recall=1"
-    run("calibrate", copied_run, *options)
+    _, output = run("calibrate", copied_run, *options)
     content = json.loads(figures.read_text())
+    (shown,) = re.findall("min_probability=(.+) keeps", output)  # for a later call
+    assert 0 <= content["thresholds"]["precision"] - float(shown) < 1e-6
     new = jaxner.load(copied_run)
     assert new.temperature == content["temperature"] != 1.0
     record = Workdir(copied_run).read_json("calibration.json")

@@ -41,6 +41,15 @@ def test_probable_mistakes(file, content, check, line):
         assert audit.of_file(file(good))[1] == []
 
 
+def test_contradictions_are_counted_where_labels_differ(file):
+    same, other = (f"a {label}\nb O\nc O\nd O\n\n" for label in ("B-X", "O"))
+    text = same * 6 + other
+    text += "".join((same + other).replace("a", word) for word in "efghi")
+    found = {x.check: x.message for x in audit.of_file(file(text))[1]}["contradictions"]
+    assert found.startswith("6 sentences with different labels in several places: ")
+    assert "'a b c d' in line 1, line 31;" in found
+
+
 def test_all_bad_lines_and_labels_are_listed_by_line(file):
     split, findings = audit.of_file(file("a B-X\nb X-Y\n\nc O O\nd Z-Y\ne O\n\nf I-\n"))
     assert split is None

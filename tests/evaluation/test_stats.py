@@ -33,6 +33,7 @@ def test_undefined_figures_stay_undefined():
     assert stats.compare(runs, runs, rounds=5)["f1"] == (None,) * 8
     figures = stats.tally([["B-B"]], [["B-B"]], types=["A"]).of_all
     assert (figures["f1 A"], figures["f1 B"], figures["macro f1"]) == (None, 1, 1)
+    assert "f1 B" not in stats.tally([["S-A"]], [["I-B"]], "strict", "BIOES").of_all
 
 
 def test_bounds_are_those_of_a_slow_bootstrap():
