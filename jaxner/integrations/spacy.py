@@ -95,7 +95,12 @@ class Component(Pipe):
                 yield from docs
 
     def _annotate(self, docs: list[Doc]) -> None:
-        _check_process()
+        if devices.is_forked():
+            raise RuntimeError(
+                "JAX ran before this process was forked, and would hang in it. Leave "
+                "out n_process, since JAX uses all cores; or call "
+                "multiprocessing.set_start_method('spawn') first."
+            )
         parts = [(i, part) for i, doc in enumerate(docs) for part in _sentences(doc)]
         # A split, since tokens that another component merged have blanks inside.
         examples = [
@@ -155,16 +160,6 @@ class Component(Pipe):
         with tempfile.TemporaryDirectory() as folder:
             zipfile.ZipFile(io.BytesIO(data)).extractall(folder)
             return self.from_disk(folder)
-
-
-def _check_process() -> None:
-    """Raises an error in a process forked from one where JAX ran: it would hang."""
-    if devices.is_forked():
-        raise RuntimeError(
-            "JAX ran before this process was forked, and would hang in it. Leave out "
-            "n_process, since JAX uses all cores; or call "
-            "multiprocessing.set_start_method('spawn') first."
-        )
 
 
 def _sentences(doc: Doc) -> Iterator[list[int]]:
