@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxner import fields
 from jaxner.data.formats import Example
 from jaxner.data.schemes import Span, to_spans
-from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.evaluation.scoring import Counts, Labels
 
@@ -103,11 +103,8 @@ def pairs(
         >>> [pair.name for pair in matches]
         ['type: A as B', 'spurious: A', 'missed: B']
     """
-    if rule not in scoring.WITH_LENGTHS:
-        raise InputError(
-            f"Under rule {rule!r} not every span has a length; take one of "
-            f"{', '.join(scoring.WITH_LENGTHS)}"
-        )
+    note = "under others, not every span has a length"
+    fields.check_word("rule of pairs", rule, scoring.WITH_LENGTHS, note)
     scoring.check_labels(gold, predicted, scheme)
     read = scoring.reader(rule, scheme)
     result = []
