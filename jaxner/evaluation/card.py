@@ -143,7 +143,6 @@ def _calibration(calibration: Any) -> Iterator[str]:
 
 
 def _papers(model: Any) -> list[str]:
-    """Returns the papers of the parts of a model."""
     papers = set()
     for key, value in model.items():
         if key == "name":

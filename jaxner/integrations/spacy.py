@@ -177,16 +177,14 @@ def _sentences(doc: Doc) -> Iterator[list[int]]:
             yield words
 
 
-_ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]
-_DEFAULTS = {"workdir": "", "min_probability": 0.0, "num_samples": 0}
 _SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 
 
 # spaCy looks at the names of the arguments, which no decorator may hide.
 @Language.factory(
     "jaxner",
-    assigns=_ASSIGNS,
-    default_config=_DEFAULTS,
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    default_config={"workdir": "", "min_probability": 0.0, "num_samples": 0},
     default_score_weights=_SCORES,
 )
 @typing.no_type_check
