@@ -54,11 +54,7 @@ class Checkpoints:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        read_only: bool = False,
-        owner: Owner | None = None,
+        self, path: Path, *, read_only: bool = False, owner: Owner | None = None
     ):
         self.path, self._owner = path, owner
         # A save in the background.

@@ -17,16 +17,8 @@ import numpy as np
 from jax import export as programs
 
 from jaxner import archive, cache, driver, fields, outputs
-from jaxner.answers.mentions import (
-    EntityArrays,
-    check_least,
-    check_spans,
-    in_texts,
-    types_of,
-    with_ends,
-)
+from jaxner.answers import mentions
 from jaxner.data.vocabulary import Vocabulary
-from jaxner.driver import check_key
 from jaxner.errors import InputError, optional, using
 from jaxner.types import Sentence, Uncertainty
 
@@ -99,14 +91,16 @@ class Exported:
 
         The other `options` are raw, tokenizer, split_sentences, documents and vectors.
         """
-        check_spans(self.vocabulary)
-        check_least(types_of(self).names, min_probability)
+        mentions.check_spans(self.vocabulary)
+        mentions.check_least(mentions.types_of(self).names, min_probability)
 
         def find(tokens: Any, **context: Any) -> Any:
             answer = self._over("entities", tokens, passes=self._passes, **context)
-            return driver.of_every(lambda x: with_ends(EntityArrays(*x), -1), answer)
+            return driver.of_every(
+                lambda x: mentions.with_ends(mentions.EntityArrays(*x), -1), answer
+            )
 
-        return in_texts(
+        return mentions.in_texts(
             find, self, text_or_tokens, min_probability=min_probability, **options
         )
 
@@ -114,7 +108,7 @@ class Exported:
         self, tokens: Any, key: Any, num_samples: int = 8, **context: Any
     ) -> Any:
         """Returns the uncertainty over passes with dropout, as `jaxner.uncertainty`."""
-        check_key(key)
+        driver.check_key(key)
         fields.check("num_samples", num_samples, fields.Size)
         is_typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
         inputs = jax.random.key_data(key) if is_typed else key, jnp.arange(num_samples)

@@ -149,11 +149,7 @@ def _programs(tagger: Tagger) -> dict[str, bytes]:
     """
     batch = _any_batch(tagger.vocabulary)
     fields, structure = jax.tree.flatten(batch)
-
-    def shape(_: str, leaf: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf))
-
-    weights = map_named(shape, tagger.weights)
+    weights = jax.eval_shape(lambda: tagger.weights)
     passes = programs.symbolic_shape("m", scope=batch.words.shape[0].scope)
     key = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct(passes, "int32")
 

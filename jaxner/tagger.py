@@ -157,11 +157,10 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
         for part in ("model", "vocabulary"):
             if getattr(tagger, part) != getattr(taggers[0], part):
                 raise InputError(f"The taggers of an ensemble need the same {part}.")
-    weights = [tagger.weights for tagger in taggers]
-    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
-    temperatures = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
+    parts = [(tagger.weights, jnp.float32(tagger.temperature)) for tagger in taggers]
+    weights, temperatures = jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
     first = taggers[0]
-    return Ensemble(stack, first.model, first.vocabulary, temperatures, first.reading)
+    return Ensemble(weights, first.model, first.vocabulary, temperatures, first.reading)
 
 
 # --- Models ---------------------------------------------------------------------------

@@ -259,7 +259,7 @@ def test_a_request_has_an_id_in_its_answer_and_in_the_log(client, caplog):
         assert f"{name} - /v1/tag 200" in caplog.text  # of no address
 
 
-class Slow:
+class Slow(Programs):
     """A model that says what it got, and takes its time."""
 
     labels, has_chances, reads_documents, budget = ("O",), True, False, 2

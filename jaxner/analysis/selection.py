@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from jaxner.data.spans import text_and_spans
 from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 
-Tool = Literal["label-studio", "doccano", "brat"]
 _POOL, _LIMIT = 10, 4000  # sentences for each one that is chosen; in all
 
 
@@ -105,21 +104,12 @@ def _similarities(sentences: Sequence[Sequence[str]]) -> np.ndarray:
     """Returns the cosine of each two sentences, as bags of words in lower case."""
     from sklearn.feature_extraction import text  # which takes a while to import
 
-    def lower(words: Sequence[str]) -> list[str]:
-        return [word.lower() for word in words]
-
-    options: Any = {"analyzer": lower, "dtype": np.float32}
+    options: Any = {"analyzer": lambda x: [*map(str.lower, x)], "dtype": np.float32}
     matrix: Any = text.TfidfVectorizer(**options).fit_transform(sentences)
     return (matrix @ matrix.T).toarray()
 
 
-def tool_of(path: Path) -> Tool:
-    """Returns the tool that the name of a file tells; a folder is for brat."""
-    tools: dict[str, Tool] = {".json": "label-studio", ".jsonl": "doccano"}
-    return tools.get(path.suffix, "brat")
-
-
-def write(path: Path, choices: Sequence[Choice], tool: Tool) -> None:
+def write(path: Path, choices: Sequence[Choice], tool: str) -> None:
     """Writes sentences, with the predicted entities to correct, for a tool.
 
     Label Studio: a JSON array of tasks with predictions; doccano: JSON lines; brat: a

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import driver, fields, inference, tagging
+from jaxner import driver, inference, tagging
 from jaxner.answers import mentions
 from jaxner.answers.mentions import Entity as Entity
 from jaxner.answers.mentions import EntityArrays as EntityArrays
@@ -53,7 +53,7 @@ def entities(
     text_or_tokens: str | Tokens,
     *,
     min_probability: float | int | Array | Mapping[str, float] = 0.0,
-    n_best: int | Any = 1,
+    n_best: Labellings = 1,
     raw: bool = False,
     tokenizer: str | Tokenizer | None = None,
     split_sentences: bool = True,
@@ -104,7 +104,6 @@ def entities(
         >>> all(text[e.start_char : e.end_char] == e.text for e in answer)
         True
     """
-    fields.check("n_best", n_best, Labellings)
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
     mentions.check_least(entity_types(tagger), min_probability)

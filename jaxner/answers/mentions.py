@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import fields
+from jaxner.arguments import expect
 from jaxner.data import schemes, tokens
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import LabelTypes, label_types
@@ -125,11 +126,13 @@ def in_texts(
     """Returns what `jaxner.entities` does; `find` maps tokens to `EntityArrays`."""
     if isinstance(min_probability, (jnp.ndarray, np.ndarray)):  # whose value is known
         fields.check("min_probability", min_probability.tolist(), fields.Share)
-    texts = _texts(text_or_tokens, raw)
-    if texts is not None:
+    is_one = isinstance(text_or_tokens, str)
+    if is_one or raw:
         if documents is not None or vectors is not None:
             raise TypeError("Raw text takes no documents and no vectors.")
-        is_one = isinstance(text_or_tokens, str)
+        texts = [text_or_tokens] if is_one else text_or_tokens
+        is_text = is_list(texts) and all(isinstance(text, str) for text in texts)
+        expect(is_text, "a text or a list of texts (raw=True)", texts)
         reader = tokens.resolve(tokenizer)
         token_texts = [
             tokens.read(text, reader, split_sentences=split_sentences) for text in texts
@@ -197,27 +200,11 @@ def least_of(min_probability: Least, kind: str) -> Any:
     return min_probability.get(kind, 0.0) if is_each else min_probability
 
 
-def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
-    """Returns raw texts, or None for tokens, whatever the strings of a list hold."""
-    if isinstance(text_or_tokens, str):
-        return [text_or_tokens]
-    if not raw:
-        return None
-    is_text = is_list(text_or_tokens) and all(
-        isinstance(text, str) for text in text_or_tokens
-    )
-    if not is_text:
-        raise TypeError("Expected a text or a list of texts (raw=True).")
-    return list(text_or_tokens)
-
-
 def joined(words: Sequence[str]) -> list[Token]:
     """Returns the tokens of words that single spaces separate."""
-    result, start = [], 0
-    for word in words:
-        result.append(Token(word, start, start + len(word)))
-        start += len(word) + 1
-    return result
+    starts = itertools.accumulate((len(word) + 1 for word in words), initial=0)
+    rows = zip(words, starts, strict=False)
+    return [Token(word, start, start + len(word)) for word, start in rows]
 
 
 def with_ends(answer: EntityArrays, axis: int) -> EntityArrays:

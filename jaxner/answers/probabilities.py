@@ -16,7 +16,6 @@ from jaxtyping import Array
 from jaxner import driver, fields, inference, models, tagging
 from jaxner.arguments import check_tagger
 from jaxner.data.corpora import Split
-from jaxner.driver import check_key
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.fields import Labellings, Passes, Range, checked
@@ -112,7 +111,7 @@ def compute_marginals(tagger, sentence, key, *, num_samples, constrained):
 def n_best(
     tagger: Tagger,
     tokens: Tokens,
-    n: int | Any = 10,
+    n: Labellings = 10,
     *,
     constrained: bool = False,
     key: Array | None = None,
@@ -143,7 +142,6 @@ def n_best(
         (2, True)
     """
     check_tagger(tagger)
-    fields.check("n", n, Labellings)
     if tagger.vocabulary.reads_documents:
         raise InputError(
             "This tagger labels documents as one: the best labellings of a sentence "
@@ -300,7 +298,7 @@ def uncertainty(
 
 
 def _passes(function, tagger, tokens, key, num_samples, context) -> Any:
-    check_key(key)
+    driver.check_key(key)
     fields.check("num_samples", num_samples, _Samples)
     if isinstance(tagger, Ensemble):
         raise InputError(

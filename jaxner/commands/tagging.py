@@ -304,7 +304,8 @@ def select(
     """
     from jaxner.analysis import selection
 
-    tool = to or selection.tool_of(output)
+    tools = {".json": "label-studio", ".jsonl": "doccano"}
+    tool = to or tools.get(output.suffix, "brat")
     if tool != "brat":
         outputs.check(output, sources=[file])
     source = format or formats.guess_raw(str(file))

@@ -313,7 +313,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def _loaded(text: str, kind: type) -> Any:
     """Returns a JSON object, or an array of objects."""
     try:
-        value = json.loads(text, object_pairs_hook=_unique)
+        value = json.loads(text, object_pairs_hook=unique)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -329,7 +329,8 @@ def _loaded(text: str, kind: type) -> Any:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the object of a JSON decoder's pairs, in which no key occurs twice."""
     content = dict(pairs)
     if len(content) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxner.errors import InputError
+from jaxner.fields import Size, checked
 
 
 class Reliability(NamedTuple):
@@ -60,10 +61,11 @@ class Calibration(NamedTuple):
         return plain(figures)
 
 
+@checked
 def calibration(
     probabilities: Sequence[float] | np.ndarray,
     correct: Sequence[bool] | np.ndarray,
-    num_bins: int = 15,
+    num_bins: Size = 15,
 ) -> Calibration:
     """Measures how well probabilities match outcomes, in bins of equal width.
 
@@ -77,8 +79,6 @@ def calibration(
         0.2667
     """
     chances, came_true = _checked(probabilities, correct)
-    if num_bins < 1:
-        raise InputError(f"Expected at least one bin, got {num_bins}")
     edges = np.linspace(0.0, 1.0, num_bins + 1)
     places = np.searchsorted(edges[1:-1], chances)
     counts, sums, right = (

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxner.data import schemes
-from jaxner.data.vocabulary import SEPARATOR
 from jaxner.evaluation import predictions, report, scoring
 from jaxner.evaluation.report import Table
 from jaxner.runs import CALIBRATION, Workdir
@@ -75,9 +74,7 @@ def card(run: Workdir) -> str:
     config, result = run.read_json("config.json"), run.read_json("result.json")
     environment, data = run.read_json("environment.json"), config["data"]["name"]
     vocabulary, name = run.vocabulary(), run.path.resolve().name
-    labels = [x for x in vocabulary.label_names if x != SEPARATOR]
     tags = vocabulary.scheme == schemes.TAGS
-    types = labels if tags else schemes.label_types(labels).names
     splits = [split for split in ("dev", "test") if split in result]
     figures = ["accuracy"] if tags else ["precision", "recall", "f1"]
     results = [
@@ -111,7 +108,7 @@ def card(run: Workdir) -> str:
         head=printable("".join(lines)),
         name=markdown(name),
         folder=name,
-        types=markdown(", ".join(types)),
+        types=markdown(", ".join(vocabulary.types)),
         data=Table(("split", "corpus", "SHA-256"), rows).markdown(),
         epoch=f"{_EPOCHS[is_last]}, {result['best_epoch']}",
         scores=scores,
@@ -146,7 +143,6 @@ def _calibration(calibration: Any) -> Iterator[str]:
 
 
 def _papers(model: Any) -> list[str]:
-    """Returns the papers of the parts of a model."""
     papers = set()
     for key, value in model.items():
         if key == "name":

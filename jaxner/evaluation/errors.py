@@ -20,16 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxner import fields
 from jaxner.data.formats import Example
 from jaxner.data.schemes import Span, to_spans
-from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.evaluation.scoring import Counts, Labels
 
-BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS = (
-    *("boundary", "type", "boundary and type", "missed", "spurious"),
-)
+KINDS = ("boundary", "type", "boundary and type", "missed", "spurious")
 """The kinds of errors."""
+BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS
 OUTSIDE = "O"
 """The type of a missing span, in confusions."""
 LENGTHS = (1, 2, 3, 4)
@@ -104,11 +103,8 @@ def pairs(
         >>> [pair.name for pair in matches]
         ['type: A as B', 'spurious: A', 'missed: B']
     """
-    if rule not in scoring.WITH_LENGTHS:
-        raise InputError(
-            f"Under rule {rule!r} not every span has a length; take one of "
-            f"{', '.join(scoring.WITH_LENGTHS)}"
-        )
+    note = "under others, not every span has a length"
+    fields.check_word("rule of pairs", rule, scoring.WITH_LENGTHS, note)
     scoring.check_labels(gold, predicted, scheme)
     read = scoring.reader(rule, scheme)
     result = []
@@ -213,18 +209,13 @@ def by_frequency(
     alignment: Iterable[Pair], tokens: Labels, training: Iterable[Example]
 ) -> dict[str, Counts]:
     """Counts entities by how often the same string is an entity in training."""
-    occurrences = mentions(training)
+    occurrences = Counter(
+        " ".join(example.tokens[span.start : span.end])
+        for example in training
+        for span in to_spans(example.labels)
+    )
 
     def frequency(sentence: int, span: Span) -> int:
         return occurrences[" ".join(tokens[sentence][span.start : span.end])]
 
     return by_range(alignment, FREQUENCIES, frequency, least=0)
-
-
-def mentions(examples: Iterable[Example]) -> Counter[str]:
-    """Counts how often each string is an entity of some sentences."""
-    return Counter(
-        " ".join(example.tokens[span.start : span.end])
-        for example in examples
-        for span in to_spans(example.labels)
-    )

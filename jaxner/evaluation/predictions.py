@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxner.data import formats, schemes
 from jaxner.data.corpora import Split
@@ -25,23 +25,14 @@ def write(
     formats.write_columns(path, rows, documents)
 
 
-class Rows(NamedTuple):
-    """What a file of predictions holds of each sentence: labels, tokens, lines.
-
-    `tokens` is None if the file has only labels; `lines` are numbers, from 1.
-    """
-
-    gold: Labels
-    predicted: Labels
-    tokens: Labels | None
-    lines: Sequence[Sequence[int]]
-
-
-def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
-    """Reads predictions of any tagger; a stream, too, since it reads once.
+def read_labels(
+    path: str | os.PathLike[str], **options: Any
+) -> tuple[Labels, Labels, Labels | None, Sequence[Sequence[int]]]:
+    """Returns gold and predicted labels, tokens and numbers of lines, by sentence.
 
     The last two columns are labels; tokens are in the first one, unless a header names
-    another. `options` are those of `data.sources.Options`.
+    another, and None if there are only labels. Lines count from 1. The file may be of
+    any tagger, and a stream. `options` are those of `data.sources.Options`.
 
     Raises:
         InputError: A line is bad, or there is no sentence.
@@ -68,7 +59,7 @@ def read_labels(path: str | os.PathLike[str], **options: Any) -> Rows:
         raise InputError(" ".join([message, *source.notes]), path)
     gold, predicted, tokens, numbers = zip(*rows, strict=True)
     has_tokens = any(tokens) and all(map(str.strip, chain(*tokens)))
-    return Rows(gold, predicted, tokens if has_tokens else None, numbers)
+    return gold, predicted, tokens if has_tokens else None, numbers
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -410,20 +409,16 @@ def short_line(scores: Scores) -> str:
 
 def weakness_line(scores: Scores, gold: Labels, predicted: Labels) -> str:
     """Returns the type with the lowest F1, and the most frequent errors; perhaps ""."""
-    if scores.has_tags:
-        rows = chain.from_iterable(map(zip, gold, predicted))
-        numbers = Counter(f"{x} as {y}" for x, y in rows if x != y)
-        names = numbers.most_common(_FREQUENT)
-    else:
-        rule = scoring.with_lengths(scores.rule)
-        names = errors.largest(errors.pairs(gold, predicted, rule, scores.scheme))
-        names = names[:_FREQUENT]
+    rule = scoring.with_lengths(scores.rule)
+    names = errors.largest(errors.pairs(gold, predicted, rule, scores.scheme))
     figures = {kind: x.f1 or 0.0 for kind, x in scores.by_type.items() if x.gold}
     if not (names and figures):
         return ""
-    noun = "tag" if scores.has_tags else "type"
+    # Each error of a tag is one of its type.
+    noun, prefix = ("tag", "type: ") if scores.has_tags else ("type", "")
     weakest = min(figures, key=lambda kind: figures[kind])
-    listing = ", ".join(f"{name} ({number:,})" for name, number in names)
+    pairs = [(x.removeprefix(prefix), count) for x, count in names[:_FREQUENT]]
+    listing = ", ".join(f"{name} ({count:,})" for name, count in pairs)
     return (
         f"Weakest {noun}: {weakest}, F1 {shown(100 * figures[weakest])}. Most frequent "
         f"errors: {listing}"

@@ -33,6 +33,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation import errors, scoring
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Labels, Scores, defined
+from jaxner.fields import Chance, Size, checked
 
 ROUNDS = 1_000
 """Rounds of the bootstrap for an interval."""
@@ -150,8 +151,9 @@ class Interval(NamedTuple):
     high: float | None
 
 
+@checked
 def bootstrap(
-    run: Tally, *, rounds: int = ROUNDS, level: float = LEVEL, seed: int = 0
+    run: Tally, *, rounds: Size = ROUNDS, level: Chance = LEVEL, seed: int = 0
 ) -> dict[str, Interval]:
     """Computes an interval for each figure of a run, by the bootstrap.
 
@@ -164,19 +166,10 @@ def bootstrap(
         >>> precision.value, round(precision.low, 1), round(precision.high, 1)
         (0.5, 0.4, 0.6)
     """
-    _check(rounds, level)
     draws = _draws(len(run.counts), rounds, seed)
     totals = np.concatenate([np.tensordot(x, run.counts, 1) for x in draws])
     columns = zip(run.of_all.items(), run.figures(totals).T, strict=True)
     return {name: Interval(x, *_bounds(values, level)) for (name, x), values in columns}
-
-
-def _check(rounds: int, level: float) -> None:
-    if rounds < 1 or not 0 < level < 1:
-        raise InputError(
-            f"Expected at least one round and a level between 0 and 1, got {rounds} "
-            f"and {level}"
-        )
 
 
 def _draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
@@ -225,12 +218,13 @@ class Difference(NamedTuple):
     welch: float | None = None
 
 
+@checked
 def compare(
     first: Sequence[Tally],
     second: Sequence[Tally],
     *,
-    rounds: int = TEST_ROUNDS,
-    level: float = LEVEL,
+    rounds: Size = TEST_ROUNDS,
+    level: Chance = LEVEL,
     seed: int = 0,
 ) -> dict[str, Difference]:
     """Compares two systems, figure by figure; returns the differences by name.
@@ -251,7 +245,6 @@ def compare(
     """
     if not (first and second):
         raise InputError("Expected a run or more on each side")
-    _check(rounds, level)
     runs = [*first, *second]
     _check_same(runs)
     common = [x for x in runs[0].groups if all(x in run.groups for run in runs)]

@@ -6,11 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from presidio_analyzer import (
-    AnalysisExplanation,
-    EntityRecognizer,
-    RecognizerResult,
-)
+from presidio_analyzer import AnalysisExplanation, EntityRecognizer, RecognizerResult
 
 import jaxner
 from jaxner import fields

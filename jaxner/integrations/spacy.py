@@ -95,7 +95,12 @@ class Component(Pipe):
                 yield from docs
 
     def _annotate(self, docs: list[Doc]) -> None:
-        _check_process()
+        if devices.is_forked():
+            raise RuntimeError(
+                "JAX ran before this process was forked, and would hang in it. Leave "
+                "out n_process, since JAX uses all cores; or call "
+                "multiprocessing.set_start_method('spawn') first."
+            )
         parts = [(i, part) for i, doc in enumerate(docs) for part in _sentences(doc)]
         # A split, since tokens that another component merged have blanks inside.
         examples = [
@@ -157,16 +162,6 @@ class Component(Pipe):
             return self.from_disk(folder)
 
 
-def _check_process() -> None:
-    """Raises an error in a process forked from one where JAX ran: it would hang."""
-    if devices.is_forked():
-        raise RuntimeError(
-            "JAX ran before this process was forked, and would hang in it. Leave out "
-            "n_process, since JAX uses all cores; or call "
-            "multiprocessing.set_start_method('spawn') first."
-        )
-
-
 def _sentences(doc: Doc) -> Iterator[list[int]]:
     """Yields the tokens of each sentence by index."""
     if doc.has_annotation("SENT_START"):
@@ -182,16 +177,14 @@ def _sentences(doc: Doc) -> Iterator[list[int]]:
             yield words
 
 
-_ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]
-_DEFAULTS = {"workdir": "", "min_probability": 0.0, "num_samples": 0}
 _SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 
 
 # spaCy looks at the names of the arguments, which no decorator may hide.
 @Language.factory(
     "jaxner",
-    assigns=_ASSIGNS,
-    default_config=_DEFAULTS,
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    default_config={"workdir": "", "min_probability": 0.0, "num_samples": 0},
     default_score_weights=_SCORES,
 )
 @typing.no_type_check

@@ -9,7 +9,7 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,6 @@ from jaxner.analysis import inside
 from jaxner.answers import entities, probabilities
 from jaxner.answers.mentions import EntityArrays, types_of
 from jaxner.data import batching
-from jaxner.data.schemes import LabelTypes
 from jaxner.data.vocabulary import MAX_CHARACTERS
 from jaxner.errors import InputError
 from jaxner.tagger import Ensemble, Tagger
@@ -44,35 +43,8 @@ class Job(NamedTuple):
     is_deep: bool = False
 
 
-@runtime_checkable  # for checks of types at run time
-class Model(Protocol):
-    """What answers the requests of a service."""
-
-    labels: tuple[str, ...]  # by id
-    types: LabelTypes  # of entities
-    has_chances: bool  # whether labels have probabilities
-    reads_documents: bool  # whether a job is a document, not a sentence
-    budget: int  # tokens of a batch
-    counts: dict[str, int]  # what has been done so far, for the metrics
-
-    def compile(self, log: Callable[[int, int], object]) -> None:
-        """Compiles all that a request may need; `log` gets how many of how many."""
-
-    def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
-        """Returns a job of one sentence, or of the sentences of one document."""
-        ...
-
-    def __call__(self, jobs: Sequence[Job]) -> Sequence[Any]:
-        """Returns the answer to each job."""
-        ...
-
-    def cut(self, answer: Any, sentences: Sequence[Sequence[Any]]) -> Iterator[Any]:
-        """Yields the arrays of each sentence of a job, by name."""
-        ...
-
-
 class Programs:
-    """The `Model` of a tagger: answers jobs in batches of few shapes.
+    """A tagger that answers jobs in batches of few shapes.
 
     Args:
         tagger: The tagger; one that reads precomputed vectors is an InputError.
@@ -80,6 +52,11 @@ class Programs:
         batch_tokens: Maximum padded tokens of a batch; 0 for the device's.
 
     Attributes:
+        labels: The labels, by id.
+        types: The types of entities.
+        has_chances: Whether labels have probabilities.
+        reads_documents: Whether a job is a document, not a sentence.
+        budget: Padded tokens of a batch.
         counts: Batches, tokens, and padded tokens so far, and programs that had to be
             compiled for a request (by taggers of word pieces alone).
     """
@@ -113,7 +90,7 @@ class Programs:
         return driver.plan(sizes, limit, fills=self._fills, doublings=2)
 
     def compile(self, log: Callable[[int, int], object] = lambda *_: None) -> None:
-        """Compiles the programs of all shapes, on all cores."""
+        """Compiles the programs of all shapes; `log` gets how many of how many."""
         kinds = [(False, 24 if self._reads_characters else 1)]
         kinds += [(False, MAX_CHARACTERS)] * self._reads_characters
         kinds += [(True, MAX_CHARACTERS)] * self.has_chances
@@ -167,7 +144,7 @@ class Programs:
         return answers
 
     def cut(self, answer: Any, sentences: Sequence[Any]) -> Iterator[Any]:
-        """Yields the arrays of each sentence of a job, without padding."""
+        """Yields the arrays of each sentence of a job by name, without padding."""
         first = int(self.reads_documents)  # after a separator
         arrays, row = answer
         for sentence in sentences:

@@ -25,7 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from jaxner.errors import InputError
 from jaxner.serving import Limits
-from jaxner.serving.programs import Model
+from jaxner.serving.programs import Programs
 from jaxner.serving.service import Service, log
 
 _PAUSE = 5  # seconds that a connection may be idle between two requests
@@ -184,7 +184,7 @@ class Server(uvicorn.Server):
 
 
 def run(
-    model: Model,
+    model: Programs,
     limits: Limits,
     host: str = "127.0.0.1",
     port: int = 8000,

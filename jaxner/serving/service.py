@@ -40,10 +40,11 @@ from starlette.types import Message, Receive, Scope, Send
 from jaxner import driver, fields
 from jaxner.answers.mentions import EntityArrays, joined, least_certain, read_entities
 from jaxner.data import tokens
+from jaxner.data.spans import unique
 from jaxner.data.tokens import Token
 from jaxner.errors import InputError
 from jaxner.serving import Limits
-from jaxner.serving.programs import LABELLINGS, PASSES, Job, Model
+from jaxner.serving.programs import LABELLINGS, PASSES, Job, Programs
 
 log = logging.getLogger("jaxner.serve")
 
@@ -60,7 +61,7 @@ class Question:
 
     texts: list[str]
     sentences: list[list[list[Token]]]
-    min_probability: Any  # or a dictionary of it by type
+    min_probability: fields.Share  # or a dictionary of it by type
     n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
     uncertainty: bool = False
     maps: bool = False
@@ -79,19 +80,18 @@ class Question:
                 yield from ((index, [sentence]) for sentence in sentences)
 
 
-def read(body: bytes, model: Model, limits: Limits, least: Any = 0.0) -> Question:
+def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Question:
     """Returns the question of a request; `Refusal`: it cannot be answered."""
     try:
         text = body.decode("utf-8-sig")
         hooks = {"parse_int": _number, "parse_constant": int}  # there is no int("NaN")
-        content = json.loads(text, object_pairs_hook=_object, **hooks)
+        content = json.loads(text, object_pairs_hook=unique, **hooks)
     except (ValueError, RecursionError):
         raise Refusal(400, "Expected JSON in UTF-8, each name once.") from None
     if not isinstance(content, dict) or len({"texts", "tokens"} & {*content}) != 1:
         raise Refusal(422, 'Expected an object with either "texts" or "tokens".')
     options = {k: v for k, v in content.items() if k not in ("texts", "tokens")}
     hints = {name: field.hint for name, field in fields.of(Question).items()}
-    hints = {"min_probability": fields.Share, **hints}
     try:
         for name, value in options.items():
             if name not in hints:
@@ -129,13 +129,6 @@ def _number(digits: str) -> int | float:
     return int(digits) if len(digits) < 20 else float(digits)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return content
-
-
 def _check(name: str, value: Any, hint: Any) -> None:
     if fields.problem(value, hint):
         (kind,) = fields.kinds(hint)
@@ -167,7 +160,7 @@ def _sentences(content: dict[str, Any]) -> tuple[list[str], list[list[list[Token
 
 
 def tag(
-    model: Model, question: Question, text: str, sentences: Any, answers: Any
+    model: Programs, question: Question, text: str, sentences: Any, answers: Any
 ) -> dict[str, Any]:
     """Returns the result of `/v1/tag` for a text: its tokens and what is asked."""
 
@@ -199,7 +192,7 @@ def tag(
 
 
 def entities(
-    model: Model, question: Question, text: str, sentences: Any, answers: Any
+    model: Programs, question: Question, text: str, sentences: Any, answers: Any
 ) -> dict[str, Any]:
     """Returns the result of `/v1/entities` for a text, as `jaxner.entities` does."""
     best = [arrays["best"] for arrays in answers]
@@ -291,7 +284,7 @@ class Service:
     """
 
     def __init__(
-        self, model: Model, limits: Limits, key: str | None = None, least: Any = 0.0
+        self, model: Programs, limits: Limits, key: str | None = None, least: Any = 0.0
     ):
         self.is_ready, self.progress = False, "compiling"
         self.ends = {"answered": 0, "refused": 0}
