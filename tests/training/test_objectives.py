@@ -208,8 +208,11 @@ def test_orthogonality_equals_numpy():
         objective = Objective(orthogonality=0.1, orthogonality_form=form)
         penalty = objectives.weight_loss(model, weights["params"], objective)
         assert float(penalty) == pytest.approx(0.1 * expected, rel=1e-3)
-    arguments = model, weights, *batch_of([], []), None, objective
-    assert objectives.batch_loss(*arguments) == penalty  # of no sentence: nothing else
+    data = weights, *batch_of([], []), None
+    loss = jax.jit(objectives.batch_loss, static_argnums=(0, 5))
+    terms = jax.jit(objectives.weight_loss, static_argnums=(0, 2))
+    # Of no sentence: nothing else.
+    assert loss(model, *data, objective) == terms(model, weights["params"], objective)
 
 
 def test_orthogonality_needs_lstms():
