@@ -19,6 +19,7 @@ from jaxner.tagging import DECODINGS
 from tests.inference import enumeration
 from tests.marks import slow
 
+apply = jax.jit(models.apply, static_argnums=0)
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
 
 
@@ -48,7 +49,7 @@ def crf():
 def enumerated(params, tokens):
     """Every labelling, its probability by plain loops, and the emissions."""
     sentence = jaxner.encode(params, tokens)
-    potentials = models.apply(params.model, params.weights, sentence)
+    potentials = apply(params.model, params.weights, sentence)
     labellings, scores = enumeration.enumerate_scores(potentials, len(tokens))
     scores /= params.temperature
     chances = np.exp(scores - logsumexp(scores))
@@ -124,18 +125,19 @@ def test_n_best_of_all_doors(crf):
     assert lists[1] == [jaxner.Labelling([], 1.0)]
     assert jaxner.n_best(crf, SENTENCES[2], 3)[0].labels == lists[2][0].labels
     batch = jaxner.encode(crf, SENTENCES)
-    arrays = jax.jit(functools.partial(jaxner.n_best, n=3))(crf, batch)
+    n_best = jax.jit(jaxner.n_best, static_argnums=2)
+    arrays = n_best(crf, batch, 3)
     assert arrays.labels.shape == (4, 3, 9)
     for i in (0, 2, 3):
         expected = [answer.probability for answer in lists[i]]
         np.testing.assert_allclose(arrays.probability[i], expected, rtol=1e-4)
         ids = arrays.labels[i, 0, : len(SENTENCES[i])].tolist()
         assert crf.vocabulary.decode(ids) == lists[i][0].labels
-    word = jaxner.n_best(crf, jaxner.encode(crf, ["Rome"]), 7)
+    word = n_best(crf, jaxner.encode(crf, ["Rome"]), 7)
     assert word.labels.shape == (7, 1)
     assert (word.probability[:5] > 0).all()  # as many labellings as labels
     assert not word.probability[5:].any()
-    result = jaxner.n_best(crf, crf.vocabulary.encode([]), 2)
+    result = n_best(crf, crf.vocabulary.encode([]), 2)
     assert result.labels.shape == (2, 0)
     assert result.probability.tolist() == [1.0, 0.0]
 

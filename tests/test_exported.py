@@ -16,6 +16,7 @@ from jaxner.commands import export
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.models.model import named
 from tests import fence
+from tests.marks import slow
 from tests.test_decoding import tiny
 from tests.tiny import output_of
 
@@ -31,6 +32,12 @@ def file(params, tmp_path_factory):
     path = tmp_path_factory.mktemp("exported") / "tagger.zip"
     jaxner.export(params, path)
     return path
+
+
+@pytest.fixture(autouse=True)
+def _one_platform(monkeypatch):
+    """For files other than `file`, which has programs for all."""
+    monkeypatch.setattr(exporting, "PLATFORMS", ("cpu",))
 
 
 def changed(file, target, name, change):
@@ -75,8 +82,7 @@ def test_it_answers_as_the_tagger(file, params):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in fence.NAMES if n != "grn"])
-def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(exporting, "PLATFORMS", ("cpu",))  # the fast test has all
+def test_every_system_answers_as_its_run(name, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / "run"))
     texts = fence.texts()[:1]  # one shape
     jaxner.export(tagger, tmp_path / "tagger.zip")
@@ -88,6 +94,7 @@ def test_every_system_answers_as_its_run(name, tmp_path, monkeypatch):
             copy.marginals(texts)
 
 
+@pytest.mark.slow
 def test_a_tagger_of_documents_reads_them_whole(tmp_path):
     # A language model must do with a length that is no number.
     parts = {"encoder": {"name": "bilstm", "hidden_dim": 8}, "language_model": {}}
@@ -164,7 +171,7 @@ def test_programs_that_cannot_be_used_give_way(file, tmp_path, program, reason):
         assert isinstance(jaxner.load_exported(target), jaxner.Tagger)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("bfloat16", 0.55), ("int8", 0.35)])
+@pytest.mark.parametrize(("kind", "share"), [("int8", 0.35), *slow(("bfloat16", 0.55))])
 def test_weights_are_stored_in_less(kind, share, tiny_run, params, tmp_path, capsys):
     load = pytest.importorskip("safetensors.numpy").load
     path = tmp_path / "small.zip"

@@ -68,7 +68,7 @@ def check(tagger, path):
         if best is None:  # the browser's page finds it by its own function
             arrays = Potentials(**jax.tree.map(jax.numpy.asarray, scores))
             mask = jax.numpy.ones(len(arrays.emissions), bool)
-            best = np.asarray(inference.viterbi(arrays, mask))
+            best = np.asarray(jax.jit(inference.viterbi)(arrays, mask))
         assert best.tolist() == labels[i][: len(best)].tolist()
         for name in {*scores} - {"labels"}:
             expected = np.asarray(getattr(potentials, name))[i]
@@ -125,7 +125,7 @@ def agree(compute, lengths, width):
     for length in lengths:
         x = np.random.default_rng(0).normal(size=(length, width)).astype(np.float32)
         results = run(model.SerializeToString(), {"x": x})
-        for name, value in compute({"x": jax.numpy.asarray(x)}).items():
+        for name, value in jax.jit(compute)({"x": x}).items():
             np.testing.assert_allclose(results[name], value, rtol=1e-5, atol=1e-6)
 
 

@@ -24,7 +24,8 @@ from jaxner.commands import serving
 pytest.importorskip("uvicorn")
 from jaxner.serving import Limits, server
 from jaxner.serving.service import Service
-from tests.test_serving import COSTS, Slow
+from tests.slow_model import Slow
+from tests.test_serving import COSTS
 
 GOOD = b'{"tokens": ["good"]}'
 BULK = json.dumps({"tokens": ["a"] * 100}).encode()  # of Large, an answer of 26 MB
@@ -347,10 +348,10 @@ SCRIPT = """
 import sys, time
 from jaxner import cli
 from jaxner.serving import Limits, programs, server
-from tests.test_decoding import tiny
-from tests.test_serving import Slow
+from tests.slow_model import Slow
 class Programs(programs.Programs):
     def __init__(self):
+        from tests.test_decoding import tiny
         super().__init__(tiny("crf"))
     def __call__(self, jobs):
         time.sleep(60)

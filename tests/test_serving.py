@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import time
-import types
 from pathlib import Path
 
 import jax
@@ -30,13 +29,14 @@ testclient = pytest.importorskip("starlette.testclient")
 jsonschema = pytest.importorskip("jsonschema")
 openapi = pytest.importorskip("openapi_spec_validator")
 from jaxner.serving import Limits, server, service  # noqa: E402
-from jaxner.serving.programs import Job, Programs  # noqa: E402
+from jaxner.serving.programs import Programs  # noqa: E402
 from jaxner.serving.service import Service  # noqa: E402
+from tests.slow_model import Slow  # noqa: E402
 
 COSTS = Path("docs/deploy.md").read_text().split("request may cost")[1].split("###")[0]
 TEXT = "Rome beat Milan. Mr. Preston left Lakeside."
 SENTENCES = [["Rome", "beat", "Milan", "."], [], ["Mr.", "Preston", "fell"]]
-SMALL = Limits(5000, 24, 16, 4, max_seconds=5.0, batch_tokens=32)
+SMALL = Limits(5000, 24, 16, 4, max_seconds=5.0, batch_tokens=16)
 
 
 def service_of(model, limits=SMALL, *options, **parts):
@@ -257,34 +257,6 @@ def test_a_request_has_an_id_in_its_answer_and_in_the_log(client, caplog):
         name = answer.headers["x-request-id"]
         assert (name == value) == (value == "a.B-7:_")
         assert f"{name} - /v1/tag 200" in caplog.text  # of no address
-
-
-class Slow(Programs):
-    """A model that says what it got, and takes its time."""
-
-    labels, has_chances, reads_documents, budget = ("O",), True, False, 2
-    types = label_types(["B-PER"])
-
-    def __init__(self, seconds=0.05):
-        self.seconds, self.batches, self.counts = seconds, [], {"batches": 0}
-
-    def compile(self, log):
-        time.sleep(self.seconds)
-
-    def job(self, sentences, is_deep=False):
-        words = types.SimpleNamespace(words=sentences[0])
-        return Job(words, len(sentences[0]), is_deep)
-
-    def __call__(self, jobs):
-        self.batches.append([job.sentence.words for job in jobs])
-        time.sleep(self.seconds)
-        if any("crash" in job.sentence.words for job in jobs):
-            raise RuntimeError(str(jobs))
-        return [len(job.sentence.words) for job in jobs]
-
-    def cut(self, count, sentences):
-        ids = np.zeros(count, int)
-        yield {"best": EntityArrays(ids, ids, *[None] * 4)}
 
 
 async def together(service, bodies, seconds=0.0):

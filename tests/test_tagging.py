@@ -39,8 +39,9 @@ def test_empty_input(params):
     assert jaxner.tag(params, [[]]) == [[]]
     assert jaxner.tag(params, [["Rome"], [], ["x", "y"]])[1] == []
     assert len(jaxner.tag(params, [""])) == 1
-    assert jaxner.tag(params, jaxner.encode(params, [[], []])).shape == (2, 0)
-    assert jaxner.tag(params, params.vocabulary.encode([])).shape == (0,)
+    tag = jax.jit(jaxner.tag)
+    assert tag(params, jaxner.encode(params, [[], []])).shape == (2, 0)
+    assert tag(params, params.vocabulary.encode([])).shape == (0,)
 
 
 def test_nothing_is_truncated(params, sentences, labels):

@@ -89,6 +89,6 @@ def config(folder: Path, num_epochs: int = 3, arg: str = ""):
 
 def plain_config(folder: Path, num_epochs: int = 3, arg: str = ""):
     """The config of a tagger of single words, whose programs compile in no time."""
-    plain = config(folder, num_epochs, f"sample,encoder=projection{arg}")
+    plain = config(folder, num_epochs, f"sample,encoder=projection,chars=none{arg}")
     plain.optimizer.learning_rate = 0.06
     return plain

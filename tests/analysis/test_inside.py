@@ -7,6 +7,7 @@ import pytest
 
 import jaxner
 from jaxner import models
+from tests.models import draws
 from tests.test_decoding import tiny
 
 WORDS = ["Rome", "beat", "Milan", "and", "Ms"]
@@ -22,7 +23,7 @@ def attentive():
 
 def intermediates(params, tokens):
     sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(tokens))
-    return params.model.apply(params.weights, sentence, train=False)[1]
+    return draws.apply(params.model, params.weights, sentence)[1]
 
 
 @pytest.mark.parametrize("length", [0, 1, 3])

@@ -185,7 +185,7 @@ def test_documents():
     for row, sentence in zip(groups, sentences, strict=True):
         assert all(e.text == " ".join(sentence[e.start : e.end]) for e in row)
     ids = jaxner.encode(tagger, sentences[1])  # separators stand around it
-    arrays = jaxner.entities(tagger, ids)
+    arrays = jax.jit(jaxner.entities)(tagger, ids)
     mentions = jaxner.entities(tagger, sentences[1])
     assert np.flatnonzero(arrays.start).tolist() == [e.start + 1 for e in mentions]
     assert arrays.end[arrays.start].tolist() == [e.end + 1 for e in mentions]

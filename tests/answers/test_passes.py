@@ -33,7 +33,8 @@ def test_arrays_under_jit_give_what_strings_give(uanet):
     batch = jaxner.encode(uanet, SENTENCES[:2])
     compute = jax.jit(jaxner.uncertainty, static_argnames="num_samples")
     arrays = compute(uanet, batch, KEY, num_samples=3)
-    assert jaxner.sample(uanet, batch, KEY, 3).shape[:3] == (2, 3, 4)
+    sample = jax.jit(jaxner.sample, static_argnums=3)
+    assert sample(uanet, batch, KEY, 3).shape[:3] == (2, 3, 4)
     assert arrays.entropy.shape == (2, 4)
     for i, summary in enumerate(strings):
         length = len(SENTENCES[i])
@@ -45,6 +46,7 @@ def test_arrays_under_jit_give_what_strings_give(uanet):
             assert not row[length:].any()
 
 
+@pytest.mark.slow
 def test_tagging_repeats_itself_and_a_key_changes_the_draft(uanet):
     examples = corpora.load("sample", "dev").examples
     dev = [e.tokens for e in examples if 8 < len(e.tokens) <= 16][:24]

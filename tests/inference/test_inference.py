@@ -33,6 +33,7 @@ logs_of = jax.jit(jax.vmap(inference.log_probability, (None, 0, None)))
 entities_of = jax.jit(inference.entity_probabilities)
 chances_of = jax.jit(jax.vmap(inference.entity_probabilities, (None, 0, None, None)))
 of_spans = jax.jit(inference.span_probabilities)
+summarise = jax.jit(inference.summarise)
 table_of = jax.jit(inference.span_table, static_argnums=(3, 4))
 
 
@@ -92,10 +93,10 @@ def test_answers_equal_enumeration(float64, scheme, kind):
         expected = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
         close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
         close(of_spans(p, jnp.array(cells), mask, spans), expected)
-        chart = table_of(p, mask, spans, len(types), SIZE)
+        chart = np.asarray(table_of(p, mask, spans, len(types), SIZE))
         close([chart[start, end - start - 1, k] for start, end, k in cells], expected)
         for width in (2, 9):
-            part = table_of(p, mask, spans, len(types), width)
+            part = np.asarray(table_of(p, mask, spans, len(types), width))
             close(part[:, :SIZE], chart[:, :width])
             assert not part[:, SIZE:].any()
         starts = np.zeros(rows[picks].shape)
@@ -249,7 +250,7 @@ def test_an_array_without_a_place_has_one_labelling(kind):
     p, mask = enumeration.build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
     spans, types = enumeration.spans_of(enumeration.SCHEMES["BIO"])
     labels = jnp.zeros(0, jnp.int32)
-    answer = answers(p, mask, labels)
+    answer = jax.jit(answers)(p, mask, labels)
     assert answer.pop("n_best")[1].tolist() == [0.0, -np.inf, -np.inf]
     assert not any(leaf.any() for leaf in jax.tree.leaves(answer))
     assert answer["table"].shape == (0, 2, len(types))
@@ -265,6 +266,7 @@ def test_what_cannot_be_answered_raises():
             getattr(inference, name)(head, mask)
 
 
+@pytest.mark.slow  # a fast test asks whole taggers, see `test_product`
 def test_jit_vmap_and_shard_map_change_nothing():
     potentials = enumeration.build("crf", "BIO", 5, dtype=np.float32)
     chains = (enumeration.draw(5, 5, seed, dtype=np.float32) for seed in range(4))
@@ -338,12 +340,12 @@ def numpy_summary(samples, labels):
 def test_summary_equals_its_formulas_and_stays_in_range(seed, sharpness):
     scores = np.random.default_rng(seed).normal(size=(5, 4, 3))
     samples = jax.nn.softmax(jnp.asarray(scores * sharpness, jnp.float32))
-    summary = inference.summarise(samples)
+    summary = summarise(samples)
     for x, right in zip(summary, numpy_summary(samples, summary.labels), strict=True):
         np.testing.assert_allclose(x, right, atol=2e-6)
     assert (summary.entropy <= np.log(3) + 1e-6).all()
     assert (summary.mutual_information >= 0).all()
-    values = inference.summarise(samples.at[:, 2:].set(0.0))
+    values = summarise(samples.at[:, 2:].set(0.0))
     for value, whole in zip(values, summary, strict=True):
         np.testing.assert_array_equal(value[:2], whole[:2])
         assert not np.asarray(value)[2:].any()
@@ -351,5 +353,5 @@ def test_summary_equals_its_formulas_and_stays_in_range(seed, sharpness):
 
 def test_entropy_of_certain_and_impossible_labels_has_a_finite_gradient():
     assert float(inference.entropy(jnp.array([1.0, 0.0, 0.0]))) == 0
-    slope = jax.grad(lambda x: inference.entropy(jax.nn.softmax(x)))
+    slope = jax.jit(jax.grad(lambda x: inference.entropy(jax.nn.softmax(x))))
     assert np.isfinite(slope(jnp.array([200.0, 0.0, 0.0]))).all()

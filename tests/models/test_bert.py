@@ -15,6 +15,7 @@ from jaxner.models.bert import BERT, WordPieces
 from jaxner.types import Pieces
 from tests.golden.make_encoders import FILE, IDS, MASK, SMALL, write
 from tests.golden.make_encoders import tensors as tensors_of
+from tests.marks import slow
 from tests.models.draws import apply, close, weights_of
 
 
@@ -46,7 +47,7 @@ def test_golden_states_of_the_last_layer(kind, tmp_path):
     assert not states[~mask].any()
 
 
-@pytest.mark.parametrize("kind", ["bert", "deberta-v2", "modernbert"])
+@pytest.mark.parametrize("kind", ["bert", "modernbert", *slow("deberta-v2")])
 def test_saving_memory_changes_no_gradient(kind, tmp_path):
     model, weights, _ = opened(kind, tmp_path)
 

@@ -16,6 +16,7 @@ from jaxner.training import optimizers
 from tests.models import draws
 
 LABELS = 4
+logs_of = jax.jit(jax.vmap(inference.log_probability, (None, 0, None)))
 
 
 @pytest.mark.parametrize("transitions", [True, False])
@@ -53,15 +54,15 @@ def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitio
     for module in (free, head):
         potentials = draws.apply(module, weights, x)
         labellings = np.array([*itertools.product(range(len(names)), repeat=3)])
-        logs = jax.vmap(lambda y, p=potentials: inference.log_probability(p, y, mask))
-        chances.append(np.exp(logs(labellings)))
+        chances.append(np.exp(logs_of(potentials, labellings, mask)))
     is_tag = scheme == schemes.TAGS
     rows = ([names[i] for i in y] for y in labellings)
     fits = np.array([is_tag or not schemes.violations(x, scheme) for x in rows])
     assert is_tag or 0 < fits.mean() < 1
     expected = np.where(fits, chances[0], 0) / chances[0][fits].sum()
     np.testing.assert_allclose(chances[1], expected, rtol=1e-4, atol=1e-7)
-    slope = jax.grad(lambda w: inference.log_partition(draws.apply(head, w, x), mask))
+    total = lambda w: inference.log_partition(draws.apply(head, w, x), mask)  # noqa: E731
+    slope = jax.jit(jax.grad(total))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope(weights)))
 
 
@@ -87,7 +88,7 @@ def test_a_language_model_predicts_the_words_beside_each_token():
     words, table = jnp.array([3, 8, 2, 4, 2, 2]), draws.features(9, seed=1)[0]
     model = LanguageModel(num_words=4)
     weights = draws.weights_of(model, x, words, mask, table)
-    losses = model.apply(weights, x, words, mask, table)
+    losses = jax.jit(model.apply)(weights, x, words, mask, table)
     p, vectors = draws.in_float64(weights), np.asarray(table[:4], np.float64)
     expected = np.zeros(6)
     for name, half, targets in (
@@ -105,7 +106,8 @@ def test_the_directions_of_a_bilstm_have_read_one_side_each(layers, cross):
     x, mask = draws.features(4)
     encoder = BiLSTM(hidden_dim=3, num_layers=layers, cross=cross)
     weights = draws.weights_of(encoder, x, mask)
-    slopes = jax.jacobian(lambda x: draws.apply(encoder, weights, x, mask)[0])(x)
+    states_of = lambda x: draws.apply(encoder, weights, x, mask)[0]  # noqa: E731
+    slopes = jax.jit(jax.jacobian(states_of))(x)
     forward, backward = slopes[1, :3, 2:].any(), slopes[1, 3:, :1].any()
     assert (
         (not forward and not backward)

@@ -36,6 +36,7 @@ def refining(head="softmax", **options):
 
 predict = jax.jit(models.predict, static_argnums=0)
 passes_of = jax.jit(models.passes, static_argnums=(0, 4))
+marginals = jax.jit(inference.marginals)
 
 
 def emissions(model):
@@ -65,7 +66,7 @@ def test_prediction_from_the_mean_of_scores_or_of_probabilities(average):
         assert predicted.transitions is not None
     else:
         rows = (passes._replace(emissions=e) for e in passes.emissions)
-        chances = [inference.marginals(potentials, mask) for potentials in rows]
+        chances = [marginals(potentials, mask) for potentials in rows]
         mean = np.log(np.mean(chances, axis=0))
     np.testing.assert_allclose(predicted.emissions, mean, atol=1e-5)
 
@@ -96,7 +97,7 @@ def test_the_refinement_decides_where_the_draft_is_uncertain():
     weights = draws.weights_of(model)
     inputs, mask = (weights, draws.SENTENCE), draws.SENTENCE.mask
     passes = passes_of(model, *inputs, None, 2)
-    answers = inference.each_pass(lambda p: inference.marginals(p, mask), passes)
+    answers = inference.each_pass(lambda p: marginals(p, mask), passes)
     chances = jnp.mean(answers, axis=0)
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
@@ -108,7 +109,7 @@ def test_the_refinement_decides_where_the_draft_is_uncertain():
     second = draws.apply(model, *inputs, None, chances, method="refine")
     draft = passes._replace(emissions=jnp.mean(passes.emissions, axis=0))
     for potentials, rows in ((second, is_uncertain), (draft, ~is_uncertain)):
-        expected = np.log(inference.marginals(potentials, mask))
+        expected = np.log(marginals(potentials, mask))
         np.testing.assert_allclose(logs[rows], expected[rows], atol=1e-5)
 
 

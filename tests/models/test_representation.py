@@ -116,13 +116,15 @@ def test_values_that_a_cpu_looks_up_are_those_of_a_convolution(types):
         features = module.apply(weights, ROWS, train=True, rngs=rngs)
         return jnp.sum(jnp.sin(features)), features
 
-    results = [jax.grad(loss, has_aux=True)(weights, x) for x in (quick, whole)]
+    slope = jax.jit(jax.grad(loss, has_aux=True), static_argnums=1)
+    results = [slope(weights, x) for x in (quick, whole)]
     jax.tree.map(draws.close, *results)
     low = jax.tree.map(lambda x: x.astype(jnp.bfloat16), weights)
     for module in (quick, whole.clone(bias=False)):
         assert draws.apply(module, low, ROWS).dtype == jnp.bfloat16
     # Forward over reverse, as a Hessian takes it; the maximum is locally linear.
-    curvature = jax.jvp(jax.grad(lambda w: loss(w, quick)[0]), (weights,), (weights,))
+    first = jax.grad(lambda w: loss(w, quick)[0])
+    curvature = jax.jit(lambda w: jax.jvp(first, (w,), (w,)))(weights)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(curvature))
 
 

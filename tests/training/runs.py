@@ -62,8 +62,9 @@ def command(config, folder, workdir, **changes):
 
 def plain_command(folder, workdir, **changes):
     """The same for the run of `tiny.plain_config`."""
+    config = "grn:sample,encoder=projection,chars=none"
     options = {"optimizer.learning_rate": 0.06, **changes}
-    return command("grn:sample,encoder=projection", folder, workdir, **options)
+    return command(config, folder, workdir, **options)
 
 
 def stop_before(patch, steps, number):

@@ -50,7 +50,7 @@ def vectors(corpus, tmp_path_factory):
 
 
 def run_on(num_devices, corpus, vectors, folder, epochs=3, **options):
-    config = tiny.plain_config(corpus, epochs, ",elmo")
+    config = tiny.config(corpus, epochs, "sample,encoder=projection,elmo")
     config.update_from_flattened_dict({**ODD, **vectors, **options})
     config.num_devices = num_devices
     train.main_run(config, folder)

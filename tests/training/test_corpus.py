@@ -14,6 +14,7 @@ from jaxner.data import batching
 from jaxner.training import cluster, objectives, optimizers, step
 from jaxner.training.corpus import Corpus, character_rows
 from jaxner.training.objectives import Objective
+from tests.marks import slow
 from tests.models import draws
 from tests.sentences import spelled
 
@@ -139,7 +140,7 @@ def assert_close(state, expected):
 
 
 # One: the gradient and the update at once. None: blocks of several sizes.
-@pytest.mark.parametrize("blocks", [1, 2, None])
+@pytest.mark.parametrize("blocks", [1, None, *slow(2)])
 def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     seeds = (7, SEED)
     trainer = Trainer(model_with(CNN), blocks, Objective(), seeds=seeds, momentum=0.9)

@@ -69,7 +69,7 @@ def test_a_trained_bert_needs_its_folder_no_more(vectors, short, tmp_path, monke
 
 
 def vector_config(corpus, folder, layer="mix"):
-    config = tiny.plain_config(corpus, 1)
+    config = tiny.config(corpus, 1, "sample,encoder=projection")
     config.data.contextual = f"{folder}/{{split}}.npz"
     config.model.representation.vectors = {"layer": layer}
     return config
@@ -84,10 +84,10 @@ def vector_run(short, vectors, tmp_path_factory):
 
 def test_streamed_vectors_train_as_those_on_the_device(tmp_path, monkeypatch):
     """A later step has blocks of a shape that the first lacks: it compiles then."""
-    text = tiny.write_corpus(tmp_path, sentences=24)
+    text = tiny.write_corpus(tmp_path, sentences=24, lengths=range(3, 17))
     config = vector_config(text, tmp_path)
     config.update(batch_size=2, num_epochs=2)
-    config.data.num_shapes = 4
+    config.data.num_shapes, config.model.representation.chars = 2, None
     for split in ("train", "dev", "test"):
         tokens, rng = sentences(text, split), np.random.default_rng(0)
         arrays = [rng.normal(size=(2, len(row), 5)) for row in tokens]
@@ -161,6 +161,7 @@ def corpus_of(config, **options):
 @pytest.mark.parametrize("kind", ["pieces", "vectors", "vectors on the device"])
 def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     """As a step takes the blocks."""
+    take = jax.jit(training_corpus.take, static_argnums=3)
     has_pieces, shapes, count = kind == "pieces", {}, 0
     config = (bert_config if has_pieces else vector_config)(short, vectors)
     options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3}
@@ -172,7 +173,7 @@ def test_blocks_have_all_of_their_sentences(kind, vectors, short):
     blocks = itertools.chain(*(blocks for _, blocks, _ in corpus.epoch([0], 0)))
     for number, (size, rows) in enumerate(blocks):
         rows = None if rows is None else rows[0]
-        batch, _, _ = training_corpus.take(corpus.arrays, plan, number, size, rows)
+        batch, _, _ = take(corpus.arrays, plan, number, size, rows)
         batch = jax.tree.map(np.asarray, batch)
         shape = jax.tree.map(np.shape, batch)
         jax.tree.map(np.testing.assert_array_equal, next(epoch)[0].pieces, batch.pieces)

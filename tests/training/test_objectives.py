@@ -51,21 +51,25 @@ def batch_of(sentences, labels):
 def terms_by_hand(model, weights, sentences, labels, key):
     """Losses of the stages and gaps to a pass without dropout, sentence by sentence."""
     shared, base = jax.random.split(key)
-    losses, gaps = [], []
+
+    @jax.jit
+    def terms_of(sentence, gold, noise, words):
+        noisy, full = (
+            model.apply(weights, sentence, train=is_noisy, rngs=rngs)[0]
+            for rngs, is_noisy in ((noise, True), (words, False))
+        )
+        loss = objectives.negative_log_likelihood
+        pairs = zip(noisy, full, strict=True)
+        gaps = [jnp.sum((p.emissions - q.emissions) ** 2) for p, q in pairs]
+        return [loss(p, gold, sentence.mask) for p in noisy], gaps
+
+    rows = []
     for i, sentence in enumerate(sentences):
         sentence = jax.tree.map(jnp.asarray, sentence)
         keys = models.Keys.of(jax.random.fold_in(base, i))._replace(shared=shared)
         words = models.Keys(words=keys.words)  # both passes see the same words
-        noisy, full = (
-            model.apply(weights, sentence, train=is_noisy, rngs=k.rngs())[0]
-            for k, is_noisy in ((keys, True), (words, False))
-        )
-        gold, mask = jnp.asarray(labels[i]), sentence.mask
-        loss = objectives.negative_log_likelihood
-        losses.append([loss(p, gold, mask) for p in noisy])
-        pairs = zip(noisy, full, strict=True)
-        gaps.append([np.sum((p.emissions - q.emissions) ** 2) for p, q in pairs])
-    return np.array(losses, float), np.array(gaps, float)
+        rows.append(terms_of(sentence, labels[i], keys.rngs(), words.rngs()))
+    return [np.array(terms, float) for terms in zip(*rows, strict=True)]
 
 
 def loss_by_hand(objective, losses, gaps, num_sentences, num_tokens):
@@ -95,17 +99,22 @@ def test_the_loss_is_that_of_sentences_alone():
     terms = terms_by_hand(model, weights, *texts(), key)
     assert np.ptp(terms[0], axis=1).min() > 1e-3  # the stages do differ
     assert (terms[1] > 1e-3).all()
-    for objective in OBJECTIVES:
-        arguments = model, weights, batch, labels
-        loss = objectives.batch_loss(*arguments, key, objective)
-        right = loss_by_hand(objective, *terms, 3, 9)
-        assert float(loss) == pytest.approx(right, rel=1e-4)
-    sizes, rows = objectives.Sizes(8, 30.5), jnp.arange(5)
-    for objective in (OBJECTIVES[0], OBJECTIVES[-1]):
-        loss = objectives.sentence_loss(*arguments, rows, key, objective, sizes)
-        right = loss_by_hand(objective, *terms, *sizes)
-        assert float(loss) == pytest.approx(right, rel=1e-4)
-    assert objectives.batch_loss(model, weights, *batch_of([], []), None) == 0
+    sizes, ends = objectives.Sizes(8, 30.5), (OBJECTIVES[0], OBJECTIVES[-1])
+
+    @jax.jit
+    def losses(weights, batch, labels):
+        data, rows = (model, weights, batch, labels), jnp.arange(5)
+        return [objectives.batch_loss(*data, key, x) for x in OBJECTIVES], [
+            objectives.sentence_loss(*data, rows, key, x, sizes) for x in ends
+        ]
+
+    expected = [loss_by_hand(x, *terms, 3, 9) for x in OBJECTIVES]
+    pair = [loss_by_hand(x, *terms, *sizes) for x in ends]
+    both = zip(losses(weights, batch, labels), (expected, pair), strict=True)
+    for values, right in both:
+        np.testing.assert_allclose(values, right, rtol=1e-4)
+    empty = jax.jit(objectives.batch_loss, static_argnums=0)
+    assert empty(model, weights, *batch_of([], []), None) == 0
 
 
 def test_what_an_old_tagger_says_counts_by_its_weight():
@@ -117,16 +126,19 @@ def test_what_an_old_tagger_says_counts_by_its_weight():
     def loss(retain):
         objective = Objective("sum", "last", retain=retain, new_labels=(2,))
         rest = jnp.arange(5), None, objective, sizes
-        return float(objectives.sentence_loss(model, weights, batch, labels, *rest))
+        return objectives.sentence_loss(model, weights, batch, labels, *rest)
 
-    right = 0.0
-    for sentence, rows in zip(texts()[0], says, strict=False):
-        sentence = jax.tree.map(jnp.asarray, sentence)
+    @jax.jit
+    def chances_of(sentence):
         stages, _ = model.apply(weights, sentence, train=False)
-        chances = inference.marginals(stages[-1], sentence.mask)
+        return inference.marginals(stages[-1], sentence.mask)
+
+    right, (whole, plain) = 0.0, jax.jit(lambda: (loss(2.0), loss(0.0)))()
+    for sentence, rows in zip(texts()[0], says, strict=False):
+        chances = chances_of(jax.tree.map(jnp.asarray, sentence))
         old = chances.at[:, 0].add(chances[:, 2])  # label 2 is new
         right -= float((rows[: len(old)] * jnp.log(old)).sum())
-    assert loss(2.0) - loss(0.0) == pytest.approx(2 * right, rel=1e-5)
+    assert float(whole - plain) == pytest.approx(2 * right, rel=1e-5)
 
 
 def test_a_language_model_adds_its_losses_whatever_the_padding():
@@ -135,19 +147,21 @@ def test_a_language_model_adds_its_losses_whatever_the_padding():
     model = draws.build(**parts, language_model=task)
     weights = draws.weights_of(model)
     batch, labels = batch_of(*texts())
+    loss = jax.jit(objectives.batch_loss, static_argnums=(0, 5))
     with_task, without_task = (
-        objectives.batch_loss(kind, weights, batch, labels, None, Objective("sum"))
+        loss(kind, weights, batch, labels, None, Objective("sum"))
         for kind in (model, model.clone(language_model=None))
     )
     params, right = weights["params"], 0.0
     table = params["representation"]["words"]["trained"]
+    task_loss = jax.jit(model.language_model.apply)
     for sentence in texts()[0]:
-        words, mask = jnp.asarray(sentence.words), jnp.asarray(sentence.mask)
-        operand = jax.tree.map(jnp.asarray, sentence)
-        x = model.apply(weights, operand, train=False, method="represent")
+        sentence = jax.tree.map(jnp.asarray, sentence)
+        words, mask = sentence.words, sentence.mask
+        x = draws.apply(model, weights, sentence, method="represent")
         x = draws.apply(model.encoder, {"params": params["encoder"]}, x, mask)[0]
         part = {"params": params["language_model"]}
-        losses = model.language_model.apply(part, x, words, mask, table)
+        losses = task_loss(part, x, words, mask, table)
         right += 0.5 * float(losses.sum())
     assert float(with_task - without_task) == pytest.approx(right, rel=1e-4)
 
@@ -194,8 +208,11 @@ def test_orthogonality_equals_numpy():
         objective = Objective(orthogonality=0.1, orthogonality_form=form)
         penalty = objectives.weight_loss(model, weights["params"], objective)
         assert float(penalty) == pytest.approx(0.1 * expected, rel=1e-3)
-    arguments = model, weights, *batch_of([], []), None, objective
-    assert objectives.batch_loss(*arguments) == penalty  # of no sentence: nothing else
+    data = weights, *batch_of([], []), None
+    loss = jax.jit(objectives.batch_loss, static_argnums=(0, 5))
+    terms = jax.jit(objectives.weight_loss, static_argnums=(0, 2))
+    # Of no sentence: nothing else.
+    assert loss(model, *data, objective) == terms(model, weights["params"], objective)
 
 
 def test_orthogonality_needs_lstms():

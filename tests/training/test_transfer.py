@@ -72,7 +72,8 @@ def test_rows_follow_words_characters_and_labels(system):
     if system == "crf":
         columns = np.array([vocabulary.label_names.index(name) for name in names])
         taggers = ((t, t.vocabulary.encode(tokens)) for t in (old, copy))
-        scores = [models.apply(t.model, t.weights, x) for t, x in taggers]
+        apply = jax.jit(models.apply, static_argnums=0)
+        scores = [apply(t.model, t.weights, x) for t, x in taggers]
         indices = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
         for left, right, index in zip(*scores, indices, strict=True):
             draws.close(right[index], left)
@@ -166,7 +167,8 @@ def test_o_may_be_any_hidden_label(kind):
     agrees = (labellings == labels) | (labels == 0) & np.isin(labellings, hidden)
     expected = logsumexp(scores) - logsumexp(scores[agrees.all(axis=1)])
     labels = jnp.asarray(labels)
-    loss = objectives.negative_log_likelihood(potentials, labels, mask, hidden)
+    loss_of = jax.jit(objectives.negative_log_likelihood, static_argnums=3)
+    loss = loss_of(potentials, labels, mask, hidden)
     assert potentials.emissions.shape[1] > 3
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
