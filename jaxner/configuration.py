@@ -73,7 +73,7 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
             if arg.dataset == "files":  # what papers decide by their corpora
                 config.data.vectors = None
                 config.num_epochs = config.num_epochs and min(config.num_epochs, 100)
-                config.patience = config.patience or 10
+                config.patience = config.patience or None
             _replace_parts(config.model, arg)
             return _complete(config)
 

@@ -152,7 +152,7 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     assert tagger.model.representation.words.dim == 3
     assert {*tagger.labels} == {"O", *(x + y for x in "BIES" for y in ("-PER", "-LOC"))}
     config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (config["data"]["split_dev"], config["patience"]) == (0.1, 10)
+    assert (config["data"]["split_dev"], config["patience"]) == (0.1, 500)
     scores = jaxner.evaluate(tagger, ROWS).overall
     assert (scores.gold, scores.predicted) == (2, 1)
     copy = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)

@@ -110,7 +110,7 @@ class Run:
         minutes: Time for the run on one process, which tries some steps and sets
             num_epochs to what fits; if it is late, it stops after an epoch.
         patience: Epochs without a better dev score before training stops, counted from
-            the first above 0; 0: never.
+            the first above 0; 0: never; None: 10, and at least 500 steps.
         batch_size: Sentences (or documents) in a step.
         num_blocks: Blocks of equally many sentences in a batch, whose gradients add up,
             so that only one needs memory; None for one block on an accelerator, and on
@@ -128,7 +128,7 @@ class Run:
     num_devices: Size | None = None
     num_epochs: Size | None = 20
     minutes: Positive | None = None
-    patience: Count = 0
+    patience: Count | None = 0
     batch_size: Size = 10
     num_blocks: Size | None = None
     pool: Size = 1

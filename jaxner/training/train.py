@@ -54,6 +54,7 @@ from jaxner.wording import counted
 
 console = LineConsole()
 _STEPS, _EPOCHS = 2_000, (8, 20)  # steps of a run, and bounds of its epochs
+_PATIENCE = 10, 500  # epochs, and steps: with few sentences, ten epochs teach nothing
 _TRIAL = 40  # steps to time, most of which do not compile
 
 
@@ -315,7 +316,11 @@ class Program:
         self.num_steps = self.corpus.batches.num_batches
         if config.num_epochs is None:
             least, most = _EPOCHS
-            self._set_epochs(min(max(least, math.ceil(_STEPS / self.num_steps)), most))
+            count = math.ceil(_STEPS / self.num_steps)
+            self._set(num_epochs=min(max(least, count), most))
+        if config.patience is None:
+            least, steps = _PATIENCE
+            self._set(patience=max(least, math.ceil(steps / self.num_steps)))
         optimizer = config.optimizer.to_dict()
         self.recipe = step.Recipe(
             self.model,
@@ -388,7 +393,7 @@ class Program:
         scoring = training * dev / train / 3
         remainder = seconds - (time.perf_counter() - start) - 2 * scoring
         count = max(1, int(remainder / (training + scoring)))
-        self._set_epochs(count)
+        self._set(num_epochs=count)
         tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
         self.recipe = self.recipe._replace(tx=tx)
         limit = " in" if training + scoring <= remainder else ", more than is left of"
@@ -397,9 +402,9 @@ class Program:
             f"{counted(count, 'epoch')}{limit} {self.minutes()}"
         )
 
-    def _set_epochs(self, count: int) -> None:
+    def _set(self, **values: int) -> None:
         for config in (self.config, *(run.config for run in self.runs)):
-            config.num_epochs = count
+            config.update(values)
 
     def minutes(self) -> str:
         """Returns the time for the run in words."""

@@ -346,10 +346,11 @@ def test_more_sentences_have_fewer_epochs(corpus, tmp_path, monkeypatch):
         config.num_epochs = None
         program = train.Program(config, Workdir(tmp_path / "new"), None)
         monkeypatch.setattr(train, "_STEPS", factor * program.num_steps)
-        config.num_epochs = None
+        config.num_epochs = config.patience = None
+        monkeypatch.setattr(train, "_PATIENCE", (10, factor * program.num_steps))
         train.Program(config, Workdir(tmp_path / "new"), None)
-        counts.append(config.num_epochs)
-    assert counts == [8, 12, 20]
+        counts.append((config.num_epochs, config.patience))
+    assert counts == [(8, 10), (12, 12), (20, 99)]
     for bounds in ((1, 1), (2, 2)):
         monkeypatch.setattr(train, "_EPOCHS", bounds)
         config = tiny.plain_config(corpus)
