@@ -67,7 +67,7 @@ def test_it_answers_as_the_tagger(file, params):
         np.testing.assert_allclose(*chances, atol=1e-5)
     for left, right in zip(*(x.marginals(texts) for x in sides), strict=True):
         np.testing.assert_allclose(left, right, atol=1e-5)
-    passes = (x.uncertainty(texts, jax.random.key(3), np.int64(3)) for x in sides)
+    passes = (x.uncertainty(texts, jax.random.key(3), 3) for x in sides)
     for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
@@ -78,6 +78,11 @@ def test_it_answers_as_the_tagger(file, params):
     answer = copy.entities(text, min_probability=0.1)
     expected = params.entities(text, min_probability=0.1)
     assert [e[:6] for e in answer] == [e[:6] for e in expected]
+
+
+def test_numbers_of_numpy_are_numbers(params, no_checks):
+    (result,) = params.uncertainty([TOKENS], jax.random.key(3), np.int64(3))
+    assert len(result.labels) == len(TOKENS)
 
 
 @pytest.mark.slow

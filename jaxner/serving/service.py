@@ -61,7 +61,7 @@ class Question:
 
     texts: list[str]
     sentences: list[list[list[Token]]]
-    min_probability: fields.Share  # or a dictionary of it by type
+    min_probability: Any  # or a dictionary of it by type
     n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
     uncertainty: bool = False
     maps: bool = False
@@ -92,6 +92,7 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
         raise Refusal(422, 'Expected an object with either "texts" or "tokens".')
     options = {k: v for k, v in content.items() if k not in ("texts", "tokens")}
     hints = {name: field.hint for name, field in fields.of(Question).items()}
+    hints = {"min_probability": fields.Share, **hints}
     try:
         for name, value in options.items():
             if name not in hints:
