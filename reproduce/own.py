@@ -31,8 +31,12 @@ VECTORS, TAIL, SPACY = "glove50+wiki50.cased.100d.txt", " + vectors", "spaCy"
 SYSTEMS = (
     *("own:files", "grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files"),
     *("idcnn:files,crf", "bilstm:files,crf", "lan:files", "parallel_rnn:files"),
-    *("cross_bilstm:files", SPACY),
+    *("cross_bilstm:files", "encoder:files", SPACY),
 )
+ENCODER = {  # the encoder of a wheel, see the page
+    "data.pretrained": "all-MiniLM-L6-v2",
+    "optimizer.parts.bert.learning_rate": 1e-4,
+}
 SETS = {  # corpus, column of the labels and number of training sentences
     f"{part}, {number or 'all'}": (corpus, column, number)
     for part, corpus, column, numbers in (
@@ -88,6 +92,7 @@ class Runs(queue.Queue):
         options = {"seed": job.seed, "data.dir": run / "data"}
         options |= {"data.scheme": "tags"} if has_tags else {}
         options |= {"data.vectors": corpora.find_vectors(vectors)} if vectors else {}
+        options |= ENCODER if job.cell.config == "encoder:files" else {}
         command = [sys.executable, "-m", "jaxner", "train", job.cell.config]
         if job.cell.config == SPACY:
             command = [self.python, "-m", "benchmarks.peers"]
