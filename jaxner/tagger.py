@@ -354,7 +354,8 @@ def load(
         InputError, TypeError: Another argument is wrong, or missing.
 
     Warns:
-        UserWarning: The weights have no checksums, so damage cannot be detected.
+        UserWarning: The weights have no checksums, so damage cannot be detected; or
+            restarts are missing from all.
 
     Example:
         >>> load("runs/grn").vocabulary.scheme
@@ -438,6 +439,11 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
             message = f"holds the restarts of seeds {names}: give a folder, such as "
             message += f"seed-{seeds[0]}, or seed='all' (jaxner evaluate --restart all)"
         raise InputError(message, folder.path)
+    if seed == "all" and (folder.path / "config.json").is_file():
+        count = folder.read_json("config.json").get("num_seeds", len(seeds))
+        if count > len(seeds):
+            message = f"{folder.path} has {len(seeds)} of {count} restarts so far"
+            warnings.warn(message, stacklevel=3)
     return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
 
 

@@ -315,6 +315,9 @@ def test_restarts_are_chosen_by_their_seed(run, tmp_path):
         shutil.copytree(run, tmp_path / "several" / f"seed-{seed}")
     folder = tmp_path / "several"
     assert len(jaxner.load(folder, seed="all")) == 2
+    Workdir(folder).write_json("config.json", {"num_seeds": 3})
+    with pytest.warns(UserWarning, match="several has 2 of 3 restarts so far"):
+        jaxner.load(folder, seed="all")
     assert not isinstance(jaxner.load(folder, seed=11), jaxner.Ensemble)
     for seed, hint in ((None, ": .* such as seed-3"), (0, ", got 0"), ("some", "")):
         with pytest.raises(ValueError, match=f"seeds 3, 11{hint}"):
