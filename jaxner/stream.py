@@ -165,9 +165,9 @@ class Progress:
 
 
 def identity(tagger: Tagger) -> str:
-    """Returns a name that differs if labels might; a run resumes with one tagger."""
+    """Returns a name that differs if answers might; a run resumes with one tagger."""
     checksum = 0
-    for leaf in jax.tree.leaves(tagger.weights):
+    for leaf in jax.tree.leaves(tagger):  # the temperature, too
         checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
     return f"{tagger.vocabulary.fingerprint} {checksum:08x}"
 

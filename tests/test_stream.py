@@ -1,6 +1,7 @@
 """Large files: records in order, none lost or written twice, errors with their line."""
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import json
@@ -343,8 +344,10 @@ def test_the_command_labels_as_tag_does(tiny_run, params, dev, tmp_path):
         rows = (tmp_path / f"out-{i}.conll").read_text().split("\n\n")[:-1]
         labels = [[row.split(" ")[1] for row in s.splitlines()] for s in rows]
         assert labels == expected[i::2]
-    other_params = jax.tree.map(lambda leaf: leaf + 1, params)  # is another tagger
-    assert stream.identity(params) != stream.identity(other_params)
+    weights = jax.tree.map(lambda leaf: leaf + 1, params.weights)
+    for change in ({"weights": weights}, {"temperature": 2.0}):  # is another tagger
+        other = dataclasses.replace(params, **change)
+        assert stream.identity(params) != stream.identity(other)
 
 
 def test_the_command_writes_the_entities_of_texts(tiny_run, params, dev, tmp_path):

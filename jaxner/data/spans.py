@@ -34,7 +34,8 @@ from jaxner.wording import counted
 
 _WIDE = re.compile("[\U00010000-\U0010ffff]")  # two units in UTF-16
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
-_ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
+_PLACE = r"\d{1,18} \d{1,18}"  # Python reads no whole number of thousands of digits
+_ANNOTATION = re.compile(rf"T\S+\t([^ \t]+) ({_PLACE}(?:;{_PLACE})*)\t(.*)")
 
 _BLANK = " \t\r\n"
 

@@ -99,7 +99,9 @@ def card(run: Workdir) -> str:
     lines = (f"{x}: {json.dumps(y, ensure_ascii=False)}\n" for x, y in head.items())
     files = {**environment["data"], **{split: result[split] for split in splits}}
     rows = [(split, data, file["sha256"]) for split, file in files.items()]
-    scores = "\n".join(_scores(run, split, vocabulary.scheme) for split in splits)
+    rule = config["evaluation"].get("rule", "conlleval")
+    tables = (_scores(run, split, vocabulary.scheme, rule) for split in splits)
+    scores = "\n".join(tables)
     fit = run.read_json(CALIBRATION) if (run.path / CALIBRATION).is_file() else {}
     steps = [x["step"] for x in run.metrics() if x["epoch"] == result["best_epoch"]]
     if fit.get("step") in steps:  # else it is of an earlier checkpoint
@@ -120,10 +122,10 @@ def card(run: Workdir) -> str:
     )
 
 
-def _scores(run: Workdir, split: str, scheme: str) -> str:
+def _scores(run: Workdir, split: str, scheme: str, rule: str) -> str:
     """Returns tables of a split's figures by type and by rule; of tags, accuracy."""
     sides = predictions.read(run.predictions(split))
-    scores = scoring.score(*sides, scheme=scheme)
+    scores = scoring.score(*sides, rule=rule, scheme=scheme)
     if scores.has_tags:
         return f"On {split}: {report.short_line(scores)}\n"
     facts = {"scores": scores.to_dict(), "by_rule": report.by_rule(*sides, scheme)}
@@ -136,7 +138,7 @@ def _calibration(calibration: Any) -> Iterator[str]:
     if temperature == best:
         yield f"Temperature {best:.4g}, fitted on dev.\n"
     else:
-        yield f"Temperature {temperature:.4g}; {best:.4g} made entities worse on dev.\n"
+        yield f"Temperature 1; {best:.4g}, fitted on dev, was not kept.\n"
     yield report.fitted_table(calibration).markdown()
     if guarantees := calibration.get("guarantees"):
         yield report.guarantees_table(guarantees["types"]).markdown()

@@ -544,6 +544,7 @@ BAD = [
     ("a.ann", ANN.replace("17 22", "17 21"), {}, [3]),
     ("a.spacy", "x", {}, [0]),
     ("a.ann", "T1 LOC 0 4 Rome\n", {}, [1]),
+    ("a.ann", f"T1\tX 0 {'9' * 5000}\tAda\n", {}, [1]),
     ("a.ann", "#\tx\nT1\tX 0 3;12 16\tAda left\n", {}, [2]),
     ("a.ann", "T1\tX 12 22\tleft Milan\n", {}, [1]),
     ("a.ann", "T1\tX 90 94\t\n", {}, [1]),

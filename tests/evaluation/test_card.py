@@ -50,6 +50,18 @@ def test_a_finished_run_has_a_card(tiny_run):
     assert "## Calibration" not in text
 
 
+def test_a_card_has_the_figures_of_the_rule_of_the_run(tiny_run, tmp_path):
+    run = Workdir(shutil.copytree(tiny_run, tmp_path / "run"))
+    config = run.read_json("config.json")
+    config["evaluation"]["rule"] = "strict"
+    run.write_json("config.json", config)
+    labels = predictions.read(run.predictions("dev"))
+    f1 = 100 * scoring.score(*labels, rule="strict", scheme="BIOES").f1
+    text = card(run).partition("On dev:")[2]
+    assert re.search(rf"\| all types \(micro\) \|.*\| {f1:.2f} \|", text)
+    assert "\nstrict rule; " in text
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_markdown_shows_names_as_they_are(name):
     text = Table(["type", name], [[name, 0.5]], name).markdown()
