@@ -169,6 +169,8 @@ CASES = [
     ("train RUN", "is no config; for data, give --data FOLDER", 1),
     ("train RUN/config.json", "is no config; for data, give --data FOLDER", 1),
     ("evaluate RUN --n 5", "--decoding n_best", 2),
+    ("evaluate RUN --seed 5", "--decoding sampled", 2),
+    ("calibrate RUN --confidence 0.95", "for thresholds of --risk", 2),
     ("evaluate nowhere", "nowhere", 1),
     ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),
     ("evaluate RUN --decoding n_bst", "n_best", 2),

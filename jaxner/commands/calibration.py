@@ -23,7 +23,7 @@ def calibrate(
     risk: fields.Chance | None = None,
     of: Literal["misses", "errors"] = "misses",
     type_: list[str] | None = None,
-    confidence: fields.Chance = 0.9,
+    confidence: fields.Chance | None = None,
     n_best: fields.Size = 1,
 ) -> dict[str, Any]:
     """Calibrates a run's probabilities by a temperature fitted on its dev split.
@@ -54,7 +54,7 @@ def calibrate(
         of: Risk to bound: the share of gold entities that are missed, or of kept
             entities that are wrong.
         type_: Store a threshold for this type; may repeat; default: each type.
-        confidence: Probability with which the bound on errors holds.
+        confidence: Probability with which the bound on errors holds; default: 0.9.
         n_best: Take the entities for thresholds from the N best labellings.
 
     Returns:
@@ -73,8 +73,8 @@ def calibrate(
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
 
-    if (type_ or of == "errors") and not risk:
-        raise UsageError("--type and --of need --risk, whose thresholds they are for")
+    if (type_ or of == "errors" or confidence) and not risk:
+        raise UsageError("--type, --of and --confidence are for thresholds of --risk")
     log = LineConsole().print
     folder = Workdir(run)
     original = dataclasses.replace(load(run), temperature=1.0)
@@ -117,7 +117,7 @@ def calibrate(
         raise InputError(message)
     if risk:
         answers = {x: predict(tagger, y, n_best=n_best) for x, y in splits.items()}
-        options: dict[str, Any] = {"of": of, "confidence": confidence}
+        options: dict[str, Any] = {"of": of, "confidence": confidence or 0.9}
         promises = temperature.guarantees(answers["dev"], type_ or (), risk, **options)
         rows = [promise._asdict() for promise in promises]
         for row in rows:

@@ -58,6 +58,8 @@ class Target:
         from jaxner.runs import Workdir
         from jaxner.training import corpus
 
+        if self.seed and decoding != "sampled":
+            raise UsageError("--seed is for --decoding sampled")
         seed: Any = self.restart
         seed = int(seed) if seed and seed != "all" else seed
         changes = dict(map(read_change, self.model or ()))

@@ -72,7 +72,7 @@ def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, 
     assert row["measured"] == row["dev"] <= 0.99
     cells = f"| {row['threshold']:.4f} | {row['dev']:.2f} | {row['test']:.2f} |"
     assert cells in (copied_run / "README.md").read_text("utf-8")
-    assert "need --risk" in run("calibrate", copied_run, "--of=errors")[1]
+    assert "of --risk" in run("calibrate", copied_run, "--of=errors")[1]
     options = temperature.guaranteed(copied_run)
     assert options == {"min_probability": {"PER": row["threshold"]}, "n_best": 1}
     (tmp_path / "a.txt").write_text("Ms Preston left Lakeside.\nMr Smith met Ms Jones.")
