@@ -40,7 +40,7 @@ ENCODER = {  # the encoder of a wheel, see the page
 SETS = {  # corpus, column of the labels and number of training sentences
     f"{part}, {number or 'all'}": (corpus, column, number)
     for part, corpus, column, numbers in (
-        ("CoNLL-2003 entities", "conll2003", 3, (500, 1_500, 5_000, None)),
+        ("CoNLL-2003 entities", "conll2003", 3, (200, 500, 1_500, 5_000, None)),
         ("CoNLL-2003 chunks", "conll2003", 2, (1_000, 5_000)),
         ("CoNLL-2003 tags", "conll2003", 1, (1_000, 5_000)),
         ("WNUT-17", "wnut17", 1, (None,)),

@@ -53,8 +53,9 @@ from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
-_STEPS, _EPOCHS = 2_000, (8, 20)  # steps of a run, and bounds of its epochs
-_PATIENCE = 10, 500  # epochs, and steps: with few sentences, ten epochs teach nothing
+# Of a run: steps, usually and at least, since few sentences need more epochs to teach
+# something; bounds of its epochs, unless these are too few steps; and patience.
+_STEPS, _EPOCHS, _PATIENCE = (2_000, 500), (8, 20), 10
 _TRIAL = 40  # steps to time, most of which do not compile
 
 
@@ -314,13 +315,12 @@ class Program:
             place=self.place,
         )
         self.num_steps = self.corpus.batches.num_batches
+        usual, fewest = (math.ceil(steps / self.num_steps) for steps in _STEPS)
         if config.num_epochs is None:
             least, most = _EPOCHS
-            count = math.ceil(_STEPS / self.num_steps)
-            self._set(num_epochs=min(max(least, count), most))
+            self._set(num_epochs=max(min(max(least, usual), most), fewest))
         if config.patience is None:
-            least, steps = _PATIENCE
-            self._set(patience=max(least, math.ceil(steps / self.num_steps)))
+            self._set(patience=max(_PATIENCE, fewest))
         optimizer = config.optimizer.to_dict()
         self.recipe = step.Recipe(
             self.model,

@@ -341,16 +341,16 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
 def test_more_sentences_have_fewer_epochs(corpus, tmp_path, monkeypatch):
     """Without a number; the same command resumes the number that the run has."""
     counts = []
-    for factor in (1, 12, 99):
+    for usual, fewest in ((1, 1), (12, 9), (99, 12), (30, 21)):
         config = tiny.plain_config(corpus)
-        config.num_epochs = None
         program = train.Program(config, Workdir(tmp_path / "new"), None)
-        monkeypatch.setattr(train, "_STEPS", factor * program.num_steps)
+        steps = usual * program.num_steps, fewest * program.num_steps
+        monkeypatch.setattr(train, "_STEPS", steps)
         config.num_epochs = config.patience = None
-        monkeypatch.setattr(train, "_PATIENCE", (10, factor * program.num_steps))
         train.Program(config, Workdir(tmp_path / "new"), None)
         counts.append((config.num_epochs, config.patience))
-    assert counts == [(8, 10), (12, 12), (20, 99)]
+    assert counts == [(8, 10), (12, 10), (20, 12), (21, 21)]
+    monkeypatch.setattr(train, "_STEPS", (1, 1))
     for bounds in ((1, 1), (2, 2)):
         monkeypatch.setattr(train, "_EPOCHS", bounds)
         config = tiny.plain_config(corpus)
