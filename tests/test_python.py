@@ -145,15 +145,14 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("ann 1 2 3\nsaw 1 2 3\nrome 3 2 1\nno 0 0 0\n")
     call = {"workdir": tmp_path / "run", "num_epochs": None, "vectors": vectors}
-    monkeypatch.setattr("jaxner.training.train._EPOCHS", (1, 1))
-    monkeypatch.setattr("jaxner.training.train._STEPS", (1, 1))
+    monkeypatch.setattr("jaxner.training.train._EPOCHS", [(1, 1)] * 2)
     call |= {"optimizer.decay": 0, "optimizer.warmup": 0}  # rates know the last step
     call |= {"batch_size": 50, "data.num_shapes": 1, "model.encoder.hidden_dim": 4}
     tagger = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
     assert tagger.model.representation.words.dim == 3
     assert {*tagger.labels} == {"O", *(x + y for x in "BIES" for y in ("-PER", "-LOC"))}
     config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (config["data"]["split_dev"], config["patience"]) == (0.1, 10)
+    assert (config["data"]["split_dev"], config["patience"]) == (0.1, 500)
     scores = jaxner.evaluate(tagger, ROWS).overall
     assert (scores.gold, scores.predicted) == (2, 1)
     copy = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)

@@ -53,9 +53,9 @@ from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
-# Of a run: steps, usually and at least, since few sentences need more epochs to teach
-# something; bounds of its epochs, unless these are too few steps; and patience.
-_STEPS, _EPOCHS, _PATIENCE = (2_000, 500), (8, 20), 10
+# A run has 2,000 steps in 8 to 20 epochs; of few sentences, 500 in up to 50. Patience
+# is ten epochs and 500 steps: of few sentences, ten epochs teach nothing.
+_STEPS, _EPOCHS, _PATIENCE = (2_000, 500), ((8, 20), (1, 50)), 10
 _TRIAL = 40  # steps to time, most of which do not compile
 
 
@@ -315,12 +315,13 @@ class Program:
             place=self.place,
         )
         self.num_steps = self.corpus.batches.num_batches
-        usual, fewest = (math.ceil(steps / self.num_steps) for steps in _STEPS)
+        counts = [math.ceil(steps / self.num_steps) for steps in _STEPS]
         if config.num_epochs is None:
-            least, most = _EPOCHS
-            self._set(num_epochs=max(min(max(least, usual), most), fewest))
+            pairs = zip(counts, _EPOCHS, strict=True)
+            epochs = [min(max(least, n), most) for n, (least, most) in pairs]
+            self._set(num_epochs=max(epochs))
         if config.patience is None:
-            self._set(patience=max(_PATIENCE, fewest))
+            self._set(patience=max(_PATIENCE, counts[1]))
         optimizer = config.optimizer.to_dict()
         self.recipe = step.Recipe(
             self.model,

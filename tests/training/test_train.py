@@ -341,7 +341,7 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
 def test_more_sentences_have_fewer_epochs(corpus, tmp_path, monkeypatch):
     """Without a number; the same command resumes the number that the run has."""
     counts = []
-    for usual, fewest in ((1, 1), (12, 9), (99, 12), (30, 21)):
+    for usual, fewest in ((1, 1), (12, 9), (99, 12), (30, 21), (99, 99)):
         config = tiny.plain_config(corpus)
         program = train.Program(config, Workdir(tmp_path / "new"), None)
         steps = usual * program.num_steps, fewest * program.num_steps
@@ -349,10 +349,9 @@ def test_more_sentences_have_fewer_epochs(corpus, tmp_path, monkeypatch):
         config.num_epochs = config.patience = None
         train.Program(config, Workdir(tmp_path / "new"), None)
         counts.append((config.num_epochs, config.patience))
-    assert counts == [(8, 10), (12, 10), (20, 12), (21, 21)]
-    monkeypatch.setattr(train, "_STEPS", (1, 1))
+    assert counts == [(8, 10), (12, 10), (20, 12), (21, 21), (50, 99)]
     for bounds in ((1, 1), (2, 2)):
-        monkeypatch.setattr(train, "_EPOCHS", bounds)
+        monkeypatch.setattr(train, "_EPOCHS", [bounds] * 2)
         config = tiny.plain_config(corpus)
         config.num_epochs = None
         train.main_run(config, tmp_path / "run")
