@@ -138,7 +138,7 @@ def test_garbled_small_files_are_named(run, name, content):
     refused(run, run / name)
 
 
-def test_files_of_another_run_are_refused(run, params):
+def test_files_of_another_run_are_refused(run, params, no_checks):
     vocabulary, config = run / "vocabulary.json", run / "config.json"
     text = vocabulary.read_text()
 
