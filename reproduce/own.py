@@ -33,7 +33,7 @@ SYSTEMS = (
     *("idcnn:files,crf", "bilstm:files,crf", "lan:files", "parallel_rnn:files"),
     *("cross_bilstm:files", "encoder:files", SPACY),
 )
-ENCODER = {  # the encoder of a wheel, see the page
+ENCODER = {  # a folder here, from the wheel that the page names
     "data.pretrained": "all-MiniLM-L6-v2",
     "optimizer.parts.bert.learning_rate": 1e-4,
 }

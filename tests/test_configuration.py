@@ -150,9 +150,9 @@ def test_every_option_is_listed_with_default_meaning_and_range():
     assert text.startswith("Gated relation network")
     assert "--config.model.encoder.context=none" in text
     lines = (
-        "--config.num_epochs=200\n    Number of epochs; None for 2,000 steps in 8 to "
-        "20 epochs; of few sentences,\n    for 500 in up to 50 (whole number at least "
-        "1 or None)\n"
+        "--config.num_epochs=200\n    Number of epochs; None for 2,000 steps, in 8 to "
+        "20 epochs; with few\n    sentences, for 500, in up to 50 (whole number at "
+        "least 1 or None)\n"
     )
     assert lines in text
     for section in schema.sections(load("grn:conll2003")):

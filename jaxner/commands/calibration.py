@@ -117,7 +117,8 @@ def calibrate(
         raise InputError(message)
     if risk:
         answers = {x: predict(tagger, y, n_best=n_best) for x, y in splits.items()}
-        options: dict[str, Any] = {"of": of, "confidence": confidence or 0.9}
+        options: dict[str, Any] = {"of": of}
+        options |= {"confidence": confidence} if confidence else {}
         promises = temperature.guarantees(answers["dev"], type_ or (), risk, **options)
         rows = [promise._asdict() for promise in promises]
         for row in rows:

@@ -100,8 +100,7 @@ def card(run: Workdir) -> str:
     files = {**environment["data"], **{split: result[split] for split in splits}}
     rows = [(split, data, file["sha256"]) for split, file in files.items()]
     rule = config["evaluation"].get("rule", "conlleval")
-    tables = (_scores(run, split, vocabulary.scheme, rule) for split in splits)
-    scores = "\n".join(tables)
+    scores = "\n".join(_scores(run, x, vocabulary.scheme, rule) for x in splits)
     fit = run.read_json(CALIBRATION) if (run.path / CALIBRATION).is_file() else {}
     steps = [x["step"] for x in run.metrics() if x["epoch"] == result["best_epoch"]]
     if fit.get("step") in steps:  # else it is of an earlier checkpoint
@@ -138,7 +137,7 @@ def _calibration(calibration: Any) -> Iterator[str]:
     if temperature == best:
         yield f"Temperature {best:.4g}, fitted on dev.\n"
     else:
-        yield f"Temperature 1; {best:.4g}, fitted on dev, was not kept.\n"
+        yield f"Temperature {temperature:.4g}; dev's best, {best:.4g}, was not kept.\n"
     yield report.fitted_table(calibration).markdown()
     if guarantees := calibration.get("guarantees"):
         yield report.guarantees_table(guarantees["types"]).markdown()

@@ -53,8 +53,8 @@ from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
-# A run has 2,000 steps in 8 to 20 epochs; of few sentences, 500 in up to 50. Patience
-# is ten epochs and 500 steps: of few sentences, ten epochs teach nothing.
+# A run has 2,000 steps, in 8 to 20 epochs; with few sentences, 500, in up to 50.
+# Patience is ten epochs and 500 steps: with few sentences, ten epochs teach nothing.
 _STEPS, _EPOCHS, _PATIENCE = (2_000, 500), ((8, 20), (1, 50)), 10
 _TRIAL = 40  # steps to time, most of which do not compile
 
