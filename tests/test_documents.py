@@ -11,6 +11,8 @@ import pytest
 import jaxner
 import train
 from jaxner import models, tagging
+from jaxner.analysis import selection
+from jaxner.answers.entities import arrays
 from jaxner.data import batching, corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
@@ -111,6 +113,20 @@ def test_encoded_sentences_stand_between_separators(wild):
         result = wild.vocabulary.decode(row[:length].tolist())
         assert result == ["<sep>", *labels, "<sep>"]
         assert not row[length:].any()
+
+
+def test_sentences_to_annotate_are_read_in_their_documents(wild):
+    """Both sentences of line 2, and the first again alone."""
+    rows, lines = [["cue", "y"], ["x"], ["cue", "y"]], [2, 2, 3]
+    pairs = zip(rows, lines, strict=True)
+    pieces = [formats.Example((*row,), lines=[n] * len(row)) for row, n in pairs]
+    answers = arrays(wild, rows, documents=lines)
+    chances = [-np.log(answer.label_probability).mean() for answer in answers]
+    assert chances[0] != pytest.approx(chances[2], rel=1e-3)
+    choices = selection.select(wild, pieces, 3)
+    expected = sorted([chances[1], max(chances[0], chances[2])], reverse=True)
+    result = [choice.uncertainty for choice in choices]
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_the_wrong_number_of_documents_is_an_error(wild):

@@ -58,18 +58,23 @@ def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
         2
     """
     entity_types(tagger)
-    distinct = list({piece.tokens: piece for piece in pieces}.values())
-    if not distinct:
+    pieces = [*pieces]
+    if not pieces:
         raise InputError("There are no sentences to choose from")
     choices, types = [], types_of(tagger)
-    answers = arrays(tagger, [list(piece.tokens) for piece in distinct])
-    for piece, answer in zip(distinct, answers, strict=True):
+    words = [list(piece.tokens) for piece in pieces]
+    # A record without a document is one itself.
+    documents = [x.document or tuple(x.lines[:1]) or x.tokens for x in pieces]
+    answers = arrays(tagger, words, documents=documents)
+    for piece, answer in zip(pieces, answers, strict=True):
         chances = dict(sorted(read_spans(types, answer).items()))
         labels = schemes.to_labels(chances, len(piece.tokens), "BIO")
         p = np.clip(np.asarray(answer.label_probability, float), 1e-12, 1.0)
         fields = {"text": piece.text, "offsets": piece.offsets}
         example = Example(piece.tokens, tuple(labels), **fields)
         choices.append(Choice(example, -np.log(p).mean(), [*chances.values()]))
+    choices.sort(key=lambda choice: choice.uncertainty)  # of equal ones, the last
+    choices = [*{choice.example.tokens: choice for choice in choices}.values()]
     choices.sort(key=lambda choice: -choice.uncertainty)
     pool = choices[: max(budget, min(_POOL * budget, _LIMIT))]
     if len(pool) <= budget:
