@@ -374,10 +374,9 @@ class Program:
         start, times = time.perf_counter(), []
         numbers = [run.config.seed for run in self.runs]
         state = step.placed(jax.tree.map(jnp.copy, self.state), self.place)
-        with (
-            monitor.waiting(console, "Trying some steps, which compiles programs"),
-            self._stepping(lambda _: contextlib.nullcontext()) as take_step,
-        ):
+        console.print("Trying some steps …")
+        with self._monitor() as show, self._stepping(show.compiling) as take_step:
+            show.begin(0, 0)
             # The few steps of a short corpus do nothing but compile in one epoch.
             epochs = (self.corpus.epoch(numbers, i) for i in itertools.count())
             steps = itertools.chain.from_iterable(epochs)
@@ -418,17 +417,18 @@ class Program:
         inputs = self.recipe, self.corpus, self.frozen, keys
         return step.Step(*inputs, self.is_shared, compiling)
 
+    def _monitor(self, tensorboard: Path | None = None) -> monitor.Monitor:
+        batches = self.corpus.batches
+        count = len(batches.shapes) + (not batches.is_whole)
+        sizes = self.num_steps, self.config.num_epochs, count
+        return monitor.Monitor(console, *sizes, tensorboard)
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Opens checkpoints and the progress bar, and readies the steps."""
         has_scalars = self.config.tensorboard and cluster.is_writer()
-        batches = self.corpus.batches
-        self.show = monitor.Monitor(
-            console,
-            self.num_steps,
-            self.config.num_epochs,
-            num_programs=len(batches.shapes) + (not batches.is_whole),
-            tensorboard=self.top.path / "tensorboard" if has_scalars else None,
+        self.show = self._monitor(
+            self.top.path / "tensorboard" if has_scalars else None
         )
         self.take_step = self._stepping(self.show.compiling)
         self.latest = Checkpoints(self.top.part("latest"), owner=self.owner)
