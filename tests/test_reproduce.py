@@ -390,3 +390,7 @@ def test_runs_on_ones_own_data_have_lines_unless_they_stop(monkeypatch, tmp_path
     assert (first["dev"], first["test"], first["sentences"]) == (60, 50, [20, 20, 401])
     assert (first["vectors"], last["vectors"]) == (None, own.VECTORS)
     assert (last["status"], last["error"]) == ("failed", "the last line")
+    endings += [1, 1]
+    command.main([*words[:3], "--system=encoder:files", "--system=cross_bilstm:files"])
+    cells = [line["cell"] for line in Results(tmp_path).lines()[2:]]
+    assert cells == ["a/encoder:files", f"a/cross_bilstm:files{own.TAIL}"]
