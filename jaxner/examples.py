@@ -155,7 +155,7 @@ def evaluate(
 ) -> Scores:
     """Returns the scores of a tagger on examples or on a file; see `train`.
 
-    A file is read as its run reads its own, but for the format.
+    They are read as the run reads its own, but for the format of a file.
 
     Example:
         >>> import jaxner
@@ -165,12 +165,13 @@ def evaluate(
         1
     """
     check_tagger(tagger)
-    scheme = tagger.vocabulary.scheme
-    if isinstance(data, str | os.PathLike):
-        reading = {"scheme": scheme, **formats.fitting(dict(tagger.reading), data)}
+    scheme, is_file = tagger.vocabulary.scheme, isinstance(data, str | os.PathLike)
+    place = (data,) if is_file else ("", "jsonl")
+    reading = {"scheme": scheme, **formats.fitting(dict(tagger.reading), *place)}
+    if is_file:
         split = corpus.load_file(reading, outputs.expanded(data))
     else:
-        _, split = _read(data, {"scheme": scheme})
+        _, split = _read(data, reading)
     gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
     tokens = [example.tokens for example in split.examples]
     return Task(scheme, rule=rule).score(tokens, gold, predicted)

@@ -162,9 +162,11 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     # A file is read as the run reads its own.
     assert dict(tagger.reading)["encoding"] == "utf-8"
     (tmp_path / "a.conll").write_text("B-PER Ann\nO saw\n")
-    columns = {"token_column": 1, "label_column": 0}
+    columns = {"token_column": 1, "label_column": 0, "blank": "drop"}
     reader = dataclasses.replace(tagger, reading=tuple(columns.items()))
     assert jaxner.evaluate(reader, "~/a.conll").overall.gold == 1
+    blank = [(["Ann", " "], ["B-PER", "O"])]
+    assert jaxner.evaluate(reader, blank).overall.gold == 1
     # JSON lines have no columns.
     assert jaxner.evaluate(reader, "~/run/data/train.jsonl").overall.gold == 40
     with pytest.raises(InputError, match="examples:2: expected 1 label"):
