@@ -269,6 +269,7 @@ def test_show_draws_entities_in_notebooks_and_terminals(params):
     html = view._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<html" not in html
+    assert "unicode-bidi: plaintext" in html
     for mention in mentions:
         badge = f"{mention.type}\u00a0{int(100 * mention.probability)}%"
         assert badge in html

@@ -158,6 +158,8 @@ def test_a_tagger_without_probabilities_gives_labels(tmp_path):
         for path, options in (("entities", {}), ("tag", {"n_best": 2})):
             answer = client.post(f"/v1/{path}", json={"tokens": ["Rome"], **options})
             assert answer.status_code == 422
+        # The page asks for entities if there are types.
+        assert client.get("/ready").json()["types"] == []
 
 
 def test_attention_is_that_of_the_library(tmp_path):
@@ -432,6 +434,7 @@ def test_pages_and_metrics(client):
     for path in ("/", "/script.js", "/style.css", "/health", "/ready"):
         assert client.get(path).status_code == 200
         assert "http" not in client.get(path).text.replace("http-equiv", "")
+    assert "unicode-bidi: plaintext" in client.get("/style.css").text
     ask(client, "tag", texts="Rome")
     text = client.get("/metrics").text
     assert 'jaxner_request_seconds_count{path="/v1/tag",status="200"}' in text

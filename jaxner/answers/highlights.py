@@ -23,12 +23,13 @@ _PAGE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>jaxner</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>:root {{ color-scheme: light dark; }}
-pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
-  font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }}</style>
+pre {{ unicode-bidi: plaintext; white-space: pre-wrap; overflow-wrap: anywhere;
+  line-height: 1.8; font-family: system-ui, sans-serif; margin: 2rem auto;
+  max-width: 50rem; }}</style>
 <pre>{code}</pre></html>
 """
-_SNIPPET = """<pre style="white-space: pre-wrap; line-height: 1.8;
-  font-family: inherit">{code}</pre>"""
+_SNIPPET = """<pre style="unicode-bidi: plaintext; white-space: pre-wrap;
+  line-height: 1.8; font-family: inherit">{code}</pre>"""
 
 
 def highlighted(text: str, mentions: Sequence[Entity], types: Sequence[str]) -> Text:

@@ -552,7 +552,8 @@ class Service:
         if not self.is_ready or self._end < math.inf:
             state = self.progress if self._end == math.inf else "the service stops"
             raise Refusal(503, f"Not ready: {state}.")
-        content = {"labels": self.model.labels, "types": self.model.types.names}
+        types = self.model.types.names * self.model.has_chances  # of /v1/entities
+        content = {"labels": self.model.labels, "types": types}
         content["min_probability"] = self._least
         return _json({**content, "limits": dataclasses.asdict(self._limits)})
 

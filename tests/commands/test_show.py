@@ -46,6 +46,7 @@ def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, 
     page = path.with_suffix(".html").read_text("utf-8")
     assert not re.search("src=|href=|<script", page)  # it needs no network
     assert "background-color" in page
+    assert "unicode-bidi: plaintext" in page  # Hebrew and Arabic keep their order
     body = html.unescape(re.sub("<[^>]*>", "", page[page.index("<pre>") :]))
     assert without_marks(body, entities) == text.strip()
     rows = json.loads(run(*arguments, "--json", "-q")[1])

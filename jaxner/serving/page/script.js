@@ -56,8 +56,9 @@ async function tag() {
     ]);
     if (number !== request) return;
     draw(text, tagged.sentences, found.entities);
-    const count = found.entities.length;
-    say(`${count} ${count === 1 ? "entity" : "entities"} in ${Math.round(performance.now() - start)} ms`);
+    const count = types.length ? found.entities.length : words.length;
+    const [one, more] = types.length ? ["entity", "entities"] : ["token", "tokens"];
+    say(`${count} ${count === 1 ? one : more} in ${Math.round(performance.now() - start)} ms`);
   } catch (error) {
     if (number !== request) return;
     say(error.message, true);
