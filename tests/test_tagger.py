@@ -12,6 +12,7 @@ import jaxner
 from jaxner import models
 from jaxner.data import schemes
 from jaxner.tagger import ensemble
+from tests.marks import slow
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 
@@ -80,7 +81,7 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
         jaxner.load(tmp_path / "saved", {"head.dropout": 0.5})
 
 
-@pytest.mark.parametrize("documents", [False, True])
+@pytest.mark.parametrize("documents", [True, *slow(False)])
 def test_a_constrained_tagger_gives_well_formed_labels_everywhere(tmp_path, documents):
     """Its head is, so no call has to ask; of the same weights without, some are not."""
     text = [TOKENS]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import jaxner
 from jaxner.data import schemes, tokens
 from jaxner.tagger import ensemble
+from tests.marks import slow
 from tests.test_decoding import SENTENCES, enumerated, tiny
 
 TEXT = "Rome beat  Milan. Ms Preston — of Rome, too — left!\n\nMilan"
@@ -143,7 +144,7 @@ def test_several_texts_and_sentences(params):
     assert jaxner.entities(params, []) == []
 
 
-@pytest.mark.parametrize(("name", "n_best"), [("params", 4), ("pair", 1)])
+@pytest.mark.parametrize(("name", "n_best"), [("params", 4), *slow(("pair", 1))])
 def test_arrays_under_jit_and_vmap(request, name, n_best):
     tagger = request.getfixturevalue(name)
     batch = jaxner.encode(tagger, SENTENCES)
