@@ -76,11 +76,6 @@ if version("jax").startswith("0.10."):  # the name is no part of JAX's interface
     _share_contexts()
 
 
-def pytest_xdist_auto_num_workers():
-    """One more than cores, since tests of the service wait for slow clients."""
-    return (os.cpu_count() or 1) + 1
-
-
 @pytest.fixture(autouse=True)
 def _bounded_memory():
     """Drops compiled programs once a worker holds much, which would be gigabytes.

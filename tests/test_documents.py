@@ -127,6 +127,8 @@ def test_sentences_to_annotate_are_read_in_their_documents(wild):
     expected = sorted([chances[1], max(chances[0], chances[2])], reverse=True)
     result = [choice.uncertainty for choice in choices]
     np.testing.assert_allclose(result, expected, rtol=1e-5)
+    (choice,) = selection.select(wild, [formats.Example(("cue", "y"))] * 2, 3)
+    np.testing.assert_allclose(choice.uncertainty, chances[2], rtol=1e-5)
 
 
 def test_the_wrong_number_of_documents_is_an_error(wild):

@@ -58,13 +58,17 @@ def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choic
         2
     """
     entity_types(tagger)
+    if not tagger.vocabulary.reads_documents:  # else equal sentences differ
+        pieces = {piece.tokens: piece for piece in pieces}.values()
     pieces = [*pieces]
     if not pieces:
         raise InputError("There are no sentences to choose from")
     choices, types = [], types_of(tagger)
     words = [list(piece.tokens) for piece in pieces]
     # A record without a document is one itself.
-    documents = [x.document or tuple(x.lines[:1]) or x.tokens for x in pieces]
+    documents = [
+        x.document or tuple(x.lines[:1]) or (-i,) for i, x in enumerate(pieces)
+    ]
     answers = arrays(tagger, words, documents=documents)
     for piece, answer in zip(pieces, answers, strict=True):
         chances = dict(sorted(read_spans(types, answer).items()))
