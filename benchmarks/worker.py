@@ -65,8 +65,10 @@ def train(turn: Callable[[float], None], task: Any) -> None:
 
         def write(self, text: str) -> int:
             if any(line.startswith("epoch ") for line in text.splitlines()):
-                last = Path(workdir, "metrics.jsonl").read_text("utf-8").splitlines()
-                turn(json.loads(last[-1])["seconds"])
+                # Of restarts, each has its folder.
+                file, *_ = sorted(Path(workdir).rglob("metrics.jsonl"))
+                last = file.read_text("utf-8").splitlines()[-1]
+                turn(json.loads(last)["seconds"])
             return len(text)
 
     sys.stdout = Turns()

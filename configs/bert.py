@@ -6,7 +6,7 @@ r"""BERT-Softmax, BERT-CRF and BERT-UANet (the last rows of Gui et al.'s, 2020, 
 Published: entity F1 on CoNLL-2003 test 91.62, 91.71 and 92.02.
 
 `data.pretrained` is a local folder in Hugging Face's layout: config.json,
-model.safetensors and vocab.txt; only the start of a run needs it. Sentences too long
+model.safetensors and vocab.txt; tagging needs it no more. Sentences too long
 for the encoder are split into overlapping windows.
 
 Learning rates (`optimizer.parts.bert.learning_rate`, decay on all weights) and numbers

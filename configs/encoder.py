@@ -5,7 +5,7 @@ r"""A pretrained encoder under a CRF: fine-tuned on your data, or frozen.
 
 `data.pretrained` is a local folder as Hugging Face's save_pretrained writes it, of
 BERT, MiniLM, DistilBERT, ELECTRA, RoBERTa, XLM-R, CamemBERT, MPNet, DeBERTa-v3 or
-ModernBERT. Only the start of a run needs it. Long sentences are read in windows that
+ModernBERT. Tagging needs it no more. Long sentences are read in windows that
 overlap.
 
 The encoder has its own options, `optimizer.parts.bert`: its learning rate;

@@ -5,7 +5,7 @@ python -m reproduce --all --hours 2          runs what is missing, by priority
 python -m reproduce --table grn --seeds 5    one paper's cells, five runs each
 python -m reproduce --cell grn/conll2003
 python -m reproduce --tables --write         writes tables from the results
-python -m reproduce figures mention-length --workdir runs/att runs/baseline
+python -m reproduce figures mention-length --workdir runs/att
 python -m reproduce --own --python spacy/bin/python     beside spaCy, each by default
 
 The first Ctrl-C or SIGTERM stops the run at its next step; the same command
@@ -102,5 +102,5 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         print("Stopped; the same command continues from here")
         sys.exit(130)
-    except InputError as error:
+    except (InputError, FileNotFoundError) as error:
         sys.exit(f"reproduce: {error}")

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxner import outputs
+from jaxner import configuration, outputs
 from jaxner.data import corpora, formats
 from reproduce import queue, results, tables
 from reproduce.plan import Cell, Job, Plan
@@ -35,9 +35,12 @@ SYSTEMS = (
 )
 # Two need vectors, and an encoder reads none.
 LIMITED = {"parallel_rnn:files": TAIL, "cross_bilstm:files": TAIL, "encoder:files": ""}
-ENCODER = {  # a folder here, from the wheel that the page names
-    "data.pretrained": "all-MiniLM-L6-v2",
-    "optimizer.parts.bert.learning_rate": 1e-4,
+OPTIONS: dict[str, dict[str, Any]] = {
+    "encoder:files": {  # a folder here, from the wheel that the page names
+        "data.pretrained": "all-MiniLM-L6-v2",
+        "optimizer.parts.bert.learning_rate": 1e-4,
+    },
+    "cross_bilstm:files": {"evaluation.rule": "conlleval"},  # as all; its own is strict
 }
 SETS = {  # corpus, column of the labels and number of training sentences
     f"{part}, {number or 'all'}": (corpus, column, number)
@@ -82,8 +85,13 @@ class Runs(queue.Queue):
 
     def state(self, job: Job) -> tuple[str, str]:
         """Returns a job's state, and why it failed."""
-        line = self.results.by_job().get((job.cell.id, job.seed), {})
-        return line.get("status", queue.MISSING), line.get("error", "")
+        name, _, system = job.cell.id.partition("/")
+        if line := self.results.by_job().get((job.cell.id, job.seed)):
+            return line["status"], line.get("error", "")
+        config = configuration.load(f"own:{SETS[name][0]}")
+        config.data.vectors = VECTORS if system.endswith(TAIL) else None
+        lack = queue.what_lacks(config)
+        return (queue.SKIPPED, lack) if lack else (queue.MISSING, "")
 
     def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
         run, (name, _, system) = folder / "run", job.cell.id.partition("/")
@@ -94,7 +102,8 @@ class Runs(queue.Queue):
         options = {"seed": job.seed, "data.dir": run / "data"}
         options |= {"data.scheme": "tags"} if has_tags else {}
         options |= {"data.vectors": corpora.find_vectors(vectors)} if vectors else {}
-        options |= ENCODER if job.cell.config == "encoder:files" else {}
+        overrides = OPTIONS.get(job.cell.config, {})
+        options |= overrides
         command = [sys.executable, "-m", "jaxner", "train", job.cell.config]
         if job.cell.config == SPACY:
             command = [self.python, "-m", "benchmarks.peers"]
@@ -106,7 +115,7 @@ class Runs(queue.Queue):
         end = resource.getrusage(resource.RUSAGE_CHILDREN)
         if status in queue.STOPS:
             return status
-        line = results.begun(job, {}, FAILED if status else DONE)
+        line = results.begun(job, overrides, FAILED if status else DONE)
         duration = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
         line |= {"set": name, "sentences": sizes, "vectors": vectors}
         line |= {_COLUMNS[2]: round(duration, 1), "cores": len(os.sched_getaffinity(0))}

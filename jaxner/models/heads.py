@@ -108,7 +108,8 @@ class DirectionHead(nn.Module):
     """Two classifiers, one for each direction of a BiLSTM, averaged in probability.
 
     Chiu and Nichols's (2016) form; Li, Fu and Ma (2020) found one softmax of the summed
-    scores better. It needs a BiLSTM whose layers do not cross as the encoder.
+    scores better. Features are halved: the halves are directions only of a BiLSTM whose
+    layers do not cross.
 
     Attributes:
         dropout: Probability of zeroing a feature on the way in.

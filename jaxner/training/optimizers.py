@@ -104,11 +104,11 @@ class Options:
         weight_decay: Weight of the parameters added to the clipped gradient; for
             "adamw", added to the step.
         momentum: Momentum of "sgd".
-        nesterov: Whether "sgd" uses Nesterov momentum.
+        nesterov: Whether momentum is Nesterov's, in "sgd", "adam" and "adamw".
         b1: Decay of the mean of the gradient, in Adam's family.
         b2: Decay of the mean of the squared gradient, in Adam's family.
         eps: Added to the root of the mean squared gradient, in Adam's family.
-        eps_root: Added to the mean squared gradient below the root, in Adam's family.
+        eps_root: Added to the mean squared gradient below the root, in "adam", "adamw".
         layer_decay: Each layer of a pretrained encoder moves by this share of the layer
             above; the piece vectors move least (Howard and Ruder, ACL 2018).
         frozen_layers: Number of lowest layers of a pretrained encoder that keep their
@@ -235,11 +235,11 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
     decay = options.pop("weight_decay", 0.0)
     for option in options:
-        raise ValueError(
-            f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
-            f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
-            f"{', '.join(sorted(own_options(name)))}"
-        )
+        known = own_options(name) | {"decay", "warmup", "weight_decay"}
+        known |= {"layer_decay", "frozen_layers"}
+        known |= {"clip_norm", "clip", "parts"} if section == "optimizer" else set()
+        names = ", ".join(sorted(known))
+        raise ValueError(f"Unknown option {section}.{option} of {name}; known: {names}")
     steps = [optax.add_decayed_weights(decay)] if decay else []
     steps += [OPTIMIZERS[name](rates, **settings), *slower]
     return optax.chain(*steps) if steps[1:] else steps[0]
@@ -253,13 +253,14 @@ def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
     def update(updates, params=None):
         del params
         paths, _ = jax.tree_util.tree_flatten_with_path(updates)
-        layers = [leaf for path, leaf in paths if _LAYERS in jax.tree_util.keystr(path)]
+        names = {jax.tree_util.keystr(path): leaf for path, leaf in paths}
+        layers = [name for name in names if _LAYERS in name]
         if not layers:
             raise ValueError(
                 "optimizer: layer_decay and frozen_layers need a part with the layers "
                 "of a pretrained encoder, such as parts.bert"
             )
-        count = len(layers[0])
+        count, encoder = len(names[layers[0]]), layers[0].partition(_LAYERS)[0]
         # Of the piece vectors, and of each layer.
         shares = decay ** jnp.arange(count, -1, -1.0)
         is_frozen = jnp.arange(count + 1) < (frozen and frozen + 1)
@@ -269,8 +270,8 @@ def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
             name = jax.tree_util.keystr(path)
             if _LAYERS in name:
                 return leaf * shares[1:].reshape(-1, *(1,) * (leaf.ndim - 1))
-            is_above = any(part in name for part in ("final_norm", "head_"))
-            return leaf if is_above else leaf * shares[0]
+            is_below = not any(part in name for part in ("final_norm", "head_"))
+            return leaf * shares[0] if is_below and name.startswith(encoder) else leaf
 
         return jax.tree_util.tree_map_with_path(scale, updates)
 

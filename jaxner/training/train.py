@@ -137,6 +137,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
                 if stop.reached(is_due):
                     break
             seconds, results = time.perf_counter() - start, []
+            seconds += active[0].progress.seconds
             is_whole = program.total == (epoch + 1) * program.num_steps
             if is_whole and not stop:
                 with stop.interrupting():  # a resumed run scores again
@@ -164,11 +165,15 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
 
 
 class Progress(NamedTuple):
-    """How far a run is; `best_epoch` has the best score of dev, in percent."""
+    """How far a run is; `best_epoch` has the best score of dev, in percent.
+
+    `seconds` are those of an epoch that a stop has interrupted.
+    """
 
     epoch: int = 0
     best_score: float = -1.0
     best_epoch: int = 0
+    seconds: float = 0.0
 
 
 @dataclasses.dataclass
@@ -201,7 +206,7 @@ class Run:
     ) -> bool:
         """Logs an epoch, and saves its weights if dev is better; returns whether."""
         best = self.progress.best_score
-        self.progress = self.progress._replace(epoch=epoch)
+        self.progress = self.progress._replace(epoch=epoch, seconds=0.0)
         self.folder.log(metrics)
         # While dev F1 is 0, no epoch is better than a later one.
         if score > best or best <= 0:
@@ -567,7 +572,8 @@ class Program:
             zeros = jax.tree.map(jnp.zeros_like, sums)
             self.state = self.state._replace(sums=self.place.everywhere(zeros))
         if self.total != self.latest.step:
-            progress = [run.progress._asdict() for run in self.runs]
+            rest = {} if results else {"seconds": seconds}
+            progress = [{**run.progress._asdict(), **rest} for run in self.runs]
             self.latest.save(self.total, _stored(self.state), {"seeds": progress})
 
     def final_scores(self, run: Run) -> Result:

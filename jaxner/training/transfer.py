@@ -131,6 +131,9 @@ def start(
             return leaf
         if not rows:
             return array
+        for axis in kind:  # the row after the last label is what is before a sentence
+            if leaf.shape[axis] > len(rows[axis]):
+                rows[axis] = np.append(rows[axis], array.shape[axis] - 1)
         indices = [rows.get(a, np.arange(n)) for a, n in enumerate(leaf.shape)]
         cells = np.ix_(*(np.flatnonzero(row >= 0) for row in indices))
         table = np.array(leaf)

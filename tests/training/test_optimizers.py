@@ -124,13 +124,14 @@ def test_lower_layers_of_an_encoder_move_less_or_not_at_all(options, layers, pie
     }
     params = {"bert": encoder, "head": jnp.ones(2)}
     plain = {"name": "sgd", "learning_rate": 1.0}
-    tx = optimizers.build({**plain, "parts": {"bert": {**plain, **options}}}, 1)
-    updates, _ = tx.update(params, tx.init(params), params)
-    update = updates["bert"]
-    assert (-update["layers"]["key"]["kernel"][:, 0, 1]).tolist() == layers
-    assert (-update["words"]["embedding"]).tolist() == [[pieces] * 2] * 4
-    for leaf in (update["final_norm"]["scale"], updates["head"]):
-        assert leaf.tolist() == [-1, -1]
+    for part in ({**plain, "parts": {"bert": {**plain, **options}}}, plain | options):
+        tx = optimizers.build(part, 1)
+        updates, _ = tx.update(params, tx.init(params), params)
+        update = updates["bert"]
+        assert (-update["layers"]["key"]["kernel"][:, 0, 1]).tolist() == layers
+        assert (-update["words"]["embedding"]).tolist() == [[pieces] * 2] * 4
+        for leaf in (update["final_norm"]["scale"], updates["head"]):
+            assert leaf.tolist() == [-1, -1]
     tx = optimizers.build({**plain, **options}, 1)
     with pytest.raises(ValueError, match="pretrained encoder"):
         tx.update(params["head"], tx.init(params["head"]))

@@ -167,6 +167,7 @@ def test_dev_is_taken_from_train(copy):
 def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monkeypatch):
     """Within an epoch, after the last step of one, and while dev is scored."""
     config, label, calls = tiny.plain_config(corpus), train.tagging.label_split, []
+    seconds = []
 
     def scoring_dev(*arguments, **options):
         calls.append(arguments)
@@ -183,9 +184,14 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
             assert (stop.value.code, len(calls)) == (130, num_scored)
             with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
                 assert latest.step == step
+                (state,) = latest.progress()["seeds"]
+                seconds.append(state["seconds"])
+    assert 0 < seconds[0] < seconds[1]  # both within the first epoch
     assert not (tmp_path / "run" / "result.json").exists()
     train.main_run(config, tmp_path / "run")
     runs.assert_same_run(tmp_path / "run", whole)
+    first, *_ = Workdir(tmp_path / "run").metrics()
+    assert first["seconds"] >= round(seconds[1], 2)
 
 
 @pytest.mark.parametrize("moment", ["log", "best", "no best"])
