@@ -184,18 +184,22 @@ def over_batches(
 
 
 def _in_batches(
-    compute: Callable[[Sentence], Any], tagger: Any, text: Text, passes: int
+    compute: Callable[[Sentence], Any],
+    tagger: Any,
+    text: Text,
+    passes: int,
+    foretells: bool = True,
 ) -> list[Any]:
     """Returns the results for each row; up to `_QUEUE_LENGTH` batches are in flight."""
     sentences = text.rows
     lengths = [len(s.words) for s in sentences]
     maximum = max(lengths, default=0)
-    if tagger.is_quadratic and maximum > _LONG:
+    if foretells and tagger.is_quadratic and maximum > _LONG:
         longest = lengths.index(maximum)
 
         def tag_first(count: int) -> None:
             part = Text([batching.first(sentences[longest], count)], [count])
-            _in_batches(compute, tagger, part, passes)
+            _in_batches(compute, tagger, part, passes, foretells=False)
 
         _foretell(tag_first, [n for n in lengths if n > _LONG])
     results: list[Any] = [None] * len(sentences)

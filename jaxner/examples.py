@@ -101,8 +101,10 @@ def train(
     if vectors is not None:
         values.data.vectors = os.fspath(vectors)
     configuration.override_all(values, {k: str(v) for k, v in options.items()})
-    if splits and (values.data.dir != "." or values.data.format):
-        raise InputError("data.dir and data.format go with files, not with examples")
+    plain = ".", None, "utf-8"
+    if splits and (values.data.dir, values.data.format, values.data.encoding) != plain:
+        message = "data.dir, format and encoding go with files, not with examples"
+        raise InputError(message)
     corpus.fit_width(values)
     schema.check(values.to_dict())
     texts, data_folder = {}, Workdir(folder / "data")
@@ -184,7 +186,8 @@ def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:
         path = Path(folder, "examples")
         outputs.write_text(path, text)
         try:
-            return text, corpus.load_file({**options, "format": "jsonl"}, path)
+            ours = {"format": "jsonl", "encoding": "utf-8"}
+            return text, corpus.load_file({**options, **ours}, path)
         except InputError as error:
             raise InputError(error.message, path.name, error.line) from None
 

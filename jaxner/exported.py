@@ -109,7 +109,7 @@ class Exported:
     ) -> Any:
         """Returns the uncertainty over passes with dropout, as `jaxner.uncertainty`."""
         driver.check_key(key)
-        fields.check("num_samples", num_samples, fields.Size)
+        fields.check("num_samples", num_samples, fields.Samples)
         is_typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
         inputs = jax.random.key_data(key) if is_typed else key, jnp.arange(num_samples)
         options = {"passes": num_samples, **context}

@@ -74,10 +74,11 @@ def export(
         raise InputError(f"A file holds no code, and {error}") from None
     arrays = {name: np.asarray(leaf) for name, leaf in named(tagger.weights).items()}
     temperature = float(str(np.float32(tagger.temperature)))
+    vocabulary = tagger.vocabulary.to_json()
     files = {
         archive.WEIGHTS: archive.pack(arrays, weights),
         archive.MODEL: json.dumps(description, indent=2).encode(),
-        archive.VOCABULARY: tagger.vocabulary.to_json().encode(),
+        archive.VOCABULARY: vocabulary.encode("utf-8", "backslashreplace"),
         archive.CALIBRATION: json.dumps({"temperature": temperature}).encode(),
     }
     files |= {} if card is None else {archive.CARD: card.encode()}
@@ -89,6 +90,9 @@ def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> Non
     manifest, files = archive.read(path)
     tagger = rebuild(outputs.expanded(path), files)
     kept_files = {n: data for n, data in files.items() if not n.startswith("programs/")}
+    facts = {k: v for k, v in manifest.items() if k not in ("format", "files")}
+    if files.get(archive.CARD) == _card(tagger, facts).encode():  # not the run's own
+        del kept_files[archive.CARD]
     _write(outputs.expanded(output), tagger, kept_files, manifest["weights"])
 
 

@@ -139,12 +139,13 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[io.BufferedIOBase]:
     except OSError as error:  # the user never gave the temporary name
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
-        with _named(path), file:
-            yield file
-            _sync(file)
-        if path.exists() and not path.is_symlink():
-            shutil.copymode(path, draft)
-        os.replace(draft, path)
+        with _named(path):
+            with file:
+                yield file
+                _sync(file)
+            if path.exists() and not path.is_symlink():
+                shutil.copymode(path, draft)
+            os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

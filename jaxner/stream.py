@@ -281,7 +281,7 @@ def _parts(
     If it `stops` at a bad record, raises the error after the records before it.
     """
     by_document, part, tokens, last = tagger.vocabulary.reads_documents, None, 0, 0
-    count = checksum = 0
+    count, checksum, end = 0, 0, (0, 0, 0, 0)
     message = f"The first {progress.records:,} records of the input have changed since "
     error = InputError(f"{message}the output was begun; use --overwrite")
     for index, record in enumerate(formats.RAW[sink.source](source)):
@@ -296,8 +296,11 @@ def _parts(
         sentences, errors = source.parse(record) if is_taken else ([], [])
         errors += sink.flaws(source, record, sentences)
         goes_on = by_document and record.document == last > 0
+        if part and not goes_on:  # no part ends within a document
+            end = index, last_checksum, len(part.good), len(part.inputs)
         if part and ((tokens >= size and not goes_on) or (errors and stops)):
-            yield part._replace(records=index, checksum=last_checksum)
+            good, inputs = part.good[: end[2]], part.inputs[: end[3]]
+            yield Part(*end[:2], good, part.bad, inputs)
             part = None
         if errors and stops:
             message = f"{errors[0].message}. Fix it and run the same command, give the "
@@ -306,7 +309,9 @@ def _parts(
             raise InputError(message, source.path, errors[0].line, record.unit)
         if part is None:
             part, tokens = Part(0, 0, [], [], []), 0
+            end = index, last_checksum, 0, 0
         last = record.document
+        tokens += 1  # a part of bad records has an end, too
         if errors:
             row = {"line": record.line, "problem": errors[0].message}
             row["record"] = data[: 1 << 16].decode("utf-8", "replace")

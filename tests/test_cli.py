@@ -171,6 +171,8 @@ CASES = [
     ("evaluate RUN --n 5", "--decoding n_best", 2),
     ("evaluate RUN --seed 5", "--decoding sampled", 2),
     ("calibrate RUN --confidence 0.95", "for thresholds of --risk", 2),
+    ("calibrate RUN --risk 0.3 --confidence 0.95", "is for --of errors", 2),
+    ("select RUN vectors.txt -o no/where --to brat", "no folder to write no/where", 1),
     ("evaluate nowhere", "nowhere", 1),
     ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),
     ("evaluate RUN --decoding n_bst", "n_best", 2),

@@ -1,6 +1,7 @@
 """Taggers in one file: equal answers, with JAX and NumPy alone; what is refused."""
 
 import json
+import re
 import struct
 import sys
 import zipfile
@@ -140,6 +141,15 @@ def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
     assert isinstance(jaxner.load_exported(old), exported.Exported)  # of this JAX
     facts["jax"] = "0.1"
     changed(file, old, part, lambda manifest: manifest.update(facts))
+
+    def outdated(card):
+        for name, value in facts.items():
+            new = f"{name}: {archive.read(file)[0][name]}".encode()
+            assert new in card
+            card = card.replace(new, f"{name}: {value}".encode())
+        return card
+
+    changed(old, old, CARD, outdated)
     with pytest.warns(UserWarning, match="expired on 2020-01-31 for JAX"):
         tagger = jaxner.load_exported(old)
     assert isinstance(tagger, jaxner.Tagger)
@@ -148,6 +158,7 @@ def test_old_programs_give_way_until_they_are_refreshed(file, params, tmp_path):
     assert isinstance(jaxner.load_exported(old), exported.Exported)
     for name in (WEIGHTS, VOCABULARY, MODEL):
         assert archive.read(old)[1][name] == archive.read(file)[1][name]
+    assert archive.read(old)[1][CARD] == archive.read(file)[1][CARD]
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks that an export disables
@@ -181,7 +192,7 @@ def test_weights_are_stored_in_less(kind, share, tiny_run, params, tmp_path, cap
     load = pytest.importorskip("safetensors.numpy").load
     path = tmp_path / "small.zip"
     cli.call(export.export, [str(tiny_run), "--output", str(path), "--weights", kind])
-    assert "f1 on dev" in capsys.readouterr().err
+    assert re.search(r"f1 on dev .*\(conlleval rule\)", capsys.readouterr().err)
     content = archive.read(path)[1][WEIGHTS]
     whole = {k: np.asarray(v) for k, v in named(params.weights).items()}
     full = archive.pack(whole)

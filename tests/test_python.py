@@ -128,6 +128,7 @@ def test_a_sentence_that_comes_back_is_said(documents):
         ({"training": ROWS}, {}, "Unknown split 'training'"),
         ({"validation": ROWS}, {}, "Expected a split 'train', got dev"),
         (ROWS, {"data.dir": "x"}, "go with files, not with examples"),
+        (ROWS, {"data.encoding": "latin-1"}, "go with files, not with examples"),
         (ROWS, {"dev": "x"}, "Expected examples, got a str"),
         (".", {"dev": ROWS}, "put their files into the folder"),
         (__file__, {}, "is a file: expected a folder with the files train"),
@@ -163,9 +164,10 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     assert dict(tagger.reading)["encoding"] == "utf-8"
     (tmp_path / "a.conll").write_text("B-PER Ann\nO saw\n")
     columns = {"token_column": 1, "label_column": 0, "blank": "drop"}
+    columns |= {"encoding": "ascii"}  # of files
     reader = dataclasses.replace(tagger, reading=tuple(columns.items()))
     assert jaxner.evaluate(reader, "~/a.conll").overall.gold == 1
-    blank = [(["Ann", " "], ["B-PER", "O"])]
+    blank = [(["Änn", " "], ["B-PER", "O"])]
     assert jaxner.evaluate(reader, blank).overall.gold == 1
     # JSON lines have no columns.
     assert jaxner.evaluate(reader, "~/run/data/train.jsonl").overall.gold == 40

@@ -323,7 +323,7 @@ class Full(Slow):
     """A model with all that an answer may hold, at its longest."""
 
     labels = ("B-ABCDEFGH",)
-    types = label_types([f"B-ABCDEFGH-{i}" for i in range(10)])
+    types = label_types(tuple(f"B-ABCDEFGH-{i}" for i in range(10)))
 
     def __call__(self, jobs):
         return [len(job.sentence.words) for job in jobs]

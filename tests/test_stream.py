@@ -97,6 +97,8 @@ def test_columns_are_kept_and_get_one_more(records, write, monkeypatch):
         assert [*filter(None, lines)] == [*text.splitlines()[:9], "a NN O"]
         long, short = records("a NN\n" * 9 + "\nb NN\n", "conll")
         assert (len(long[0].lines), short[1][0].tokens) == (4, ("b",))
+        (long,) = records("# 1\n# 2\n" + "a NN\n" * 9, "conll", comments="# ")
+        assert long[0].lines == ["# 1", "# 2", *["a NN"] * 4]  # too long, and not cut
     ((_, (sentence,), _),) = records("1 a\n2 b\n", "conll", token_column=-1)
     assert sentence.tokens == ("a", "b")
     for old, name in (("label", "label"), ("labels", "gold")):
@@ -213,11 +215,18 @@ def test_documents_stay_together(stub, source, tmp_path):
     text = "".join(f"-DOCSTART- O\n\n{document * n}" for n in (5, 1, 1, 1, 1))
     text = document * 4 + text
     with outputs.Output(tmp_path / "a", {}) as output:
-        stream.tag_file(stub, source(text), Sink("conll", "conll"), output, chunk=4)
+        stream.tag_file(stub, source(text), Sink("conll", "conll"), output, chunk=6)
     assert stub.asked == [[(0,), (1,)], [(2,), (3,)], [1] * 5, [2, 3], [4, 5]]
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows.count("-DOCSTART- O") == 5
     assert rows.count("a b c O") == 13
+    # Of one with a bad record, nothing is tagged before that is mended.
+    stub.asked.clear()
+    bad = f"{document}-DOCSTART- O\n\n{document * 2}{'x' * 300} y z\n\n{document}"
+    for text in (bad, bad, bad.replace("x" * 300, "x")):
+        with contextlib.suppress(InputError), outputs.Output(tmp_path / "c", {}) as out:
+            stream.tag_file(stub, source(text), Sink("conll", "conll"), out)
+    assert stub.asked == [[(0,)], [1] * 4]
     # Each text is a document, as for `entities`; each bare sentence, too.
     stub.asked.clear()
     go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
@@ -307,6 +316,9 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     assert (row["line"], row["record"], progress.bad) == (31, "x" * 201, 1)
     assert "more than 200" in row["problem"]
     assert "0 tokens/s, 1 bad" in stream.Progress(31, 0, 30, 60, 1).summary()
+    parts, many = [], "\n".join(["x" * 300] * 40)  # which memory need not hold
+    go(stub, tmp_path / "b", many, tmp_path / "many", log=lambda x: parts.append(x.bad))
+    assert parts[0] < parts[-1] == 40
     path.unlink()
     with pytest.raises(FileExistsError, match="bad exists"):
         go(stub, path, text=bad, rejects=tmp_path / "bad")
@@ -458,6 +470,11 @@ def test_gold_labels_are_scored_while_tagging(form, tiny_run, corpus, tmp_path, 
         assert json.loads(text)["f1"] == result["scores"]["f1"]
     _, text = run(*line, tmp_path / "none.conll", "--min-probability=1")
     assert json.loads(text)["scores"]["predicted"] == 0
+    if form == "conll":  # read as elsewhere, errors, too
+        source.write_text("Ms O\nRome LOC\n")
+        assert run(*line, tmp_path / "bare.conll")[0] == 0
+        source.write_text("Rome B-LOC\nfell o\n")
+        assert f"{source}:2: " in run(*line, tmp_path / "wrong.conll")[1]
     source.write_text("")
     assert "no sentence to score" in run(*line, tmp_path / "empty.conll")[1]
 

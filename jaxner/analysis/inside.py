@@ -19,7 +19,7 @@ from jaxner import driver, models
 from jaxner.arguments import check_tagger
 from jaxner.data import batching
 from jaxner.errors import InputError
-from jaxner.tagger import Tagger
+from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence, batch_axes
 
 
@@ -76,6 +76,8 @@ def maps(
 ) -> dict[str, np.ndarray]:
     """Returns the maps of a sentence: "relations" `[T, T]`, "attention" `[M, T, T]`."""
     check_tagger(tagger)
+    if isinstance(tagger, Ensemble):
+        raise InputError("Maps are of one tagger: take a member, ensemble.member(0)")
     driver.sentences_of(tokens)  # which checks them
     sentence, size = tagger.vocabulary.encode(tokens, vectors), len(tokens)
     length, width = driver.round_up(size, sentence.chars.shape[1])

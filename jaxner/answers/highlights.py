@@ -11,6 +11,7 @@ from rich.text import Text
 
 from jaxner.answers.entities import Entity, entities, entity_types
 from jaxner.arguments import expect
+from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 from jaxner.wording import printable
 
@@ -51,7 +52,7 @@ def highlighted(text: str, mentions: Sequence[Entity], types: Sequence[str]) -> 
 def show(tagger: Tagger, text: str, **options: Any) -> Shown:
     """Returns a text that a notebook or a terminal shows with its entities.
 
-    `options` are those of `jaxner.entities`, whose errors it raises.
+    `options` are those of `jaxner.entities`, whose errors it raises; but no `n_best`.
 
     Example:
         >>> import jaxner
@@ -60,6 +61,8 @@ def show(tagger: Tagger, text: str, **options: Any) -> Shown:
         True
     """
     expect(isinstance(text, str), "one text, a string", text)
+    if "n_best" in options:
+        raise InputError("show has no n_best: entities of several labellings overlap")
     mentions = entities(tagger, text, **options)
     return Shown(highlighted(text, mentions, entity_types(tagger)))
 

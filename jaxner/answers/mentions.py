@@ -108,7 +108,7 @@ def types_of(tagger: Any) -> LabelTypes:
     names = tagger.vocabulary.span_labels
     if tagger.vocabulary.scheme == schemes.TAGS:
         names = ["O"] * len(names)  # tags are outside all spans
-    return label_types(names)
+    return label_types(tuple(names))
 
 
 def in_texts(

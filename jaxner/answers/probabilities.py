@@ -6,7 +6,7 @@ Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels, `N` labellings
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jaxner.arguments import check_tagger
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
-from jaxner.fields import Labellings, Passes, Range, checked
+from jaxner.fields import Labellings, Passes, Samples, checked
 from jaxner.inference import Uncertainty as Uncertainty
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.tagging import Tokens
@@ -218,9 +218,6 @@ def oracle_split(
     return gold, [row[i] for row, i in zip(sides, choices, strict=True)]
 
 
-_Samples = Annotated[int, Range(least=1, most=10_000)]
-
-
 def sample(
     tagger: Tagger,
     tokens: Tokens,
@@ -299,7 +296,7 @@ def uncertainty(
 
 def _passes(function, tagger, tokens, key, num_samples, context) -> Any:
     driver.check_key(key)
-    fields.check("num_samples", num_samples, _Samples)
+    fields.check("num_samples", num_samples, Samples)
     if isinstance(tagger, Ensemble):
         raise InputError(
             "Passes with dropout are of one tagger, not of an ensemble: call it with "

@@ -75,6 +75,8 @@ def calibrate(
 
     if (type_ or of == "errors" or confidence) and not risk:
         raise UsageError("--type, --of and --confidence are for thresholds of --risk")
+    if confidence and of != "errors":
+        raise UsageError("--confidence is for --of errors")
     log = LineConsole().print
     folder = Workdir(run)
     original = dataclasses.replace(load(run), temperature=1.0)

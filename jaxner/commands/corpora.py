@@ -56,7 +56,8 @@ def convert(
 
     if not output.is_dir():
         outputs.check(output, sources=formats.inputs(file, format))
-    if not (to or output.is_dir() or formats.of_name(output)):
+    to = to or ("brat" if output.is_dir() else None)
+    if not (to or formats.of_name(output)):
         raise UsageError(f"The name {output.name!r} shows no format: give --to")
     if format is None and not file.is_dir() and not formats.of_name(file):
         note(f"Reading {name_of(file)} as columns (--format conll)")
@@ -135,10 +136,8 @@ def check(
         )
     by_file: dict[str, corpora.Split] = {}
     for path in files:
-        used = dict(tagger.reading) if tagger is not None else {}
-        if not path.is_dir():  # whose files may have any format
-            used = formats.fitting(used, path, format)
-        parts, problems = audit.findings(path, **used | options)
+        defaults = dict(tagger.reading) if tagger is not None else {}
+        parts, problems = audit.findings(path, defaults, **options)
         splits += parts.values()
         findings += problems
         by_file |= {} if path.is_dir() else {str(path): x for x in parts.values()}

@@ -100,11 +100,13 @@ def _loss(run: Path, old: Any, new: Any) -> str:
     from jaxner.training import corpus
 
     try:
-        data = Workdir(run).read_json("config.json")["data"]
-        dev = corpus.load_split(data, "dev")
+        config = Workdir(run).read_json("config.json")
+        dev = corpus.load_split(config["data"], "dev")
     except (OSError, InputError) as error:
         return f"the loss is unknown without the run's data ({error})"
     figure = Task(old.vocabulary.scheme).main_figure
-    scores = [describe.label(tagger, dev).scores for tagger in (old, new)]
+    options = config["evaluation"]  # as the run was scored
+    scores = [describe.label(tagger, dev, **options).scores for tagger in (old, new)]
     first, second = (100 * getattr(x, figure) for x in scores)
-    return f"{figure} on dev {first:.2f} before, {second:.2f} after"
+    rule = f" ({options['rule']} rule)" if figure == "f1" else ""
+    return f"{figure} on dev {first:.2f} before, {second:.2f} after{rule}"

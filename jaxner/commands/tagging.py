@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
 from jaxner.commands import STDIN, load, note
-from jaxner.data import formats, sources, tokens
+from jaxner.data import formats, sources, spans, tokens
 from jaxner.errors import InputError, UsageError, name_of
 from jaxner.wording import counted
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
 _COLUMNS = ("token_column", "comments")
+_OF_GOLD = ("label_column", "label_names", "unfit", "offsets")
 _NAMES = (*_COLUMNS, "encoding", "tokenizer")
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
 GoldReading = Annotated[dict[str, Any], formats.Options, *_NAMES, "label_column"]
@@ -100,8 +102,9 @@ def tag(
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
-    names = ("label_column", "label_names") if gold else ()
-    options = {"split_sentences": sentences, **_defaults(tagger, *names), **reading}
+    names = _OF_GOLD if gold else ()
+    defaults = _defaults(tagger, source, *names)
+    options = {"split_sentences": sentences, **defaults, **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(tagger),
@@ -150,23 +153,25 @@ def _check_use(reading: dict[str, Any], source: str) -> None:
             raise UsageError(f"--{flag} has no use for an input in {source}")
 
 
-def _defaults(tagger: Any, *names: str) -> dict[str, Any]:
+def _defaults(tagger: Any, source: str, *names: str) -> dict[str, Any]:
     """Returns how the tagger's run read its files, as options of an input."""
-    names = (*_COLUMNS, "encoding", *names)
+    names += (*_COLUMNS, "encoding") if source == "conll" else ()
     return {name: value for name, value in tagger.reading if name in names}
 
 
 def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
     """Prints and returns the scores of pairs of sentences and predicted labels."""
     from jaxner.commands.scores import show_scores
-    from jaxner.data import corpora
+    from jaxner.data import corpora, schemes
     from jaxner.evaluation import report
 
     if not pairs:
         raise InputError("has no sentence to score", file)
     scheme = tagger.vocabulary.scheme
     sentences, predicted = zip(*pairs, strict=True)
-    split = corpora.Split(file.name, "", file, sentences, scheme, "")
+    content = formats.File(file, list(sentences), [], [], "")
+    tags = schemes.TAGS if scheme == schemes.TAGS else None
+    split = corpora.of_file(content, scheme=tags)
     gold = [example.labels for example in split.to_scheme(scheme)]
     tokens = [example.tokens for example in sentences]
     run = report.measure(report.Prediction(tokens, gold, predicted, scheme))
@@ -235,8 +240,8 @@ def show(
 
     Returns:
         A list of entities: `text`, `type`, `probability`, tokens from `start` to `end`,
-        characters from `start_char` to `end_char` (Unicode code points; ends are not
-        included).
+        characters from `start_char` to `end_char` (Unicode code points, a line end is
+        one; ends are not included).
     """
     from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
@@ -263,7 +268,7 @@ def show(
 def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
     """Returns the tokens of each line, as one sentence."""
     sentences, start = [], 0
-    for line in text.splitlines(keepends=True):
+    for line in io.StringIO(text):
         for sentence in tokens.read(line, tokenizer, split_sentences=False):
             sentences.append([(t.start + start, t.end + start) for t in sentence])
         start += len(line)
@@ -306,13 +311,15 @@ def select(
 
     tools = {".json": "label-studio", ".jsonl": "doccano"}
     tool = to or tools.get(output.suffix, "brat")
-    if tool != "brat":
+    if tool == "brat":
+        spans.check_brat(output)
+    else:
         outputs.check(output, sources=[file])
     source = format or formats.guess_raw(str(file))
     _check_use(reading, source)
     sources.check_file(file)
     tagger = load(run)
-    options = {"split_sentences": sentences, **_defaults(tagger), **reading}
+    options = {"split_sentences": sentences, **_defaults(tagger, source), **reading}
     examples: list[formats.Example] = []
     text = sources.Source(file, formats.Options(**options), has_labels=False)
     for record in formats.RAW[source](text):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import corpora, schemes
+from jaxner.data import corpora, formats, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
 from jaxner.errors import InputError, optional, place_of
@@ -50,21 +50,28 @@ class Finding:
 
 
 def findings(
-    path: str | Path, **reading: Any
+    path: str | Path, defaults: Mapping[str, Any] | None = None, **reading: Any
 ) -> tuple[dict[str, Split], list[Finding]]:
     """Checks a file, or the splits in the folder of a corpus and what they share.
 
-    Arguments as in `corpora.read`; returns the readable splits by name, and findings.
+    Arguments as in `corpora.read`, and `defaults` for those that a file's format has;
+    returns the readable splits by name, and findings.
     """
+
+    def check(file: Path, **more: Any) -> tuple[Split | None, list[Finding]]:
+        options = formats.fitting(defaults or {}, file, reading.get("format"))
+        return of_file(file, **{**options, **reading}, **more)
+
     path = Path(path)
-    if not path.is_dir() or any(path.glob("*.ann")) or any(path.glob("*_conll")):
-        split, result = of_file(path, **reading)
+    names = "*.ann", "*_conll", "*_conll.gz"
+    if not path.is_dir() or any(file for name in names for file in path.glob(name)):
+        split, result = check(path)
         return ({path.name: split} if split else {}), result
     splits: dict[str, Split] = {}
     result = []
     for name in corpora.SPLITS:
         try:
-            split, flaws = of_file(corpora.find(path, name), **reading, split=name)
+            split, flaws = check(corpora.find(path, name), split=name)
         except (OSError, ValueError) as error:
             level = "warning" if isinstance(error, FileNotFoundError) else "error"
             split, flaws = None, [Finding("splits", str(error), str(path), level)]

@@ -125,9 +125,22 @@ def read(
     with malformed labels are left out, all sentences if a line is malformed. None: the
     first error is raised. Other options are those of `formats.read`.
     """
-    has_tags, collect = scheme == schemes.TAGS, errors is not None
-    file = formats.read(path, tags=has_tags, collect=collect, **options)
+    collect, tags = errors is not None, scheme == schemes.TAGS
+    file = formats.read(path, tags=tags, collect=collect, **options)
+    return of_file(file, name=name, split=split, scheme=scheme, errors=errors)
+
+
+def of_file(
+    file: formats.File,
+    *,
+    name: str | None = None,
+    split: str = "",
+    scheme: str | None = None,
+    errors: list[InputError] | None = None,
+) -> Split:
+    """Returns what was read from a file as a split; see `read`."""
     path, examples, notes = file.path, tuple(file.examples), [*file.notes]
+    has_tags = scheme == schemes.TAGS
     names = {label for example in examples for label in example.labels}
     wrong, is_io = {}, False
     if not has_tags:

@@ -88,22 +88,23 @@ def _blocks(
     sentence are blocks of their own, the rest of a sentence is left out.
     """
     limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
-    start, block, last, has_rows = 0, [], ("",), False
+    start, block, last, num_rows = 0, [], ("",), 0
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
         is_mark = bool(layout.mark.match(line)) or number == source.header
         is_blank = not line.strip(" \t")
-        is_comment = not has_rows and line.startswith(layout.comments)
+        is_comment = not num_rows and line.startswith(layout.comments)
         is_apart = is_mark or is_blank
         group = last if is_apart or is_comment else layout.group(line)
-        is_full = not has_rows and len(block) == limit
-        if block and (is_apart or is_full or (has_rows and group != last)):
+        is_full = not num_rows and len(block) == limit
+        if block and (is_apart or is_full or (num_rows and group != last)):
             yield start, block, last
-            block, has_rows = [], False
+            block, num_rows = [], 0
         last = group
         if is_mark:
             yield number, [line], last
-        elif not is_blank and len(block) < limit:
-            start, has_rows = start if block else number, not is_comment
+        elif not is_blank and num_rows < limit:
+            start = start if block else number
+            num_rows += 0 if is_comment else 1
             block.append(line)
 
 
@@ -182,7 +183,8 @@ def _sentences(
         document += group[0] != last[0]
         if group in groups and group != last:
             returns.append(start)
-        groups.add(group)
+        if source.has_labels:  # else memory is bounded
+            groups.add(group)
         last = group
         yield Record(start, block, read, document)
     text = "{} with the name of an earlier one; are the lines of a sentence apart?"

@@ -390,7 +390,8 @@ def types_of(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({parse(label)[1] for label in {*labels}} - {""}))
 
 
-def label_types(label_names: Sequence[str]) -> LabelTypes:
+@lru_cache(maxsize=16)
+def label_types(label_names: tuple[str, ...]) -> LabelTypes:
     """Returns the span types of labels in any scheme, well-formed or not.
 
     A span begins at a label that is not `O` and does not continue the previous label's

@@ -293,7 +293,7 @@ def _objects(source: Source) -> Iterator[tuple[int, str, str, Any]]:
             rest = [line for _, line in lines] if is_whole else []
             text = "\n".join([line, *rest])
             if flaw := source.flaw(text):
-                raise InputError(flaw)
+                raise InputError(flaw.replace("a line", "a value") if rest else flaw)
             value = _loaded(text, list if is_array else dict)
             if not is_array:
                 yield number, "line", text, value
@@ -595,11 +595,18 @@ def to_json(
 to_json_spans = functools.partial(to_json, has_spans=True)
 
 
-def write_brat(folder: Path, examples: Sequence[Example]) -> None:
-    """Writes a pair of files per document, with one sentence per line."""
+def check_brat(folder: Path) -> None:
+    """Checks that brat's files can be written into a folder."""
     is_old = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if is_old or outputs.is_stream(folder):
         raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
+    if not folder.absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {folder} into")
+
+
+def write_brat(folder: Path, examples: Sequence[Example]) -> None:
+    """Writes a pair of files per document, with one sentence per line."""
+    check_brat(folder)
     # Documents without sentences are pairs of empty files.
     numbers = [example.document for example in examples] or [0]
     pairs: dict[int, tuple[str, str]] = {}

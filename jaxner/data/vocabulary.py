@@ -210,7 +210,7 @@ class Vocabulary:
     @property
     def reads_documents(self) -> bool:
         """Whether the tagger reads documents with separators, not single sentences."""
-        return self.label_names[-1] == SEPARATOR
+        return self.label_names[-1:] == (SEPARATOR,)
 
     @functools.cached_property
     def char_types(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models
+from jaxner import models, tagger
 from tests.models import draws
 from tests.test_decoding import tiny
 
@@ -39,11 +39,11 @@ def test_attention_of_a_sentence(attentive, length):
 
 
 def test_relations_of_a_sentence():
-    tagger = tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
-    scores = jaxner.relations(tagger, WORDS)
-    expected = models.relation_scores(intermediates(tagger, WORDS), jnp.ones(5, bool))
+    related = tiny("softmax", encoder={"name": "grn", "hidden_dim": 4})
+    scores = jaxner.relations(related, WORDS)
+    expected = models.relation_scores(intermediates(related, WORDS), jnp.ones(5, bool))
     np.testing.assert_allclose(scores, expected, atol=1e-6)
-    assert jaxner.relations(tagger, []).shape == (0, 0)
+    assert jaxner.relations(related, []).shape == (0, 0)
 
 
 def test_a_tagger_of_documents_shows_the_sentence_alone():
@@ -56,5 +56,7 @@ def test_a_tagger_of_documents_shows_the_sentence_alone():
 def test_taggers_without_say_so(attentive):
     with pytest.raises(ValueError, match="no attention"):
         jaxner.attention(tiny("softmax", encoder=PLAIN), ["Rome"])
+    with pytest.raises(ValueError, match="take a member"):
+        jaxner.attention(tagger.ensemble([attentive, attentive]), ["Rome"])
     with pytest.raises(ValueError, match="no relation layer"):
         jaxner.relations(attentive, ["Rome"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
     options = "--limit=2", "--vectors", vectors
     status, output = run("check", tiny_run, *options)
     assert (status, output.count(": p = "), "vectors.txt" in output) == (0, 2, True)
-    tiny.with_data(copied_run, token_column=1, comments="# ")
+    tiny.with_data(copied_run, token_column=1, comments="# ", encoding="latin-1")
     path = file("# id = 7\n1 Ms O\n2 Preston B-PER\n", "a.conll")
     _, output = run("check", copied_run, path)
     assert "1 sentence, 2 tokens, 1 entity" in output
@@ -114,6 +115,11 @@ def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
     lines = file('{"tokens": ["Ms", "Preston"], "labels": ["O", "B-PER"]}\n', "a.jsonl")
     assert run("check", copied_run, lines)[0] == 0  # which have no columns
     assert run("evaluate", copied_run, "--split", lines)[0] == 0
+    (lines.parent / "corpus").mkdir()
+    shutil.copy(lines, lines.parent / "corpus" / "train.jsonl")
+    assert run("check", copied_run, lines.parent / "corpus")[0] == 0
+    text = file("Z\u00fcrich fell.\n", "a.txt")  # not in the encoding of the columns
+    assert json.loads(run("tag", copied_run, text, "-q")[1])["text"] == "Zürich fell."
     status, output = run("check", lines, "--label-column=1")
     assert (status, output.count("a.jsonl")) == (1, 1)
     _, output = run("check", tiny_run, "--split=test", "--json", "--quiet")

@@ -48,8 +48,10 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, run):
     text = "U.S.-based\tB-MISC\n\ufeffDubbz\tB-PER\nwon\tO\n"
     source = tmp_path / "a.tsv"
     source.write_text(f"token\tlabel\n{text}")
+    (tmp_path / "brat").mkdir()
     for form in ("brat", "jsonl-spans"):
-        _, output = run("convert", source, "-o", tmp_path / form, f"--to={form}")
+        options = [f"--to={form}"] if form != "brat" else []  # a folder shows it
+        _, output = run("convert", source, "-o", tmp_path / form, *options)
         assert ("--tokenizer whitespace" in output) == (form == "brat")
         options = [f"--format={form.removesuffix('-spans')}"]
         options += ["--tokenizer=whitespace"] * (form == "brat")

@@ -10,6 +10,7 @@ import pytest
 import jaxner
 from jaxner.answers import highlights
 from jaxner.answers.entities import Entity
+from jaxner.errors import InputError
 from tests.commands.test_streams import documented
 
 
@@ -54,7 +55,9 @@ def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, 
     assert rows == [pytest.approx(entity._asdict()) for entity in entities]
 
 
-def test_options_of_show(tiny_run, text, run, monkeypatch):
+def test_options_of_show(tiny_run, params, text, run, monkeypatch):
+    with pytest.raises(InputError, match="no n_best"):  # whose entities overlap
+        jaxner.show(params, text, n_best=2)
     data = io.BytesIO(text.encode())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]

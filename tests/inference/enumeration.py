@@ -44,7 +44,7 @@ def build(kind, scheme, length, seed=0, scale=1.5, dtype=np.float64):
 
 def spans_of(names):
     """What labels say about spans, and the types of the spans."""
-    types = label_types(names)
+    types = label_types(tuple(names))
     return LabelSpans(jnp.asarray(types.types), jnp.asarray(types.goes_on)), types.names
 
 
