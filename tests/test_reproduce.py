@@ -82,7 +82,7 @@ def test_the_plan_has_every_cell_after_its_source():
     assert len(PLAN.jobs(CELLS, seeds=5)) == 5 * len(CELLS)
 
 
-# --- Runs -----------------------------------------------------------------------------
+# --- Runs ----------------------------------------------------------------------------
 
 SAMPLE = Cell("grn/sample", "grn", "Chen et al. 2019", "GRN", "grn:sample")
 RIVAL = Cell("ncrfpp/sample", "uanet", "Gui", "X", "ncrfpp:sample", rule="ncrfpp")
