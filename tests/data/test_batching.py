@@ -116,35 +116,6 @@ def test_bounds_of_thousands_of_lengths_are_nearly_the_best():
     assert padded_size(lengths, bounds) <= 1.001 * 6_000 * (2_000 + 4_000 + 6_000) / 3
 
 
-def least_cost(lengths, shapes):
-    """Of all cuts of one batch; a block's own cost is that of 64 positions."""
-    if not lengths:
-        return 0
-    return min(
-        tokens * rows + 64 + least_cost(lengths[:-rows], shapes)
-        for tokens, rows in shapes
-        if tokens >= lengths[-1]
-    )
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 30), max_size=5, min_size=1), min_size=1),
-    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 6)), max_size=3),
-)
-@settings(max_examples=60)
-def test_a_cut_is_the_cheapest_of_all(batches, shapes):
-    batches, shapes = [sorted(batch) for batch in batches], [*shapes, (40, 2)]
-    lengths = np.zeros((len(batches), 5), int)
-    for row, batch in zip(lengths, batches, strict=True):
-        row[: len(batch)] = batch
-    counts = np.array([*map(len, batches)])
-    (step, start, end), cost = batching.cut(lengths, counts, *np.array(shapes).T)
-    assert cost == np.mean([least_cost(batch, shapes) for batch in batches])
-    places = [(i, x) for i, n in enumerate(counts) for x in range(n)]
-    ranges = zip(step, start, end, strict=True)
-    assert [(i, x) for i, a, b in ranges for x in range(a, b)] == places
-
-
 def test_a_shape_must_save():
     """As many positions an epoch as its program takes to compile: 1,000."""
     lengths, counts = np.array([[99, 100]] * 50), np.array([2] * 50)
@@ -156,6 +127,8 @@ def test_a_shape_must_save():
         for batches in (7, 10, 240, 260)
     ]
     assert tokens == [[80], [20, 80], [20, 44, 80], [16, 20, 44, 80]]
+    _, cost = batching.cut(lengths, counts * 2, np.array([80]), np.array([1]))
+    assert cost == 4 * (80 + 64)  # of a batch
 
 
 def test_many_short_sentences_stand_beside_few_long_ones():
