@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 import jaxner
 from jaxner import models, tagging
@@ -78,17 +77,6 @@ def test_table_1_counts_each_kind_of_change():
     right = refinement.Drafts(gold, gold, gold, sides[2], 0.6).detection
     assert right[:2] == (0, 4)
     assert np.isnan([right.auroc, right.mean_wrong]).all()
-
-
-def test_auroc_is_that_of_sklearn():
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 5, 400).astype(float)  # with ties
-    wrong = rng.random(400) < 0.4
-    labels = [["A" if x else "B" for x in wrong]]
-    drafts = refinement.Drafts([["B"] * 400], labels, labels, [values.tolist()], 0.0)
-    expected = roc_auc_score(wrong, values)
-    assert drafts.detection.auroc == pytest.approx(expected, rel=1e-12)
-    assert drafts.detection.mean_wrong == pytest.approx(values[wrong].mean())
 
 
 @pytest.mark.slow

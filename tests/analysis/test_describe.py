@@ -6,23 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from jaxner import tagging
-from jaxner.answers import entities
-from jaxner.data import schemes
 from jaxner.runs import Workdir
 from tests.marks import slow
-
-
-def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
-    options = {"decoding": "max_marginal"}
-    prediction = entities.predict(params, dev, **options)
-    _, labels = tagging.label_split(params, dev, **options)
-    assert prediction.predicted == list(map(list, labels))
-    spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
-    assert sorted(prediction.entity_certainty) == sorted(spans)
-    assert all(0 <= chance <= 1 for chance in prediction.entity_certainty.values())
-    assert all(0 < chance <= 1 for row in prediction.certainty for chance in row)
-    assert [len(row) for row in prediction.certainty] == [len(row) for row in labels]
 
 
 @pytest.mark.parametrize("decoding", ["viterbi", *slow("sampled")])

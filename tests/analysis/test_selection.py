@@ -29,12 +29,6 @@ def test_uncertainty_is_the_mean_surprise_of_labels(params, dev):
     assert uncertainties[0] == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_choice_stands_for_the_most_of_what_is_left():
-    sentences = [["a", "b"], ["a", "b"], ["d"]]
-    for weights, indices in (([3.0, 2.9, 1.0], [0, 2]), ([1.0, 1.0, 9.0], [2, 0])):
-        assert selection.spread(sentences, np.array(weights), 2) == indices
-
-
 def test_few_of_many_are_different_ones(params):
     group = [("Rome", "fell", "again", *["x"] * n) for n in range(1, 5)]
     pieces = [formats.Example(words) for words in [*group, ("Milan", "beat", "Ajax")]]

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner.data import corpora
 
 KEY = jax.random.key(3)
 SENTENCES = [["Ms", "Preston", "left", "Lakeside"], ["Rain", "fell"], []]
@@ -44,13 +43,3 @@ def test_arrays_under_jit_give_what_strings_give(uanet):
             row = np.asarray(getattr(arrays, name)[i])
             np.testing.assert_allclose(row[:length], getattr(summary, name), atol=1e-5)
             assert not row[length:].any()
-
-
-@pytest.mark.slow
-def test_tagging_repeats_itself_and_a_key_changes_the_draft(uanet):
-    examples = corpora.load("sample", "dev").examples
-    dev = [e.tokens for e in examples if 8 < len(e.tokens) <= 16][:24]
-    labels = jaxner.tag(uanet, dev, constrained=True)
-    assert labels == jaxner.tag(uanet, dev[::-1], constrained=True)[::-1]
-    assert labels[7] == jaxner.tag(uanet, dev[7], constrained=True)
-    assert labels != jaxner.tag(uanet, dev, constrained=True, key=KEY)

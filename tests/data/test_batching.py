@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from jaxner.data import batching
 from jaxner.data.batching import Batches, Shape
 from jaxner.types import Caps, Pieces
 from tests.sentences import content, row_of, spelled
+
+FREE = {"_BLOCK": 0, "_PROGRAM": 0}  # costs: else few sentences have one shape
 
 
 def spelling(word):
@@ -113,48 +116,6 @@ def test_bounds_of_thousands_of_lengths_are_nearly_the_best():
     assert padded_size(lengths, bounds) <= 1.001 * 6_000 * (2_000 + 4_000 + 6_000) / 3
 
 
-def least_cost(lengths, shapes):
-    """Of all cuts of one batch; a block's own cost is that of 64 positions."""
-    if not lengths:
-        return 0
-    return min(
-        tokens * rows + 64 + least_cost(lengths[:-rows], shapes)
-        for tokens, rows in shapes
-        if tokens >= lengths[-1]
-    )
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 30), max_size=5, min_size=1), min_size=1),
-    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 6)), max_size=3),
-)
-@settings(max_examples=60)
-def test_a_cut_is_the_cheapest_of_all(batches, shapes):
-    batches, shapes = [sorted(batch) for batch in batches], [*shapes, (40, 2)]
-    lengths = np.zeros((len(batches), 5), int)
-    for row, batch in zip(lengths, batches, strict=True):
-        row[: len(batch)] = batch
-    counts = np.array([*map(len, batches)])
-    (step, start, end), cost = batching.cut(lengths, counts, *np.array(shapes).T)
-    assert cost == np.mean([least_cost(batch, shapes) for batch in batches])
-    places = [(i, x) for i, n in enumerate(counts) for x in range(n)]
-    ranges = zip(step, start, end, strict=True)
-    assert [(i, x) for i, a, b in ranges for x in range(a, b)] == places
-
-
-def test_rows_cost_little_more_than_the_best_of_all():
-    """On average 3 %; steps downhill from one start end 5 % above."""
-    counts, tokens, ratios = np.full(40, 8), np.array([20, 39]), []
-    for seed in range(12):
-        values = np.random.default_rng(seed).integers(1, 40, (40, 8))
-        lengths = np.sort(values, axis=1)
-        _, cost = batching.rows_of(tokens, lengths, counts, parts=1)
-        pairs = itertools.product(range(1, 9), repeat=2)
-        costs = [batching.cut(lengths, counts, tokens, np.array(x))[1] for x in pairs]
-        ratios.append(cost / min(costs))
-    assert 1 <= np.mean(ratios) <= 1.04
-
-
 def test_a_shape_must_save():
     """As many positions an epoch as its program takes to compile: 1,000."""
     lengths, counts = np.array([[99, 100]] * 50), np.array([2] * 50)
@@ -166,12 +127,8 @@ def test_a_shape_must_save():
         for batches in (7, 10, 240, 260)
     ]
     assert tokens == [[80], [20, 80], [20, 44, 80], [16, 20, 44, 80]]
-
-
-def test_shapes_are_those_of_the_blocks_that_are_cut():
-    """Of ten sentences in blocks of four, the longest two are alone."""
-    lengths, counts = np.repeat([range(1, 11)], 50, axis=0), np.array([10] * 50)
-    assert batching.choose(lengths, counts, 3, 4) == [(4, 4), (8, 4), (10, 4)]
+    _, cost = batching.cut(lengths, counts * 2, np.array([80]), np.array([1]))
+    assert cost == 4 * (80 + 64)  # of a batch
 
 
 def test_many_short_sentences_stand_beside_few_long_ones():
@@ -287,7 +244,8 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
 ):
     options = {"num_blocks": num_blocks, "chars": chars, "pool": pool}
     options["multiple"] = multiple
-    batches = make(lengths, batch_size, count, distinct, **options)
+    with mock.patch.multiple(batching, **FREE):
+        batches = make(lengths, batch_size, count, distinct, **options)
     words = [sentence(n, 100 * i + 1, distinct) for i, n in enumerate(lengths)]
     words = [s.words.tolist() for s in words]
     expected = [(row, [*map(spelling, row)]) for row in words]
@@ -319,11 +277,13 @@ def test_a_pool_has_batches_of_similar_lengths_in_any_order():
 @pytest.mark.parametrize("num_blocks", [2, 3, None])
 def test_restarts_have_blocks_of_the_same_shapes(num_blocks):
     """Each all sentences, wherever the last, smaller batch of each comes."""
-    batches = make([*range(1, 12)], batch_size=3, num_blocks=num_blocks, pool=2)
-    plan, numbers = batches.plan([0, 1, 2], 0)
+    with mock.patch.multiple(batching, **FREE):
+        options = {"num_shapes": 5, "num_blocks": num_blocks, "pool": 2}
+        batches = make([*range(1, 12)] * 3, batch_size=3, **options)
+        plan, numbers = batches.plan([0, 1, 2], 0)
     for rows, blocks in zip(plan.rows, plan.blocks[..., : len(numbers)], strict=True):
         members = [rows[start : start + count] for start, count in blocks.T]
-        assert sorted(np.concatenate(members)) == [*range(11)]
+        assert sorted(np.concatenate(members)) == [*range(33)]
         for block, number in zip(members, numbers, strict=True):
             longest = max((len(batches.labels[i]) for i in block), default=0)
             assert longest <= batches.shapes[number].tokens
@@ -341,10 +301,3 @@ def test_pieces_of_tokens_are_what_has_to_fit():
     assert plan.blocks[0].tolist() == [[0, 2], [2, 2]]
     assert batches.bounds[-1].tokens == 30
     assert batches.shapes[-1].tokens == 9
-
-
-def test_order_is_a_draw_by_seed_and_epoch_whatever_the_lengths():
-    """The golden losses, and runs that resume, depend on it."""
-    batches = make([2, 50] * 6, num_blocks=2)
-    order = np.random.default_rng((5, 2)).permutation(12).tolist()
-    assert batches.draw(5, 2).ravel().tolist() == order

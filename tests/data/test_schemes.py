@@ -6,7 +6,6 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seqeval import scheme as seqeval
 from seqeval.metrics.sequence_labeling import get_entities
 
 from jaxner.data import schemes
@@ -129,25 +128,6 @@ def test_prefixes_of_chinese_corpora_and_bare_ones_are_said():
     assert schemes.choices(["O", "B-A", "L-A"]) == []
 
 
-SEQEVAL = {name: getattr(seqeval, name) for name in ("IOB1", "IOE1", "IOE2", "BILOU")}
-SEQEVAL |= {"BIO": seqeval.IOB2, "BIOES": seqeval.IOBES}
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_strict_spans_are_those_of_seqeval(scheme):
-    names = schemes.label_names(("A", "Bc"), scheme)
-    for length in range(4 if len(names) > 7 else 5):
-        for labels in itertools.product(names, repeat=length):
-            entities = seqeval.Tokens(list(labels), SEQEVAL[scheme]).entities
-            expected = [(x.start, x.end, x.tag) for x in entities]
-            spans = schemes.strict_spans(labels, scheme)
-            if scheme == "IOE1":  # seqeval loses an E after an O or another type
-                spans = [x for x in spans if labels[x.start][0] == "I" or x in expected]
-            assert spans == expected, labels
-    with pytest.raises(InputError):
-        schemes.strict_spans(["U-A" if scheme != "BILOU" else "S-A"], scheme)
-
-
 def test_schemes_that_fit_alike_are_all_named():
     assert schemes.fitting([["I-A", "O", "I-B"]]) == ("IOB1", "IOE1")
     assert schemes.fitting([["S-A", "U-A"]]) == ("BIOES", "BILOU")  # both broken
@@ -206,11 +186,9 @@ def test_the_labels_of_a_tagger_tell_their_scheme(names, scheme, labels):
 @pytest.mark.parametrize(
     ("names", "scheme", "message"),
     [
-        ("B_PER I_PER O", None, "write B-PER; or the scheme is tags"),
         ("B-PER X O", None, "'X' is neither"),
         ("B-PER S-PER O", "BIO", "'S-PER' is none of BIO"),
         ("I-PER M-PER O", None, "'I-PER' occurs twice"),
-        ("NOUN NOUN", None, "'NOUN' occurs twice"),
         ("I-PER", "BIO", "No labels of 1 token are well-formed in BIO"),
         ("B-A E-A", "BIOES", "No labels of 1 token"),
         ("O B-A", "IOB9", "Unknown scheme 'IOB9'"),
