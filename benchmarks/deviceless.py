@@ -50,6 +50,7 @@ from benchmarks.measure import CONLL_TYPES, SYSTEMS
 from jaxner import outputs, tagging
 from jaxner.data import batching
 from jaxner.training import cluster, corpus, objectives, optimizers, step
+from reproduce import tables
 
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
@@ -286,12 +287,11 @@ def jobs(options: Any) -> Iterator[tuple[dict[str, Any], str]]:
             yield facts | {"target": target, "jax": jax.__version__}, SYSTEMS[system]
 
 
-def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+def tables_of(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Returns the page's tables, in Markdown."""
 
     def table(*columns: tuple[str, Sequence[str], dict[str, Any]]) -> str:
-        lines = [["system", *(title for title, _, _ in columns)]]
-        lines.append(["---"] * len(lines[0]))
+        lines = []
         for system in SYSTEMS:
             cells = [system]
             for _, units, facts in columns:
@@ -301,7 +301,8 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
                     ", ".join(measure.show(x[u]) for x in matches for u in units)
                 )
             lines.append(cells)
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        titles = [title for title, _, _ in columns]
+        return tables.markdown(["system", *titles], lines)
 
     counts = "kernels", "buffers", "loops", "starts", "captured"
     sizes = [{"target": "h100", "tokens": n} for n in TOKENS]
@@ -340,9 +341,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 outputs.write_text(Path(options.json), "".join(lines))
     if options.write:
         page = PAGE.read_text("utf-8")
-        for name, text in tables(rows).items():
-            ends = f"(?s)(<!-- {name} -->\n).*(<!-- /{name} -->)"
-            page = re.sub(ends, rf"\1\n{text}\n\2", page)
+        for name, text in tables_of(rows).items():
+            marks = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+            page = tables.inserted(page, text, marks)
         outputs.write_text(PAGE, page)
     if flaws := sum("error" in row for row in rows):
         raise SystemExit(f"{flaws} rows have an error")

@@ -28,7 +28,7 @@ ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
 def test_the_page_shows_the_stored_programs():
-    for text in deviceless.tables(ROWS).values():
+    for text in deviceless.tables_of(ROWS).values():
         assert text in deviceless.PAGE.read_text("utf-8")
 
 

@@ -193,9 +193,8 @@ def describe(
 
 
 def calibrated(prediction: Prediction) -> dict[str, Calibration]:
-    """Returns the calibration of tokens and entities; empty without probabilities."""
-    if prediction.certainty is None:
-        return {}
+    """Returns the calibration of tokens and entities, which have probabilities."""
+    assert prediction.certainty is not None
     sides = chain(*prediction.gold), chain(*prediction.predicted)
     right = [a == b for a, b in zip(*sides, strict=True)]
     rows = {"tokens": (list(chain(*prediction.certainty)), right)}
