@@ -157,7 +157,8 @@ def evaluate(
 ) -> Scores:
     """Returns the scores of a tagger on examples or on a file; see `train`.
 
-    They are read as the run reads its own, but for the format of a file.
+    They are read as the run reads its own, but for the format of a file, and for its
+    encoding, which is UTF-8 but for columns.
 
     Example:
         >>> import jaxner
@@ -169,7 +170,7 @@ def evaluate(
     check_tagger(tagger)
     scheme, is_file = tagger.vocabulary.scheme, isinstance(data, str | os.PathLike)
     place = (data,) if is_file else ("", "jsonl")
-    reading = {"scheme": scheme, **formats.fitting(dict(tagger.reading), *place)}
+    reading = {"scheme": scheme, **formats.of_run(dict(tagger.reading), *place)}
     if is_file:
         split = corpus.load_file(reading, outputs.expanded(data))
     else:
@@ -186,8 +187,7 @@ def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:
         path = Path(folder, "examples")
         outputs.write_text(path, text)
         try:
-            ours = {"format": "jsonl", "encoding": "utf-8"}
-            return text, corpus.load_file({**options, **ours}, path)
+            return text, corpus.load_file({**options, "format": "jsonl"}, path)
         except InputError as error:
             raise InputError(error.message, path.name, error.line) from None
 

@@ -86,7 +86,7 @@ def modern(name: str, parser: Parser, words: Sequence[str]) -> Line:
     if command != name and (file or names.count("--output") > 1):
         raise UsageError(f"jaxner {command} is a command of its own, and writes alone")
     pages = [Path(v) for flag, v in pairs if v and flag == "--output"]
-    if file in [path.with_suffix(".json") for path in pages]:
+    if file in [path.with_suffix(".json") for path in pages if path.name]:
         raise InputError(
             f"Expected two files, got --json and --output, which share {file}"
         )

@@ -193,6 +193,7 @@ CASES = [
     ("convert vectors.txt", "give --to", 2),
     ("convert -q a.conll -o a.xml", "--to", 2),
     ("convert -q a.conll --to=brat", "folder for brat, got -", 1),
+    ("convert -q a.conll -o . --to=jsonl", "Expected a file to write", 1),
     ("convert -q no.conll -o a.jsonl", "no.conll", 1),
     ("convert -q a.conll -o b.conll --tags --scheme=BIO", "scheme", 1),
     ("convert -q a.conll -o b.conll --format=jsonl", "a.conll:1", 1),

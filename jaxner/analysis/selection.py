@@ -95,8 +95,8 @@ def spread(
 
     Example:
         >>> sentences = [["a", "b"], ["a", "b", "c"], ["d"]]
-        >>> spread(sentences, np.array([3.0, 2.9, 1.0]), 2)
-        [0, 2]
+        >>> spread(sentences, np.array([3.0, 2.9, 1.0]), 3)
+        [0, 2, 1]
     """
     similarities = _similarities(sentences)
     coverage = np.zeros((len(similarities), 1), np.float32)

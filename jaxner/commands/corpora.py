@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from jaxner import fields, outputs
 from jaxner.commands import SPLITS, load, note
-from jaxner.data import formats, schemes
+from jaxner.data import formats, schemes, spans
 from jaxner.errors import UsageError, name_of
 from jaxner.wording import counted
 
@@ -54,9 +54,11 @@ def convert(
     """
     from jaxner.data import corpora
 
-    if not output.is_dir():
-        outputs.check(output, sources=formats.inputs(file, format))
     to = to or ("brat" if output.is_dir() else None)
+    if to == "brat":
+        spans.check_brat(output)
+    else:
+        outputs.check(output, sources=formats.inputs(file, format))
     if not (to or formats.of_name(output)):
         raise UsageError(f"The name {output.name!r} shows no format: give --to")
     if format is None and not file.is_dir() and not formats.of_name(file):

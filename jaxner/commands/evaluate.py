@@ -74,7 +74,7 @@ class Target:
             options |= {"contextual": self.contextual} if self.contextual else {}
             split = corpus.load_split(options, self.split)
         else:  # the run's format is that of its own files
-            data = formats.fitting(config["data"], self.split, self.format)
+            data = formats.of_run(config["data"], self.split, self.format)
             options = {**data, **reading, "format": self.format}
             split = corpus.load_file(options, self.split, self.contextual)
         folder = str(run)

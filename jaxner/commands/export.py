@@ -105,7 +105,7 @@ def _loss(run: Path, old: Any, new: Any) -> str:
     except (OSError, InputError) as error:
         return f"the loss is unknown without the run's data ({error})"
     figure = Task(old.vocabulary.scheme).main_figure
-    options = config["evaluation"]  # as the run was scored
+    options = {"rule": "conlleval", **config["evaluation"]}  # as the run was scored
     scores = [describe.label(tagger, dev, **options).scores for tagger in (old, new)]
     first, second = (100 * getattr(x, figure) for x in scores)
     rule = f" ({options['rule']} rule)" if figure == "f1" else ""

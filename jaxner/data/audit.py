@@ -59,7 +59,7 @@ def findings(
     """
 
     def check(file: Path, **more: Any) -> tuple[Split | None, list[Finding]]:
-        options = formats.fitting(defaults or {}, file, reading.get("format"))
+        options = formats.of_run(defaults or {}, file, reading.get("format"))
         return of_file(file, **{**options, **reading}, **more)
 
     path = Path(path)

@@ -575,6 +575,16 @@ def fitting(
     return {name: value for name, value in options.items() if name not in special}
 
 
+def of_run(
+    options: Mapping[str, Any], path: str | os.PathLike[str], format: str | None = None
+) -> dict[str, Any]:
+    """Returns a run's options for another file; the encoding is that of columns."""
+    kept = fitting(options, path, format)
+    if "label_column" not in FORMATS[format or guess(path)].options:
+        kept.pop("encoding", None)
+    return kept
+
+
 @dataclasses.dataclass
 class File:
     """What was read from a file, or from the files of a folder in turn.

@@ -572,7 +572,7 @@ class Program:
             zeros = jax.tree.map(jnp.zeros_like, sums)
             self.state = self.state._replace(sums=self.place.everywhere(zeros))
         if self.total != self.latest.step:
-            rest = {} if results else {"seconds": seconds}
+            rest = {"seconds": 0.0 if results else seconds}  # of runs that ended, too
             progress = [{**run.progress._asdict(), **rest} for run in self.runs]
             self.latest.save(self.total, _stored(self.state), {"seeds": progress})
 

@@ -131,9 +131,9 @@ def start(
             return leaf
         if not rows:
             return array
-        for axis in kind:  # the row after the last label is what is before a sentence
-            if leaf.shape[axis] > len(rows[axis]):
-                rows[axis] = np.append(rows[axis], array.shape[axis] - 1)
+        for axis in kind:  # of what is before a sentence, and other features of a head
+            num_after, size = leaf.shape[axis] - len(rows[axis]), array.shape[axis]
+            rows[axis] = np.append(rows[axis], np.arange(size - num_after, size))
         indices = [rows.get(a, np.arange(n)) for a, n in enumerate(leaf.shape)]
         cells = np.ix_(*(np.flatnonzero(row >= 0) for row in indices))
         table = np.array(leaf)

@@ -112,7 +112,7 @@ def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
     _, output = run("check", copied_run, path)
     assert "1 sentence, 2 tokens, 1 entity" in output
     assert run("check", copied_run, path, "--comments=x")[0] == 1
-    lines = file('{"tokens": ["Ms", "Preston"], "labels": ["O", "B-PER"]}\n', "a.jsonl")
+    lines = file('{"text": "Zürich", "label": [[0, 6, "LOC"]]}\n', "a.jsonl")
     assert run("check", copied_run, lines)[0] == 0  # which have no columns
     assert run("evaluate", copied_run, "--split", lines)[0] == 0
     (lines.parent / "corpus").mkdir()

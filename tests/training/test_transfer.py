@@ -46,6 +46,7 @@ SIZES = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 5}
 PAIRS = {
     "crf": {"head": {"name": "crf", "constrained": True}},
     "seq2seq": {"head": {"name": "seq2seq"}},
+    "lan-seq2seq": {"head": {"name": "seq2seq"}, "encoder": LAN},
     "lan": {"head": {"name": "scores"}, "encoder": LAN},
     "uanet": {"head": {"name": "softmax"}, "refinement": SIZES},
 }
@@ -87,6 +88,8 @@ def test_rows_follow_words_characters_and_labels(system):
         assert is_old.any(), name
         if name == "params/head/tags":  # the last row is what is before a sentence
             assert is_old[-1].all()
+        if name == "params/head/lstm/input":  # and its features, after the labels'
+            assert np.array_equal(leaf[:, :, -50:], left[name][:, :, -50:])
         if "words" not in name and left[name].shape == leaf.shape:
             assert is_old.all(), name
 
