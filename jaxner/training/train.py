@@ -136,8 +136,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
             for is_due in program.steps(epoch):
                 if stop.reached(is_due):
                     break
-            seconds, results = time.perf_counter() - start, []
-            seconds += active[0].progress.seconds
+            seconds, results = program.seconds + time.perf_counter() - start, []
             is_whole = program.total == (epoch + 1) * program.num_steps
             if is_whole and not stop:
                 with stop.interrupting():  # a resumed run scores again
@@ -165,15 +164,11 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
 
 
 class Progress(NamedTuple):
-    """How far a run is; `best_epoch` has the best score of dev, in percent.
-
-    `seconds` are those of an epoch that a stop has interrupted.
-    """
+    """How far a run is; `best_epoch` has the best score of dev, in percent."""
 
     epoch: int = 0
     best_score: float = -1.0
     best_epoch: int = 0
-    seconds: float = 0.0
 
 
 @dataclasses.dataclass
@@ -206,7 +201,7 @@ class Run:
     ) -> bool:
         """Logs an epoch, and saves its weights if dev is better; returns whether."""
         best = self.progress.best_score
-        self.progress = self.progress._replace(epoch=epoch, seconds=0.0)
+        self.progress = self.progress._replace(epoch=epoch)
         self.folder.log(metrics)
         # While dev F1 is 0, no epoch is better than a later one.
         if score > best or best <= 0:
@@ -259,6 +254,7 @@ class Program:
                 "--config.tensorboard shows one run: set --config.restarts=in_turn"
             )
         self.config, self.top, self.total = config, top, 0
+        self.seconds = 0.0  # of an epoch that a stop has interrupted
         self.runs = [
             Run(i, member, top if config.num_seeds == 1 else top.seed(member.seed))
             for i, member in enumerate(seeds.configs_of(config))
@@ -477,6 +473,7 @@ class Program:
         if is_alone:
             tree = jax.tree.map(lambda leaf: leaf[None], tree)
         progress = [Progress(**state) for state in content.get("seeds", [content])]
+        self.seconds = content.get("seconds", 0.0)
         epoch, limit = max(state.epoch for state in progress), self.config.num_epochs
         if epoch > limit:
             raise InputError(
@@ -571,10 +568,11 @@ class Program:
             )
             zeros = jax.tree.map(jnp.zeros_like, sums)
             self.state = self.state._replace(sums=self.place.everywhere(zeros))
+        self.seconds = 0.0 if results else seconds
         if self.total != self.latest.step:
-            rest = {"seconds": 0.0 if results else seconds}  # of runs that ended, too
-            progress = [{**run.progress._asdict(), **rest} for run in self.runs]
-            self.latest.save(self.total, _stored(self.state), {"seeds": progress})
+            progress = [run.progress._asdict() for run in self.runs]
+            content = {"seeds": progress, "seconds": self.seconds}
+            self.latest.save(self.total, _stored(self.state), content)
 
     def final_scores(self, run: Run) -> Result:
         """Scores splits with a run's best checkpoint; writes and returns `result.json`.
