@@ -32,6 +32,7 @@ def test_the_page_shows_the_stored_programs():
         assert text in deviceless.PAGE.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_state_of_training_keeps_its_addresses():
     """Each array of a step lies where it lay a step before."""
     config = ("ncrfpp:conll2003,crf", 4, 8, ["LOC"], {"model.encoder.hidden_dim": 8})

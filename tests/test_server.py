@@ -116,6 +116,7 @@ def test_idle_connections_make_room_for_others(connect):
         assert [is_closed(link, 0) for link in links[-4:]] == [False] * 4
 
 
+@pytest.mark.slow
 def test_who_opens_many_connections_locks_nobody_out(connect):
     slow = request(GOOD, length=99)
     with serves(max_connections=8) as (instance, port):
@@ -266,6 +267,7 @@ def test_a_bad_size_of_a_chunk_is_answered():
         assert ask(port, request(GOOD))[0] == 200
 
 
+@pytest.mark.slow
 def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
     caplog.set_level("INFO")
     with serves(Large(1.0), stop_seconds=4.0, max_requests=9) as (instance, port):

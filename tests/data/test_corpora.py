@@ -199,6 +199,7 @@ def test_each_split_of_a_folder_is_one_file(file, tmp_path):
         corpora.load(None, "dev", directory=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["conll2003", "wnut17", "ontonotes5", "ud_ewt"])
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_real_corpora_are_read_whole(name, split, no_checks):

@@ -18,7 +18,6 @@ from jaxner.data import schemes
 from jaxner.inference import FORBIDDEN, LabelSpans
 from jaxner.types import Autoregressive, Potentials
 from tests.inference import enumeration
-from tests.marks import slow
 from tests.models import draws
 
 # One shape each, so that each function is compiled once.
@@ -182,7 +181,8 @@ def test_float32_with_forbidden_entries_anywhere(seed, length, scale, share):
         assert (best_scores[count:] == -np.inf).all()
 
 
-@pytest.mark.parametrize("forbid", [True, *slow(False)])
+@pytest.mark.slow
+@pytest.mark.parametrize("forbid", [True, False])
 def test_float32_is_exact_for_thousands_of_tokens(no_checks, forbid):
     size = 9
     p32, mask = enumeration.draw(4096, size, 1, dtype=np.float32), np.ones(4096, bool)

@@ -204,12 +204,12 @@ def answers(tagger, kind=None, key=None):
     return np.asarray(jax.jit(tag)(tagger, batch)), slope
 
 
-# All but one compile for minutes.
-SLOW = [("bilstm", "seq2seq"), ("parallel", "direction"), ("lan", "scores")]
-SLOW += [("transformer", "softmax"), ("idcnn, attention", "crf")]
+MOST = [("grn", "crf"), ("bilstm", "seq2seq"), ("parallel", "direction")]
+MOST += [("lan", "scores"), ("transformer", "softmax"), ("idcnn, attention", "crf")]
 
 
-@pytest.mark.parametrize(("encoder", "head"), [("grn", "crf"), *slow(*SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("encoder", "head"), MOST)
 def test_labels_losses_and_gradients_are_the_same_on_all_axes(encoder, head):
     model = build(encoder, head, "words, fixed cnn, case")
     tagger = jaxner.Tagger(draws.weights_of(model, scale=0.5), model, LEXICON)
@@ -252,7 +252,8 @@ def test_products_are_exact_unless_jax_is_asked_for_less(precision):
     assert (len(exact) == len(products)) == (precision is None)
 
 
-@pytest.mark.parametrize("name", ["grn", *slow("attention", "parallel")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["grn", "attention", "parallel"])
 def test_bfloat16_is_float32_rounded(name):
     options = {"representation": "words, cnn"}
     options["refinement"] = REFINEMENT if name == "parallel" else None

@@ -12,6 +12,7 @@ from jaxner.models import CharacterCNN, CharacterLSTM, IntNet, layers
 from jaxner.models.representation import Capitalisation, Vectors
 from jaxner.types import Pieces
 from tests.golden.make_encoders import SMALL
+from tests.marks import slow
 from tests.models import draws
 from tests.sentences import spelled
 
@@ -105,7 +106,7 @@ def test_a_cpu_looks_up_where_ids_are_fewer_than_places(count, products):
     assert text.count("stablehlo.dot_general") == products
 
 
-@pytest.mark.parametrize("types", [None, TYPES])
+@pytest.mark.parametrize("types", [TYPES, *slow(None)])
 def test_values_that_a_cpu_looks_up_are_those_of_a_convolution(types):
     """So are the gradients; with dropout, which is next to none here, it convolves."""
     quick = CharacterCNN(NUM_CHARS, 3, 4, (3, 5), types=types)

@@ -140,7 +140,8 @@ def assert_close(state, expected):
 
 
 # One: the gradient and the update at once. None: blocks of several sizes.
-@pytest.mark.parametrize("blocks", [None, *slow(1, 2)])
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [None, 1, 2])
 def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     seeds = (7, SEED)
     trainer = Trainer(model_with(CNN), blocks, Objective(), seeds=seeds, momentum=0.9)
@@ -156,7 +157,7 @@ def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     assert {*trainer.waits} == programs
 
 
-@pytest.mark.parametrize("blocks", [1, None])
+@pytest.mark.parametrize("blocks", [1, *slow(None)])
 def test_devices_take_the_steps_of_one(blocks):
     """Empty sentences fill a last batch of 3, and blocks of one sentence."""
     place = cluster.placement(2)

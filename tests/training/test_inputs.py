@@ -82,6 +82,7 @@ def vector_run(short, vectors, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_streamed_vectors_train_as_those_on_the_device(tmp_path, monkeypatch):
     """A later step has blocks of a shape that the first lacks: it compiles then."""
     text = tiny.write_corpus(tmp_path, sentences=24, lengths=range(3, 17))

@@ -22,6 +22,7 @@ from jaxner.training import objectives, train, transfer
 from jaxner.training.objectives import Objective
 from tests import tiny
 from tests.inference import enumeration
+from tests.marks import slow
 from tests.models import draws
 
 CHARS = {"name": "cnn", "dim": 3, "num_filters": 3}
@@ -52,7 +53,9 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("system", PAIRS)
+@pytest.mark.parametrize(
+    "system", ["crf", "seq2seq", "lan", *slow("lan-seq2seq", "uanet")]
+)
 def test_rows_follow_words_characters_and_labels(system):
     """A word that was trained may be frozen now, and the other way round."""
     log, parts, text = [], PAIRS[system], [["Rome", "rose", "é"]]
