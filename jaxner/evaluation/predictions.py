@@ -109,10 +109,12 @@ def load(
     def lacks(name: str) -> bool:
         return not letters <= {x[0] for x in schemes.label_names(["X"], name)}
 
-    fitting = other, *_ = schemes.fitting(predicted)
+    def breaches(name: str) -> int:
+        return sum(len(schemes.violations(row, name)) for row in predicted)
+
+    other, *_ = schemes.fitting(predicted)
     # Of labels with the same prefixes, a few that break the scheme may be mistakes.
-    breaches = sum(len(schemes.violations(row, scheme)) for row in predicted)
-    is_other = breaches > 2 and scheme not in fitting and not lacks(other)
+    is_other = not lacks(other) and breaches(scheme) > 2 + 2 * breaches(other)
     if lacks(scheme) or is_other:
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
         scheme, gold = other, [schemes.convert(row, other) for row in gold]
