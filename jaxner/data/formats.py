@@ -220,7 +220,7 @@ def columns(source: Source) -> Iterator[Record]:
     size = len(cells) or 2
     if first and source.has_labels and len(cells) == 1:
         message = "expected a token and a label between tabs or spaces, got one column"
-        message += "; save CSV with tabs" * ("," in first)
+        message += "; save CSV with tabs" * ("," in first and first[0] not in "{[")
         error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return

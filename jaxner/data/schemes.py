@@ -53,7 +53,7 @@ _UNTYPED_SETS = tuple(map(set, ("BIES", "BILU", "BMES", "BMEW")))
 _PREFIX_FIRST = re.compile("([bieslumw])[-_/:.|](.+)", re.IGNORECASE)
 _PREFIX_LAST = re.compile("(.+)[-_/:.|]([BIESLUMW])")
 _OUTSIDE_LABEL = re.compile("o|0|[oO][-_/:.|].*")
-_MAX_IO_TYPES = 64
+_MAX_IO_TYPES = 256
 
 
 class Span(NamedTuple):

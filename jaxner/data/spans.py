@@ -236,6 +236,10 @@ def json_lines(source: Source) -> Iterator[Record]:
             return [dataclasses.replace(sentences[0], labels=labels)]
         lists = [x for x in map(content.get, _SPANS) if isinstance(x, list)]
         items = next(filter(None, lists), [])
+        # Prodigy and JSON-MIN of Label Studio have no list if there are no entities.
+        types = {type(content[key]) for key in content.keys() - {"tokens"}}
+        if {"answer", "annotation_id"} & content.keys() and list not in types:
+            lists = [[]]
         if text is None or not lists or sum(map(bool, lists)) > 1:
             raise InputError(
                 "expected tokens and labels, or text and one list of spans"
@@ -397,12 +401,17 @@ def _decoded(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
 
 def _is_annotated(content: Mapping[str, Any]) -> bool:
     """Returns whether an annotator accepted what an object says."""
-    if str(content.get("answer")).lower() in ("reject", "ignore", "skip"):  # Prodigy
+    if _is_rejected(content):
         return False
     if not isinstance(content.get("data"), Mapping) or "spans" in content:
         return True
     tasks = content.get("annotations", content.get("completions", []))  # Label Studio
     return not isinstance(tasks, list) or not all(map(_is_cancelled, tasks))
+
+
+def _is_rejected(item: Mapping[str, Any]) -> bool:
+    """Returns whether an annotator rejected an object of Prodigy's, or a span of it."""
+    return str(item.get("answer")).lower() in ("reject", "ignore", "skip")
 
 
 def _is_cancelled(task: Any) -> bool:
@@ -422,10 +431,11 @@ def _results(items: list[Any]) -> list[Any]:
 
 
 def _span(item: Any) -> CharSpan | None:
-    """Returns a span; None for another part of an annotation of Label Studio."""
+    """Returns a span; None for a rejected one, and other parts of annotations."""
     text = None
     if isinstance(item, Mapping):
-        if not str(item.get("type", "labels")).endswith("labels"):
+        kind = str(item.get("type", "labels"))
+        if not kind.endswith("labels") or _is_rejected(item):
             return None
         item = item.get("value", item)
     if isinstance(item, Mapping):

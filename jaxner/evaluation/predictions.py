@@ -104,11 +104,20 @@ def load(
     if scheme:
         return Prediction(tokens, gold, predicted, scheme, **facts), notes
     scheme, *alternatives = schemes.fitting(gold)
-    prefixes = {label[0] for label in schemes.label_names(["X"], scheme)}
-    if not prefixes.issuperset(schemes.parse(x)[0] for row in predicted for x in row):
+    letters = {schemes.parse(label)[0] for row in predicted for label in row}
+
+    def lacks(name: str) -> bool:
+        return not letters <= {x[0] for x in schemes.label_names(["X"], name)}
+
+    def breaches(name: str) -> int:
+        return sum(len(schemes.violations(row, name)) for row in predicted)
+
+    other, *_ = schemes.fitting(predicted)
+    # Of labels with the same prefixes, a few that break the scheme may be mistakes.
+    is_other = not lacks(other) and breaches(scheme) > 2 + 2 * breaches(other)
+    if lacks(scheme) or is_other:
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
-        scheme, *_ = schemes.fitting(predicted)
-        gold = [schemes.convert(row, scheme) for row in gold]
+        scheme, gold = other, [schemes.convert(row, other) for row in gold]
     elif alternatives and not is_io:
         reason = f"{', '.join(alternatives)} alike; {scheme} is taken (--scheme)"
         notes.append(f"gold labels fit {scheme} and {reason}")

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxner import __version__, fields
+from jaxner.arguments import expect
 from jaxner.data import schemes
 from jaxner.data.schemes import TAGS, Span
 from jaxner.errors import InputError
@@ -271,6 +272,8 @@ def check_labels(
             f"{len(predicted)} predicted; score the same split, in the same order"
         )
     for i, (right, guess) in enumerate(zip(gold, predicted, strict=True)):
+        flat = next((x for x in (right, guess) if isinstance(x, str)), None)
+        expect(flat is None, "a list of labels for each sentence", flat)
         if len(right) != len(guess):
             raise InputError(
                 f"Sentence {i} (counted from 0): gold has {len(right)} labels, "

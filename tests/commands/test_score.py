@@ -108,6 +108,17 @@ def test_compare(files, run, monkeypatch):
     assert "cat -s" in text
 
 
+@pytest.mark.parametrize("other", schemes.SCHEMES)
+@pytest.mark.parametrize("scheme", schemes.SCHEMES)
+def test_schemes_of_both_sides_may_differ(scheme, other, tmp_path):
+    gold, _ = random_corpus("BIO", sentences=9, well_formed=True)
+    sides = ([schemes.convert(row, x) for row in gold] for x in (scheme, other))
+    labels, _ = predictions.load(write(tmp_path / "a.conll", *sides), rule="strict")
+    sides = labels.gold, labels.predicted
+    scores = scoring.score(*sides, rule="strict", scheme=labels.scheme)
+    assert (scores.f1, scores.ill_formed) == (1, 0)
+
+
 @pytest.mark.parametrize("scheme", schemes.SCHEMES)
 def test_the_report_of_seqeval_has_our_figures(scheme):
     sides = random_corpus(scheme)
@@ -129,6 +140,7 @@ def test_evaluate_prints_the_report_of_seqeval(tiny_run, run):
     ("text", "message"),
     [
         ("B-A\n", "one column"),
+        ('{"tokens":[],"labels":[]}\n', "one column: '{"),
         (b"B-\xdc\n", "set encoding"),
         ("w B-A B-A\nw O\n", "3 columns"),
         ("", "bad.conll"),

@@ -193,6 +193,12 @@ TOOLS = [
         "annotations": [{"result": RESULT}, {"was_cancelled": True, "result": []}],
     },
     {"text": TEXT, "label": [ENTITY], "annotator": 1},
+    {"text": TEXT, "spans": [ENTITY, {**ENTITY, "answer": "reject"}]},
+]
+# Accepted texts without entities.
+EMPTY = [
+    {"text": TEXT, "tokens": PRODIGY, "answer": "accept"},
+    {"text": TEXT, "annotation_id": 1},
 ]
 # What no annotator accepted.
 DRAFTS = [
@@ -206,19 +212,20 @@ DRAFTS = [
 
 @pytest.mark.parametrize("is_array", [False, True])
 def test_annotation_tools(file, is_array):
-    records = [*TOOLS, *DRAFTS]
+    records = [*TOOLS, *EMPTY, *DRAFTS]
     lines = "".join(line(**record) for record in records)
     text = json.dumps(records, indent=1) if is_array else lines
     result = read(file(text, "a.json"))
     sentences = [(e.tokens, e.labels) for e in result.examples]
-    assert sentences == [(tuple(WORDS), ("B-PER", "I-PER", "O"))] * len(TOOLS)
-    assert [e.lines[0] for e in result.examples] == [*range(1, len(TOOLS) + 1)]
+    labels = [("B-PER", "I-PER", "O")] * len(TOOLS) + [("O", "O", "O")] * len(EMPTY)
+    assert sentences == [(tuple(WORDS), row) for row in labels]
+    assert [e.lines[0] for e in result.examples] == [*range(1, len(labels) + 1)]
     unit = "record" if is_array else "line"
     assert {e.unit for e in result.examples} == {unit}
     task, relation = result.notes
     fate = "left out, since"
-    assert task.startswith(f"{unit} 8: {fate} no annotator accepted them: 5 records")
-    assert relation.startswith(f"{unit} 6: {fate} they are no entities: 1 annotation")
+    assert task.startswith(f"{unit} 11: {fate} no annotator accepted them: 5 records")
+    assert relation.startswith(f"{unit} 6: {fate} they are no entities: 2 annotations")
 
 
 def test_offsets_in_utf16(file):

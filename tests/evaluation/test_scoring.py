@@ -232,6 +232,8 @@ def test_wrong_input_is_refused():
     ):
         with pytest.raises(InputError):
             score(gold, predicted, **options)
+    with pytest.raises(TypeError, match="for each sentence, got str 'B'"):
+        score(["B", "I"], ["B", "I"])
 
 
 def test_tags_are_counted_as_numpy_does():
