@@ -518,8 +518,9 @@ def _brat(source: Source) -> Items:
         start, end = min(fragments)[0], max(end for _, end in fragments)
         if len(fragments) > 1:
             problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
-            items.append(_unfit(options, problem, number, can_widen=True))
-        if len(fragments) == 1 or options.unfit == "widen":
+            is_line = "\n" not in way[0][start:end]  # no sentence is longer
+            items.append(_unfit(options, problem, number, can_widen=is_line))
+        if len(fragments) == 1 or (options.unfit == "widen" and is_line):
             spans.append(CharSpan(start, end, kind, None, number))
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])
     for number, line in enumerate(way[0].split("\n"), 1):

@@ -498,6 +498,10 @@ def test_brat(file):
     assert split == [("B-ORG", "Milan", "beat", "Ajax.", 16), ("O", "No.", 3)]
     (note,) = read(folder).notes
     assert "3 annotations" in note
+    file("T1\tX 12 16;17 22\tleft Milan\n", "train/a.ann")  # what no option mends
+    for unfit in ("error", "widen"):
+        (error,) = read(folder, unfit=unfit, collect=True).errors
+        assert str(error).endswith("the X 12:22 has 2 fragments")
 
 
 def test_spans_that_do_not_fit_are_reported(file):
