@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 _is_used = _is_forked = False  # in this process, since the import of this module
 
 
-def is_forked() -> bool:
-    """Returns whether this process was forked from one where JAX ran: it would hang."""
-    return _is_forked
+def check_fork() -> None:
+    """Raises RuntimeError if this process was forked after JAX ran: it would hang."""
+    if _is_forked:
+        raise RuntimeError(
+            "JAX ran before this process was forked, and would hang in it. Use one "
+            "process (no n_process in spaCy), since JAX uses all cores; or call "
+            "multiprocessing.set_start_method('spawn') first."
+        )
 
 
 def _note_use(event: str, duration_secs: float, **kwargs: str | int) -> None:
@@ -92,6 +97,7 @@ def split(arrays: PyTree, mesh: Mesh) -> PyTree:
 
 def put(arrays: PyTree, sharding: NamedSharding | None) -> PyTree:
     """Returns placed arrays; each process has them whole and copies its own part."""
+    _note_use("put", 0.0)  # which JAX does not report
     if sharding is None:
         return jax.device_put(arrays)
     if sharding.is_fully_addressable:

@@ -120,6 +120,7 @@ def text_of(
     vectors: Any = None,
 ) -> Text:
     """Returns encoded sentences; arguments as of `over_batches`."""
+    devices.check_fork()
     rows, is_one, is_list = sentences, False, isinstance(sentences, list | tuple)
     if isinstance(sentences, Split):  # whose tokens may have white space inside
         numbers = [example.document for example in sentences.examples]

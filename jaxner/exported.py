@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export as programs
 
-from jaxner import archive, cache, driver, fields, outputs
+from jaxner import archive, cache, devices, driver, fields, outputs
 from jaxner.answers import mentions
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError, optional, using
@@ -50,7 +50,7 @@ class Exported:
             self.is_quadratic = bool(manifest.get("is_quadratic"))
             self._passes = int(manifest["passes"])
             arrays = archive.unpack(files[archive.WEIGHTS], path)
-        self.manifest, self.weights = dict(manifest), jax.device_put(arrays)
+        self.manifest, self.weights = dict(manifest), devices.put(arrays, None)
         self._programs = {
             Path(name).stem: self._read(program)
             for name, program in files.items()
@@ -169,6 +169,7 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
         True
     """
     cache.use()
+    devices.check_fork()
     path = outputs.expanded(path)
     manifest, files = archive.read(path)
     if program:

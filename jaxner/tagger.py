@@ -19,8 +19,7 @@ import numpy as np
 from flax import linen as nn
 from jaxtyping import Array, PyTree
 
-from jaxner import arguments, cache, fields, models, runs
-from jaxner import devices as devices  # notes that JAX runs
+from jaxner import arguments, cache, devices, fields, models, runs
 from jaxner.data import corpora
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError
@@ -364,6 +363,7 @@ def load(
     from jaxner import checkpoints  # which takes long
 
     cache.use()
+    devices.check_fork()
     arguments.check_folder(workdir)
     if isinstance(changes, models.Model):
         raise TypeError("Pass a model by name: jaxner.load(folder, model=model).")

@@ -153,8 +153,13 @@ def test_batches_that_fail_go_to_the_error_handler(tiny_run):
 def test_processes_forked_after_jax_ran_are_refused(tiny_run):
     """They would hang for ever; those forked before it ran do not."""
     script = """if True:
-        import multiprocessing, sys, jax, spacy
+        import multiprocessing, sys, jax, jaxner, spacy
         multiprocessing.set_start_method("fork")
+        def ask(name):
+            try:
+                getattr(jaxner, name)(*arguments[name])
+            except RuntimeError as error:
+                return "spawn" in str(error)
         nlp, texts = spacy.blank("en"), ["Rome fell."] * 4
         nlp.add_pipe("jaxner", config={"workdir": sys.argv[1]})
         fresh = [*nlp.pipe(texts, n_process=2, batch_size=2)]
@@ -164,9 +169,13 @@ def test_processes_forked_after_jax_ran_are_refused(tiny_run):
         except ValueError as error:
             print("spawn" in str(error))
         assert nlp(texts[0]).to_json() == fresh[3].to_json()
+        tagger = nlp.get_pipe("jaxner").tagger
+        arguments = {"load": [sys.argv[1]], "tag": [tagger, ["Rome"]]}
+        with multiprocessing.Pool(1) as pool:
+            print(pool.map(ask, arguments))
     """
     command = (sys.executable, "-c", script, tiny_run)
-    assert tiny.output_of(*command, timeout=200) == "True\n"
+    assert tiny.output_of(*command, timeout=200) == "True\n[True, True]\n"
 
 
 def test_long_documents_take_linear_time(tiny_run, monkeypatch):

@@ -248,7 +248,7 @@ def show(
     from jaxner.terminal import LineConsole
 
     least = read_least(min_probability, run)
-    text, tagger = outputs.read_text(file), load(run)
+    text, tagger = outputs.read_text(file).removeprefix("\ufeff"), load(run)
     splitter: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,

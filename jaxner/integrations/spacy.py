@@ -25,7 +25,6 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
 import jaxner
-from jaxner import devices
 from jaxner.answers.mentions import least_certain
 from jaxner.data import corpora, formats, tokens
 from jaxner.errors import InputError
@@ -95,12 +94,6 @@ class Component(Pipe):
                 yield from docs
 
     def _annotate(self, docs: list[Doc]) -> None:
-        if devices.is_forked():
-            raise RuntimeError(
-                "JAX ran before this process was forked, and would hang in it. Leave "
-                "out n_process, since JAX uses all cores; or call "
-                "multiprocessing.set_start_method('spawn') first."
-            )
         parts = [(i, part) for i, doc in enumerate(docs) for part in _sentences(doc)]
         # A split, since tokens that another component merged have blanks inside.
         examples = [

@@ -58,7 +58,7 @@ def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, 
 def test_options_of_show(tiny_run, params, text, run, monkeypatch):
     with pytest.raises(InputError, match="no n_best"):  # whose entities overlap
         jaxner.show(params, text, n_best=2)
-    data = io.BytesIO(text.encode())
+    data = io.BytesIO(text.encode("utf-8-sig"))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "ascii"))
     options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
     assert run("show", tiny_run, "-q", *options)[1].strip() == text.strip()
