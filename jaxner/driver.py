@@ -43,7 +43,8 @@ _QUEUE_LENGTH = 16
 # Tokens of a sentence that may be worth a warning; its least time, in seconds; and the
 # part of the sentence whose time, with that of twice as much, foretells the whole's.
 _LONG, _SLOW, _PART = 1 << 13, 30.0, 16
-_SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
+# Several words, or one with the end of its line or cell.
+_TEXT = re.compile(r"\S[ \t\r\n]+\S|\S[\t\r\n]|[\t\r\n]\S")
 
 
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
@@ -53,16 +54,16 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     for token in itertools.chain(*sentences):
         if is_text(token):
             raise InputError(
-                f"Expected tokens, got {token[:40]!r} with white space inside: split "
-                "it into tokens; or, for texts, call jaxner.entities with raw=True."
+                f"Expected tokens, got {token[:40]!r} with white space: split it "
+                "into tokens; or, for texts, call jaxner.entities with raw=True."
             )
     return sentences, is_one
 
 
 def is_text(token: str) -> bool:
-    """Returns whether a token has white space inside, as no token of a file has."""
+    """Returns whether a token has white space as no token of a file has."""
     # The first test is fast, and false of hardly any token.
-    return not token.isalnum() and bool(_SEVERAL_WORDS.search(token))
+    return not token.isalnum() and bool(_TEXT.search(token))
 
 
 def check_key(key: Any) -> None:

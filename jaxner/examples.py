@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxner import cache, configuration, fields, outputs, tagging
+from jaxner import cache, configuration, devices, fields, outputs, tagging
 from jaxner.arguments import check_folder, check_tagger, expect
 from jaxner.data import corpora, formats, schemes
 from jaxner.errors import InputError
@@ -80,6 +80,7 @@ def train(
     from jaxner.training.train import main_run
 
     cache.use()
+    devices.check_fork()
     check_folder(workdir)
     if data is None:
         config, data = OWN, config

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import cache, errors, examples, fields, models, outputs
+from jaxner import cache, devices, errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
 from jaxner.arguments import check_tagger
 from jaxner.data import corpora, pieces, schemes, spans
@@ -84,6 +84,7 @@ def from_pretrained(
         True
     """
     cache.use()
+    devices.check_fork()
     run = None if workdir is None else taggers.new_folder(workdir)
     if data is not None and not outputs.expanded(data).is_dir():
         raise NotADirectoryError(f"There is no folder {data}")

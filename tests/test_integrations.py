@@ -171,11 +171,12 @@ def test_processes_forked_after_jax_ran_are_refused(tiny_run):
         assert nlp(texts[0]).to_json() == fresh[3].to_json()
         tagger = nlp.get_pipe("jaxner").tagger
         arguments = {"load": [sys.argv[1]], "tag": [tagger, ["Rome"]]}
+        arguments |= {"train": [[]], "from_pretrained": ["hub"]}
         with multiprocessing.Pool(1) as pool:
             print(pool.map(ask, arguments))
     """
     command = (sys.executable, "-c", script, tiny_run)
-    assert tiny.output_of(*command, timeout=200) == "True\n[True, True]\n"
+    assert tiny.output_of(*command, timeout=200) == "True\n[True, True, True, True]\n"
 
 
 def test_long_documents_take_linear_time(tiny_run, monkeypatch):

@@ -188,7 +188,7 @@ CASES = {
     '{"tokens": "Rome"}': (422, "Expected tokens as an array of strings, or of such"),
     '{"tokens": [["a"], "b"]}': (422, "Expected tokens as an array"),
     '{"tokens": {"a": 1}}': (422, "Expected tokens as an array"),
-    '{"tokens": ["a b"]}': (422, 'Expected tokens, got "a b" with white space inside.'),
+    '{"tokens": ["a b"]}': (422, 'Expected tokens, got "a b" with white space.'),
     '{"texts": "a", "n_best": 11}': (422, "Expected n_best as whole number at least 1"),
     '{"texts": "a", "n_best": true}': (422, "at most 10, got true"),
     f'{{"texts": "a", "n_best": {LARGE}}}': (422, "Expected n_best as whole number"),

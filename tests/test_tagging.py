@@ -76,10 +76,16 @@ def test_texts_are_not_taken_for_tokens(params):
     texts = ["Milan beat Ajax.", "Rain fell in Rome."]
     doors = (jaxner.tag, jaxner.entities, jaxner.marginals, jaxner.n_best)
     for door in (*doors, jaxner.encode):
-        for tokens in (texts, [texts], [[texts[0]], ["Rome"]], ["Rome", "a\nb"]):
-            with pytest.raises(InputError, match="white space inside"):
+        for tokens in (
+            texts,
+            [texts],
+            [[texts[0]], ["Rome"]],
+            ["Rome", "a\nb"],
+            ["Rome\n"],
+        ):
+            with pytest.raises(InputError, match="with white space"):
                 door(params, tokens)
-    # White space around a token, and what only looks like it, is the caller's.
+    # Blanks around a token, and what only looks like them, are the caller's.
     assert len(jaxner.tag(params, ["Rome ", "\n", "10\u202f000", ""])) == 4
 
 

@@ -156,7 +156,7 @@ def _sentences(content: dict[str, Any]) -> tuple[list[str], list[list[list[Token
     for token in itertools.chain(*words):
         if driver.is_text(token):
             text = json.dumps(token[:40], ensure_ascii=False)
-            raise InputError(f"Expected tokens, got {text} with white space inside.")
+            raise InputError(f"Expected tokens, got {text} with white space.")
     return [*map(" ".join, words)], [[joined(sentence)] for sentence in words]
 
 
