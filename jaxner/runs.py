@@ -59,9 +59,9 @@ class Workdir:
         """Returns the content of a JSON file in the folder; raises as `read_json`."""
         content = read_json(self._present(name))
         # The examples of `jaxner.train` move with the run.
-        own, data = self.path / "data", content.get("data")
-        is_config = name == "config.json" and isinstance(data, dict)
-        if is_config and own.is_dir() and not os.path.isdir(data.get("dir") or own):
+        own = self.path / "data"
+        data = content.get("data") if name == "config.json" and own.is_dir() else None
+        if isinstance(data, dict) and not os.path.isdir(data.get("dir") or own):
             data["dir"] = str(own)
         return content
 
