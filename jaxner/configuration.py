@@ -220,7 +220,7 @@ def _loaded(text: str) -> tuple[Any, Any]:
         raise
     except Exception as error:  # a config is Python: it may raise anything
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+        lines = [frame.lineno for frame in frames if frame.filename == spec.origin]
         line = lines[-1] if lines else getattr(error, "lineno", None)
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise InputError(f"cannot be run: {reason}", file, line) from error

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxner import devices
 from jaxner.arguments import check_documents, expect
@@ -171,6 +172,11 @@ def over_batches(
     words, to a tree of arrays `[B, T, …]`. `tagger` is a tagger or an exported one;
     `sentences` may be a `Text`.
     """
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves((jnp.zeros(()), tagger))):
+        raise TypeError(
+            "Strings cannot be tagged inside jax.jit or jax.grad: encode them outside "
+            "(jaxner.encode), and pass what it returns."
+        )
     text = sentences
     if not isinstance(text, Text):
         text = text_of(tagger, sentences, documents, vectors)

@@ -101,7 +101,11 @@ def train(
         values.data.split_dev = None if "dev" in splits else _SHARE
     if vectors is not None:
         values.data.vectors = os.fspath(vectors)
-    configuration.override_all(values, {k: str(v) for k, v in options.items()})
+    texts = {
+        name: ",".join(map(str, x)) if isinstance(x, list | tuple) else str(x)
+        for name, x in options.items()
+    }
+    configuration.override_all(values, texts)
     plain = ".", None, "utf-8"
     if splits and (values.data.dir, values.data.format, values.data.encoding) != plain:
         message = "data.dir, format and encoding go with files, not with examples"

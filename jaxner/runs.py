@@ -57,7 +57,13 @@ class Workdir:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Returns the content of a JSON file in the folder; raises as `read_json`."""
-        return read_json(self._present(name))
+        content = read_json(self._present(name))
+        # The examples of `jaxner.train` move with the run.
+        own = self.path / "data"
+        data = content.get("data") if name == "config.json" and own.is_dir() else None
+        if isinstance(data, dict) and not os.path.isdir(data.get("dir") or own):
+            data["dir"] = str(own)
+        return content
 
     def _present(self, name: str) -> Path:
         if not (file := self.path / name).is_file():

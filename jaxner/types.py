@@ -123,7 +123,8 @@ class Potentials(NamedTuple):
     """Scores of label sequences of one sentence, in nats.
 
     `transitions[i, j]` scores label i followed by label j; `start` and `end` score the
-    labels of the first and last token. All three are None for independent labels.
+    labels of the first and last token. All three are None for independent labels; one
+    that is None beside another is zero.
     """
 
     emissions: Float[Array, " T L"]

@@ -187,10 +187,14 @@ def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
         ("", "cannot be run: AttributeError: .*get_config"),
     ],
 )
-def test_a_config_that_cannot_be_run_is_told_with_its_line(text, message, tmp_path):
+def test_a_config_that_cannot_be_run_is_told_with_its_line(
+    text, message, tmp_path, monkeypatch
+):
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(InputError, match=message):
-        configuration.load(str(tmp_path / "mine.py"))
+    monkeypatch.chdir(tmp_path)
+    for name in (str(tmp_path / "mine.py"), "mine.py"):
+        with pytest.raises(InputError, match=message):
+            configuration.load(name)
 
 
 def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):

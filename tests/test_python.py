@@ -11,6 +11,7 @@ import jaxner
 from jaxner import examples
 from jaxner.data import formats
 from jaxner.errors import InputError
+from jaxner.runs import Workdir
 from tests import tiny
 
 ROWS = [(["Ann", "saw", "New York"], ["B-PER", "O", "B-LOC"]), (["No"], ["O"])]
@@ -148,7 +149,12 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     call = {"workdir": tmp_path / "run", "num_epochs": None, "vectors": vectors}
     monkeypatch.setattr("jaxner.training.train._EPOCHS", [(1, 1)] * 2)
     call |= {"optimizer.decay": 0, "optimizer.warmup": 0}  # rates know the last step
-    call |= {"batch_size": 50, "data.num_shapes": 1, "model.encoder.hidden_dim": 4}
+    call |= {
+        "data.label_names": ["O", "B-PER"],
+        "batch_size": 50,
+        "data.num_shapes": 1,
+        "model.encoder.hidden_dim": 4,
+    }
     tagger = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
     assert tagger.model.representation.words.dim == 3
     assert {*tagger.labels} == {"O", *(x + y for x in "BIES" for y in ("-PER", "-LOC"))}
@@ -156,10 +162,14 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     assert (config["data"]["split_dev"], config["patience"]) == (0.1, 500)
     scores = jaxner.evaluate(tagger, ROWS).overall
     assert (scores.gold, scores.predicted) == (2, 1)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    call["workdir"] = tmp_path / "moved"
+    moved_config = Workdir(call["workdir"]).read_json("config.json")
+    assert moved_config["data"]["dir"] == str(tmp_path / "moved" / "data")
     copy = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
     assert copy.tag(["Ann", "saw"]) == tagger.tag(["Ann", "saw"])
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert jaxner.evaluate(tagger, "~/run/data/train.jsonl").overall.gold == 40
+    assert jaxner.evaluate(tagger, "~/moved/data/train.jsonl").overall.gold == 40
     # A file is read as the run reads its own.
     assert dict(tagger.reading)["encoding"] == "utf-8"
     (tmp_path / "a.conll").write_text("B-PER Ann\nO saw\n")
@@ -170,7 +180,7 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     blank = [(["Änn", " "], ["B-PER", "O"])]
     assert jaxner.evaluate(reader, blank).overall.gold == 1
     # JSON lines have no columns.
-    assert jaxner.evaluate(reader, "~/run/data/train.jsonl").overall.gold == 40
+    assert jaxner.evaluate(reader, "~/moved/data/train.jsonl").overall.gold == 40
     with pytest.raises(InputError, match="examples:2: expected 1 label"):
         jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
     with pytest.raises(InputError, match=r"train\.jsonl"):

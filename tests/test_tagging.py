@@ -70,6 +70,9 @@ def test_under_jit_and_vmap(params, sentences):
     pairs = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), batch)
     stack = jax.jit(jax.vmap(jaxner.tag, in_axes=(None, 0)))(params, pairs)
     np.testing.assert_array_equal(stack[1], expected)
+    for call in (jaxner.tag, lambda _, text: jaxner.entities(params, text)):
+        with pytest.raises(TypeError, match=r"inside jax\.jit .*encode"):
+            jax.jit(lambda params, call=call: call(params, sentences))(params)
 
 
 def test_texts_are_not_taken_for_tokens(params):

@@ -42,16 +42,21 @@ class Constraints(NamedTuple):
 
 def is_chain(potentials: Potentials) -> bool:
     """Returns whether labels depend on each other; not where there is no token."""
-    return potentials.transitions is not None and potentials.emissions.shape[0] > 0
+    is_given = any(scores is not None for scores in potentials[1:])
+    return is_given and potentials.emissions.shape[0] > 0
 
 
 def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
-    """Returns emissions, transitions, start and end; zeros for independent labels."""
-    emissions, transitions, start, end = potentials
-    if transitions is None or start is None or end is None:
-        size = emissions.shape[-1]
-        transitions = jnp.zeros((size, size), emissions.dtype)
-        start = end = transitions[0]
+    """Returns emissions, transitions, start and end, of one dtype; zeros for None."""
+    size = potentials.emissions.shape[-1]
+    dtype = jnp.result_type(*jax.tree.leaves(potentials))
+
+    def filled(scores: Array | None, rank: int) -> Array:
+        if scores is None:
+            return jnp.zeros((size,) * rank, dtype)
+        return jnp.asarray(scores, dtype)
+
+    emissions, transitions, start, end = map(filled, potentials, (2, 2, 1, 1))
     return emissions, transitions, start, end
 
 
@@ -62,6 +67,7 @@ def _for_target(
     mask: Mask,
 ) -> R:
     """Calls a kernel in the form for the target; a tree needs a known length."""
+    potentials = varying(Potentials(*chain(potentials)), potentials.emissions, mask)
     length, size = potentials.emissions.shape
     is_known = isinstance(length, int)  # else symbolic, in `jax.export`
     if not is_known or size > TREE_LABELS or length * size**2 > TREE_SCORES:
@@ -215,7 +221,6 @@ def log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
     """
     if not is_chain(potentials):
         return jnp.sum(logsumexp(potentials.emissions, axis=-1), where=mask)
-    potentials = varying(potentials, potentials.emissions, mask)
     return _for_target(_log_partition, tree.log_partition, potentials, mask)
 
 

@@ -180,6 +180,8 @@ def check(config: Options) -> None:
     for section in sections(config):
         section.check()
     data, epochs = config["data"], config["num_epochs"]
+    last_seed = config["seed"] + config["num_seeds"] - 1
+    fields.check("the last seed of --config.num_seeds", last_seed, Seed)
     for option in ("dir", "pretrained"):
         if (folder := data.get(option)) and not Path(folder).is_dir():
             raise InputError(f"--config.data.{option}: there is no folder {folder}")

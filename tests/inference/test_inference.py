@@ -43,6 +43,26 @@ def draw_many(p, mask):
     return jax.vmap(lambda key: inference.sample(p, mask, key))(keys)
 
 
+@pytest.mark.parametrize("parts", [["transitions"], ["start"], ["transitions", "end"]])
+def test_absent_scores_are_zeros_and_dtypes_may_differ(parts):
+    p, mask = enumeration.draw(SIZE, 3, dtype=np.float32), jnp.arange(SIZE) < 4
+    labels, emissions = jnp.arange(SIZE) % 3, p.emissions.astype(jnp.bfloat16)
+    given = {part: getattr(p, part) for part in parts}
+    some = Potentials(emissions, **given)
+    zeros = jax.tree.map(jnp.zeros_like, p)
+    full = zeros._replace(emissions=emissions.astype(jnp.float32), **given)
+    for kernel in (viterbi, marginals, entropy, logs_of):
+        args = (labels[None], mask) if kernel is logs_of else (mask,)
+        np.testing.assert_allclose(kernel(some, *args), kernel(full, *args), rtol=1e-6)
+    for answer, right in zip(n_best(some, mask, 3), n_best(full, mask, 3), strict=True):
+        np.testing.assert_allclose(answer, right, rtol=1e-6)
+    (value, slope), (total, slopes) = (value_and_slope(x, mask) for x in (some, full))
+    assert float(value) == pytest.approx(float(total))
+    assert slope.emissions.dtype == jnp.bfloat16
+    for part in parts:
+        np.testing.assert_allclose(getattr(slope, part), getattr(slopes, part), 1e-5)
+
+
 @pytest.mark.parametrize(
     ("kind", "scheme"),
     [
