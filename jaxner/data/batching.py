@@ -632,9 +632,8 @@ class Batches:
 
     @property
     def mean_tokens(self) -> float:
-        """Mean number of tokens in a full batch; those of all if there is none."""
-        count = len(self.sentences)
-        return self.num_tokens / count * min(self.batch_size, count)
+        """Mean number of tokens in a full batch."""
+        return self.num_tokens / len(self.sentences) * self.batch_size
 
     def draw(self, seed: int, epoch: int) -> Int[np.ndarray, "S B"]:
         """Returns the sentences of each batch of an epoch; see `Plan.rows`."""

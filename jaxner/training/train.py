@@ -324,12 +324,11 @@ class Program:
         if config.patience is None:
             self._set(patience=max(_PATIENCE, counts[1]))
         optimizer = config.optimizer.to_dict()
-        size = min(config.batch_size, len(data.sentences))  # of a full batch, or all
         self.recipe = step.Recipe(
             self.model,
             optimizers.build(optimizer, self.num_steps, config.num_epochs),
             objective,
-            objectives.Sizes(size, self.corpus.batches.mean_tokens),
+            objectives.Sizes(config.batch_size, self.corpus.batches.mean_tokens),
             tuple(optimizer.get("parts") or ()),
             self.place,
         )

@@ -358,9 +358,6 @@ def test_more_sentences_have_fewer_epochs(corpus, tmp_path, monkeypatch):
         train.Program(config, Workdir(tmp_path / "new"), None)
         counts.append((config.num_epochs, config.patience))
     assert counts == [(8, 10), (12, 10), (20, 12), (21, 21), (50, 99)]
-    config.batch_size = 99  # all sentences are one batch, whose loss is their mean
-    sizes = train.Program(config, Workdir(tmp_path / "new"), None).recipe.sizes
-    assert sizes == (len(program.data.sentences), program.corpus.batches.num_tokens)
     for bounds in ((1, 1), (2, 2)):
         monkeypatch.setattr(train, "_EPOCHS", [bounds] * 2)
         config = tiny.plain_config(corpus)
