@@ -121,7 +121,8 @@ _PIECE = re.compile(
     rf"|(?P<run>[{re.escape(_RUNS)}LF])(?P=run)*+[mj]*+"
     r"|rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"
 )
-_BRACKETS, _ENDS = r"\([^\s()<>]*+\)", r"\w/=#&%~+-"  # a link may end with these
+# A link may end with these.
+_BRACKETS, _ENDS = rf"\([^\s{_INVISIBLE}()<>]*+\)", r"\w/=#&%~+-"
 _LINK = re.compile(
     rf"(?<!\w)(?:(?:https?|ftp)://|www\.)(?:[{_ENDS}]++|{_BRACKETS}"
     rf"|[^\s{_INVISIBLE}<>()\"'’‘“”«»{_ENDS}]++(?=[{_ENDS}]|{_BRACKETS}))++",

@@ -50,6 +50,7 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
     """Returns emissions, transitions, start and end, of one dtype; zeros for None."""
     size = potentials.emissions.shape[-1]
     dtype = jnp.result_type(*jax.tree.leaves(potentials))
+    dtype = jnp.float32 if dtype == jnp.float16 else dtype  # which holds `FORBIDDEN`
 
     def filled(scores: Array | None, rank: int) -> Array:
         if scores is None:
@@ -352,7 +353,7 @@ def n_best(
     labels = jnp.concatenate([begin[None], places]).T // n
     scores = jax.vmap(lambda labels: score(potentials, labels, mask))(labels)
     exists = jnp.isfinite(ends) & (mask[0] | (jnp.arange(n) == 0))
-    exists = exists & (scores > FORBIDDEN / 2)
+    exists = exists & (scores > FORBIDDEN / 1e6)  # at any temperature
     # The rounding of long sums may have swapped close scores.
     scores = jax.lax.cummin(jnp.where(exists, scores, -jnp.inf))
     return jnp.where(exists[:, None] & mask[None], labels, 0), scores

@@ -469,7 +469,8 @@ def predict(
     is_uncertain = inference.entropy(probabilities) > refinement.threshold
 
     def logs(potentials: AnyPotentials) -> Float[Array, "T L"]:
-        if isinstance(potentials, Potentials) and potentials.transitions is None:
+        is_known = isinstance(potentials, Potentials)
+        if is_known and not inference.crf.is_chain(potentials):
             return jax.nn.log_softmax(potentials.emissions, axis=-1)
         return inference.logs(inference.marginals(potentials, mask))
 

@@ -214,6 +214,8 @@ def batch_loss(
     _check_labels(labels, batch, getattr(model.head, "num_labels", None))
     if not isinstance(objective, Objective):
         raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
+    if objective.retain or objective.partial > bool(objective.hidden_labels):
+        raise InputError("retain and partial need jaxner.train with init_from.")
     labels = jnp.asarray(labels)
     rows, is_sentence = jnp.arange(labels.shape[0]), jnp.any(batch.mask, axis=1)
     counts = jnp.sum(is_sentence), jnp.sum(batch.mask)

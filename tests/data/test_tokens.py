@@ -48,6 +48,7 @@ def words(text):
 @example("U.\u0301 ..\u0301")
 @example("U.N...")
 @example("@a'S'0 it's I'm")
+@example("www.a(b\u200bc)")
 def test_offsets_hold_and_no_character_is_lost(text):
     tokens = tokenise(text)
     end = 0

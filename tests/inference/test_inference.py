@@ -235,6 +235,19 @@ def test_float32_is_exact_for_thousands_of_tokens(no_checks, forbid):
     assert (np.diff(scores) <= 0).all()
 
 
+@pytest.mark.parametrize("temperature", [1.0, 20.0])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_forbidden_labellings_do_not_exist(dtype, temperature):
+    mask, scores = jnp.ones(2, bool), jnp.array([[0, 4], [0, 5]], dtype)
+    rules = inference.Constraints(mask, ~jnp.eye(2, dtype=bool), mask)
+    p = inference.constrain(Potentials(scores), rules)
+    p = inference.at_temperature(p, temperature)
+    best, scores = n_best(p, mask, 4)
+    assert best.tolist() == [[0, 1], [1, 0], [0, 0], [0, 0]]
+    assert np.isfinite(scores).tolist() == [True, True, False, False]
+    assert np.isfinite(entropy(p, mask))
+
+
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_the_first_of_equals_is_that_of_viterbi(kind):
     p = enumeration.build(kind, "BIO", 4, dtype=np.float32)

@@ -175,6 +175,9 @@ def test_label_ids_outside_the_label_set_are_refused():
     plain = jaxner.loss(model, weights, batch, gold)
     clean = jaxner.loss(model, weights, batch, gold.at[1, 1].set(0))
     assert float(plain) == pytest.approx(float(clean), rel=1e-6)
+    for alone in ({"retain": 1.0}, {"partial": True}):  # there is no old tagger
+        with pytest.raises(ValueError, match="init_from"):
+            jaxner.loss(model, weights, batch, gold, None, jaxner.Objective(**alone))
 
 
 def test_few_frames_lie_between_a_loop_and_the_model():

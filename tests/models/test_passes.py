@@ -10,7 +10,9 @@ import pytest
 
 from jaxner import inference, models
 from jaxner.models.model import map_named, named
+from jaxner.types import Potentials
 from tests.models import draws
+from tests.models.test_own_modules import Own
 
 LABELS, PASSES = 3, 3
 LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
@@ -20,7 +22,7 @@ QUIET = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
 def build(encoder=LSTM, head="softmax", rates=(0.3, 0.3), **options):
     """A model with rates of dropout of its representation and of its head."""
     words = {"words": {"dim": 6}, "chars": None, "dropout": rates[0]}
-    head = {"name": head, "dropout": rates[1]}
+    head = {"name": head, "dropout": rates[1]} if isinstance(head, str) else head
     return draws.build(representation=words, encoder=encoder, head=head, **options)
 
 
@@ -92,8 +94,14 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     np.testing.assert_allclose(emissions, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_refinement_decides_where_the_draft_is_uncertain():
-    model = refining("crf")
+def of_edges(x):
+    """Scores without transitions, but with those of a sentence's start."""
+    return Potentials(x[:, :LABELS], None, jnp.array([0.0, 2.0, -1.0]))
+
+
+@pytest.mark.parametrize("head", ["crf", Own(of_edges)], ids=["crf", "edges"])
+def test_the_refinement_decides_where_the_draft_is_uncertain(head):
+    model = refining(head)
     weights = draws.weights_of(model)
     inputs, mask = (weights, draws.SENTENCE), draws.SENTENCE.mask
     passes = passes_of(model, *inputs, None, 2)
@@ -103,7 +111,7 @@ def test_the_refinement_decides_where_the_draft_is_uncertain():
     threshold = float(np.sort(entropies)[:2].mean())
     is_uncertain = np.asarray(entropies) > threshold
     assert is_uncertain.sum() == 2
-    final = predict(refining("crf", threshold=threshold), *inputs)
+    final = predict(refining(head, threshold=threshold), *inputs)
     logs = np.asarray(final.emissions)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
     second = draws.apply(model, *inputs, None, chances, method="refine")
