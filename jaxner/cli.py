@@ -364,7 +364,8 @@ class Parser(argparse.ArgumentParser):
             elif (name := flag.replace("_", "-")) in self.actions:
                 flag = name
             action = self.actions.get(flag)
-            flag = action.option_strings[-1] if action else flag
+            if action and flag[:2] != "--":
+                flag = action.option_strings[-1]
             takes = rest and (action.nargs != 0 if action else rest[0][:2] != "--")
             if equals or (value and flag != word):
                 options.append((flag, value))

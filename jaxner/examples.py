@@ -175,6 +175,7 @@ def evaluate(
     check_tagger(tagger)
     scheme, is_file = tagger.vocabulary.scheme, isinstance(data, str | os.PathLike)
     place = (data,) if is_file else ("", "jsonl")
+    task = Task(scheme, rule=rule)
     reading = {"scheme": scheme, **formats.of_run(dict(tagger.reading), *place)}
     if is_file:
         split = corpus.load_file(reading, outputs.expanded(data))
@@ -182,7 +183,7 @@ def evaluate(
         _, split = _read(data, reading)
     gold, predicted = tagging.label_split(tagger, split, constrained=constrained)
     tokens = [example.tokens for example in split.examples]
-    return Task(scheme, rule=rule).score(tokens, gold, predicted)
+    return task.score(tokens, gold, predicted)
 
 
 def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:

@@ -177,10 +177,10 @@ def checked_least(tagger: Tagger, sink: Sink, min_probability: Any) -> Any:
 
     `InputError`: the tagger's entities cannot have this minimum.
     """
-    check_least(types_of(tagger).names, min_probability)
     has_chances = not (sink.has_tags or isinstance(tagger.model.head, Seq2seqHead))
     if min_probability and not has_chances:
         raise InputError("This tagger has no probabilities of entities to choose by.")
+    check_least(types_of(tagger).names, min_probability)
     # Entities of texts are written with their probabilities.
     is_written = sink.format == "jsonl" and sink.source != "conll"
     wants_chances = has_chances and (min_probability or is_written)

@@ -44,6 +44,8 @@ def parsed(line):
         ("convert a --token-column -1 -o -", {"output": Path("-")}),
         ("convert -- a", {"output": Path("-")}),
         ("tag a --no_sentences", {"sentences": False}),
+        ("tag a --sentences", {"sentences": True}),
+        ("evaluate a --constrained", {"constrained": True}),
         ("show a --tokenizer=whitespace", {"tokenizer": "whitespace"}),
         ("compare a --against b c --all", {"against": (Path("b"), Path("c"))}),
         ("calibrate --risk=.1 --type X --type Y a", {"type_": ["X", "Y"]}),

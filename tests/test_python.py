@@ -183,6 +183,8 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     assert jaxner.evaluate(reader, "~/moved/data/train.jsonl").overall.gold == 40
     with pytest.raises(InputError, match="examples:2: expected 1 label"):
         jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
+    with pytest.raises(InputError, match="rule"):
+        jaxner.evaluate(tagger, "~/missing.conll", rule="lax")  # before the work
     with pytest.raises(InputError, match=r"train\.jsonl"):
         jaxner.train("grn", ROWS * 19, **call)
 

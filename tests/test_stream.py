@@ -371,8 +371,8 @@ def test_the_command_writes_the_entities_of_texts(tiny_run, params, dev, tmp_pat
     for wrong in ("1.5", "FOO=0.5", "PER=-1", "calibrated"):
         with pytest.raises(SystemExit):
             tag(tiny_run, source, output, f"--min-probability={wrong}")
-    with pytest.raises(InputError):
-        stream.checked_least(params, Sink("text", "jsonl", True), 0.5)
+    with pytest.raises(InputError, match="no probabilities"):
+        stream.checked_least(params, Sink("text", "jsonl", True), {"FOO": 0.5})
     assert [*tmp_path.iterdir()] == [source]
     tag(tiny_run, source, output, "--min-probability=0.2")
     lines = [json.loads(line) for line in output.read_text().splitlines()]

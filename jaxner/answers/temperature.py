@@ -189,11 +189,13 @@ def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
     file = run.path / CALIBRATION
     fit = run.read_json(CALIBRATION) if file.is_file() else {}
     record = fit.get("guarantees")
-    with Checkpoints(run.part("best"), read_only=True) as best:
-        if not record or fit["step"] != best.step:
-            raise InputError(
-                f"{run.path} has no thresholds for its best checkpoint: run jaxner "
-                "calibrate --risk"
-            )
+    if record:
+        with Checkpoints(run.part("best"), read_only=True) as best:
+            record = record if fit["step"] == best.step else None
+    if not record:
+        raise InputError(
+            f"{run.path} has no thresholds for its best checkpoint: run jaxner "
+            "calibrate --risk"
+        )
     thresholds = {row["type"]: row["threshold"] for row in record["types"]}
     return {"min_probability": thresholds, "n_best": record["n_best"]}

@@ -13,7 +13,7 @@ from jaxner.commands import SPLITS, note
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError, UsageError
-from jaxner.evaluation.scoring import RULES
+from jaxner.evaluation.scoring import RULES, reader
 from jaxner.fields import Folder, OneOf, Output, Seed, Size
 
 if TYPE_CHECKING:
@@ -84,11 +84,13 @@ class Target:
             name += f", restart {seed}"
             folder = str(Workdir(run).seed(seed).path)
         defaults = config["evaluation"]
-        rule = "conlleval" if has_tags else defaults.get("rule", "conlleval")
+        rule = self.rule or defaults.get("rule", "conlleval")
+        rule = "conlleval" if has_tags else rule
+        reader(rule, tagger.vocabulary.scheme)  # an error before the work
         is_open = self.constrained is None
         constrained = defaults["constrained"] if is_open else self.constrained
         options = {"decoding": decoding, "seed": self.seed, "constrained": constrained}
-        return describe.Run(name, folder, tagger, split, self.rule or rule, options)
+        return describe.Run(name, folder, tagger, split, rule, options)
 
 
 def evaluate(

@@ -466,13 +466,15 @@ def build(
 
 def _label_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:
     """Returns the label set of entity types (or of their labels), or of tags."""
-    if scheme != schemes.TAGS:
-        if "O" in types or any("-" in kind for kind in types):  # else B is a type
-            with contextlib.suppress(InputError):
-                types = schemes.types_of(types) or types
-        if "O" in types:
+    # Without either, B is a type.
+    if scheme != schemes.TAGS and any(kind == "O" or "-" in kind for kind in types):
+        kinds: Sequence[str] = ()
+        with contextlib.suppress(InputError):
+            kinds = schemes.types_of(types)
+        if "O" in types and not kinds:
             message = "'O' is the label of tokens outside all entities: give entity "
             raise InputError(f"{message}types, such as ['LOC', 'PER']")
+        types = kinds or types
     names = schemes.label_names(types, scheme)
     if SEPARATOR in names:
         message = f"{SEPARATOR!r} is reserved for separators between sentences"

@@ -301,7 +301,10 @@ def build_vocabulary(
 
 
 def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
-    """Returns the types of the training split, and those of an old vocabulary."""
+    """Returns the types of the training split, and those of an old vocabulary.
+
+    Types of entities come as labels, since a type such as B-cell may look like one.
+    """
     types, old_types = train.types(), () if old is None else old.types
     if old_types and not {*types} & {*old_types}:
         warnings.warn(
@@ -310,7 +313,8 @@ def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
             "them",
             stacklevel=2,
         )
-    return sorted({*types, *old_types})
+    prefix = "" if train.scheme == schemes.TAGS else "B-"
+    return [prefix + kind for kind in sorted({*types, *old_types})]
 
 
 def encode_split(

@@ -63,8 +63,9 @@ def test_candidates_and_unfound_gold_are_rows():
 
 @pytest.mark.filterwarnings("ignore:.*is of step -1")
 def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, run):
-    with pytest.raises(InputError, match="--risk"):
-        temperature.guaranteed(copied_run)
+    for folder in (copied_run, tmp_path):
+        with pytest.raises(InputError, match="--risk"):
+            temperature.guaranteed(folder)
     words = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
     run("calibrate", copied_run, *words)
     record = Workdir(copied_run).read_json("calibration.json")["guarantees"]

@@ -149,14 +149,29 @@ def test_vectors_that_do_not_suit_the_sentences(vector_run, params):
         jaxner.tag(params, ["a", "b"], vectors=np.zeros((2, 5)))
 
 
-def corpus_of(config, **options):
-    """The corpus of a config on the device, and its sentences."""
+def vocabulary_of(config):
     data = config.data.to_dict()
     split = training_corpus.load_split(data, "train")
-    vocabulary, _ = training_corpus.build_vocabulary(data, split, None, print)
+    return split, training_corpus.build_vocabulary(data, split, None, print)[0]
+
+
+def corpus_of(config, **options):
+    """The corpus of a config on the device, and its sentences."""
+    split, vocabulary = vocabulary_of(config)
     model = jaxner.build(vocabulary, **config.model.to_dict())
     items, labels = training_corpus.encode_split(split, vocabulary)
     return training_corpus.Corpus(items, labels, model, **options), items
+
+
+@pytest.mark.parametrize(
+    ("labels", "types"), [("O B-O", "O"), ("S-S-Bahn O", "S-Bahn")]
+)
+def test_types_may_look_like_labels(labels, types, tmp_path):
+    rows = zip("ab", labels.split(), strict=True)
+    text = "".join(f"{token} {label}\n" for token, label in rows)
+    (tmp_path / "train.conll").write_text(text)
+    _, vocabulary = vocabulary_of(tiny.config(tmp_path))
+    assert vocabulary.types == (types,)
 
 
 @pytest.mark.parametrize("kind", ["pieces", "vectors", "vectors on the device"])
