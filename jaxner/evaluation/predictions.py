@@ -113,9 +113,11 @@ def load(
         return sum(len(schemes.violations(row, name)) for row in predicted)
 
     other, *_ = schemes.fitting(predicted)
-    # Of labels with the same prefixes, a few that break the scheme may be mistakes.
-    is_other = not lacks(other) and breaches(scheme) > 2 + 2 * breaches(other)
-    if lacks(scheme) or is_other:
+    # Of labels with the same prefixes, a few that break the scheme may be mistakes; and
+    # IOB1 and IOE1 take most mistakes of a weak tagger.
+    count = breaches(other)
+    is_other = breaches(scheme) > 2 + 2 * count and not (count and other[-1] == "1")
+    if lacks(scheme) or (is_other and not lacks(other)):
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
         scheme, gold = other, [schemes.convert(row, other) for row in gold]
     elif alternatives and not is_io:
