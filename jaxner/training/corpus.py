@@ -90,7 +90,7 @@ def _load(options: Options, name: str) -> Split:
     try:
         return corpora.load(corpus, name, directory=folder, **corpora.reading(options))
     except FileNotFoundError as error:
-        if name != "dev":
+        if name != "dev" or (folder and not Path(folder).is_dir()):
             raise
         hint = "To take a tenth of train instead: --config.data.split_dev=0.1"
         raise FileNotFoundError(f"{error}. {hint}") from None
