@@ -45,7 +45,7 @@ _QUEUE_LENGTH = 16
 # part of the sentence whose time, with that of twice as much, foretells the whole's.
 _LONG, _SLOW, _PART = 1 << 13, 30.0, 16
 # Several words, or one with the end of its line or cell.
-_TEXT = re.compile(r"\S[ \t\r\n]+\S|\S[\t\r\n]|[\t\r\n]\S")
+_TEXT = re.compile(r"\S[ \t\r\n]+\S|\S *[\t\r\n]|[\t\r\n] *\S")
 
 
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:

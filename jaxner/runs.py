@@ -59,10 +59,14 @@ class Workdir:
         """Returns the content of a JSON file in the folder; raises as `read_json`."""
         content = read_json(self._present(name))
         # The examples of `jaxner.train` move with the run.
-        own = self.path / "data"
-        data = content.get("data") if name == "config.json" and own.is_dir() else None
-        if isinstance(data, dict) and not os.path.isdir(data.get("dir") or own):
-            data["dir"] = str(own)
+        data = content.get("data") if name == "config.json" else None
+        folder = self.path / "data"
+        if (
+            isinstance(data, dict)
+            and Path(data.get("dir") or "").name == "data"
+            and (folder / "train.jsonl").is_file()
+        ):
+            data["dir"] = str(folder)
         return content
 
     def _present(self, name: str) -> Path:

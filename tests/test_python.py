@@ -163,6 +163,7 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     scores = jaxner.evaluate(tagger, ROWS).overall
     assert (scores.gold, scores.predicted) == (2, 1)
     (tmp_path / "run").rename(tmp_path / "moved")
+    (tmp_path / "run" / "data").mkdir(parents=True)  # the place is taken again
     call["workdir"] = tmp_path / "moved"
     moved_config = Workdir(call["workdir"]).read_json("config.json")
     assert moved_config["data"]["dir"] == str(tmp_path / "moved" / "data")

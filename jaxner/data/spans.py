@@ -238,7 +238,8 @@ def json_lines(source: Source) -> Iterator[Record]:
         items = next(filter(None, lists), [])
         # Prodigy and JSON-MIN of Label Studio have no list if there are no entities.
         types = {type(content[key]) for key in content.keys() - {"tokens"}}
-        if {"answer", "annotation_id"} & content.keys() and list not in types:
+        is_accepted = content.get("answer") == "accept" or "annotation_id" in content
+        if is_accepted and list not in types and not any(map(content.get, _SPANS)):
             lists = [[]]
         if text is None or not lists or sum(map(bool, lists)) > 1:
             raise InputError(
@@ -513,12 +514,14 @@ def _brat(source: Source) -> Items:
     if rest:
         count = counted(rest, "annotation")
         items.append(Note(f"left out {count} that are no entities"))
-    spans = []
+    spans, units = [], _units(way[0]) if way[1] == "utf-16" else []
     for number, kind, fragments, _ in annotations:
         start, end = min(fragments)[0], max(end for _, end in fragments)
         if len(fragments) > 1:
             problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
-            is_line = "\n" not in way[0][start:end]  # no sentence is longer
+            whole = CharSpan(start, end, kind)
+            first, last, *_ = _moved(whole, units) if units else whole
+            is_line = "\n" not in way[0][first:last]  # no sentence is longer
             items.append(_unfit(options, problem, number, can_widen=is_line))
         if len(fragments) == 1 or (options.unfit == "widen" and is_line):
             spans.append(CharSpan(start, end, kind, None, number))

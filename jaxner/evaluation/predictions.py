@@ -115,9 +115,10 @@ def load(
     other, *_ = schemes.fitting(predicted)
     # Of labels with the same prefixes, a few that break the scheme may be mistakes; and
     # IOB1 and IOE1 take most mistakes of a weak tagger.
-    count = breaches(other)
-    is_other = breaches(scheme) > 2 + 2 * count and not (count and other[-1] == "1")
-    if lacks(scheme) or (is_other and not lacks(other)):
+    count, sign = breaches(other), {"IOB1": "B", "IOE1": "E"}.get(other)
+    is_other = not lacks(other) and breaches(scheme) > 2 + 2 * count
+    is_other = is_other and (not sign or (sign in letters and not count))
+    if other != scheme and (lacks(scheme) or is_other):
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
         scheme, gold = other, [schemes.convert(row, other) for row in gold]
     elif alternatives and not is_io:

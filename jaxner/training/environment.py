@@ -21,8 +21,8 @@ from jaxner.training import optimizers, schema
 from jaxner.types import Options
 
 # Nothing else in a run's config may change, but the number of epochs if no rate
-# depends on it, and the folder of the same data.
-_MAY_CHANGE = ("patience", "tensorboard", "num_devices", "data.dir")
+# depends on it.
+_MAY_CHANGE = ("patience", "tensorboard", "num_devices")
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 _ROOT = Path(__file__).parents[2]
 _CODE = ("jaxner", "configs", "pyproject.toml")

@@ -119,8 +119,9 @@ def test_schemes_of_both_sides_may_differ(scheme, other, tmp_path):
     assert (scores.f1, scores.ill_formed) == (1, 0)
 
 
-def test_mistakes_of_a_weak_tagger_are_no_other_scheme(tmp_path):
-    gold, predicted = [["B-X", "O"]] * 9, [["I-X", "O"]] * 8 + [["B-X", "O"]]
+@pytest.mark.parametrize("first", ["B-X", "I-X"])
+def test_mistakes_of_a_weak_tagger_are_no_other_scheme(first, tmp_path):
+    gold, predicted = [["B-X", "O"]] * 9, [[first, "O"]] + [["I-X", "O"]] * 8
     labels, _ = predictions.load(write(tmp_path / "a.conll", gold, predicted))
     assert labels.scheme == "BIO"
 

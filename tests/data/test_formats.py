@@ -502,6 +502,10 @@ def test_brat(file):
     for unfit in ("error", "widen"):
         (error,) = read(folder, unfit=unfit, collect=True).errors
         assert str(error).endswith("the X 12:22 has 2 fragments")
+    file("😀" * 10 + "\nMilan beat Ajax\n", "train/a.txt")
+    file("T1\tX 21 26;32 36\tMilan Ajax\n", "train/a.ann")  # in units of UTF-16
+    rows = rows_of(folder, unfit="widen")
+    assert rows[1][3] == ("B-X", "I-X", "I-X")
 
 
 def test_spans_that_do_not_fit_are_reported(file):
@@ -589,6 +593,8 @@ BAD = [
     ("a.json", "[{},\n3]", {}, [1]),
     ("a.jsonl", '{"tokens": ["a"], "labels": ["O"], "tokens": ["b"]}', {}, [1]),
     ("a.jsonl", line(text="a b", spans=[[False, True, "X"]]), {}, [1]),
+    ("a.jsonl", line(text="a b", answer="accept", label="[[0, 1]]"), {}, [1]),
+    ("a.jsonl", line(text="a b", answer="b"), {}, [1]),  # to a question
     ("a.conllu", u("1-999999999", misc="NER=B-X") + u(1), {}, [1]),
     ("a.conllu", u("2-1", misc="NER=B-X") + u(1) + u(2), {}, [1]),
     ("a.conllu", u("1-2", misc="NER=B-X") * 2 + u(1) + u(2), {}, [2]),
