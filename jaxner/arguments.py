@@ -17,7 +17,10 @@ def expect(is_right: Any, demand: str, value: Any) -> None:
 
 
 def check_tagger(tagger: Any) -> None:
-    """Raises TypeError unless a value is a tagger."""
+    """Raises TypeError unless a value is a tagger; RuntimeError as `check_fork`."""
+    from jaxner import devices  # which imports JAX
+
+    devices.check_fork()
     names = ("weights", "model", "vocabulary")
     parts: list[Any] = [getattr(tagger, name, None) for name in names]
     is_whole = None not in parts and isinstance(parts[0], Mapping)

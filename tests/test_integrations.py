@@ -172,11 +172,13 @@ def test_processes_forked_after_jax_ran_are_refused(tiny_run):
         tagger = nlp.get_pipe("jaxner").tagger
         arguments = {"load": [sys.argv[1]], "tag": [tagger, ["Rome"]]}
         arguments |= {"train": [[]], "from_pretrained": ["hub"]}
+        batch = jaxner.encode(tagger, [["Rome"]])
+        arguments |= {name: [tagger, batch] for name in ("marginals", "entities")}
         with multiprocessing.Pool(1) as pool:
             print(pool.map(ask, arguments))
     """
     command = (sys.executable, "-c", script, tiny_run)
-    assert tiny.output_of(*command, timeout=200) == "True\n[True, True, True, True]\n"
+    assert tiny.output_of(*command, timeout=200) == f"True\n{[True] * 6}\n"
 
 
 def test_long_documents_take_linear_time(tiny_run, monkeypatch):
