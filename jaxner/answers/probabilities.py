@@ -230,8 +230,8 @@ def sample(
     """Returns the label probabilities of several passes with dropout.
 
     Dropout is on in the parts that the config names in `mc_dropout.parts`. For a tagger
-    with a refinement, these are passes of the draft. No temperature counts. Source: Gal
-    and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
+    with a refinement, these are passes of the draft. The temperature has no effect.
+    Source: Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
 
     Args:
         tagger: What `load` returned; an ensemble is an InputError.

@@ -47,10 +47,10 @@ def draw_many(p, mask):
 def test_absent_scores_are_zeros_and_dtypes_may_differ(parts):
     p, mask = enumeration.draw(SIZE, 3, dtype=np.float32), jnp.arange(SIZE) < 4
     labels, emissions = jnp.arange(SIZE) % 3, p.emissions.astype(jnp.bfloat16)
-    given = {part: getattr(p, part) for part in parts}
-    some = Potentials(emissions, **given)
+    scores = {part: getattr(p, part) for part in parts}
+    some = Potentials(emissions, **scores)
     zeros = jax.tree.map(jnp.zeros_like, p)
-    full = zeros._replace(emissions=emissions.astype(jnp.float32), **given)
+    full = zeros._replace(emissions=emissions.astype(jnp.float32), **scores)
     for kernel in (viterbi, marginals, entropy, logs_of):
         args = (labels[None], mask) if kernel is logs_of else (mask,)
         np.testing.assert_allclose(kernel(some, *args), kernel(full, *args), rtol=1e-6)
