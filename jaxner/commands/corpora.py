@@ -123,7 +123,7 @@ def check(
     tagger = None
     if files and (files[0] / "vocabulary.json").exists():
         run = files.pop(0)
-        tagger = load(run)
+        tagger = load(run, of_text=bool(files))
         if split or not files:
             from jaxner.runs import Workdir
             from jaxner.training import corpus

@@ -98,7 +98,7 @@ def tag(
     to = to or formats.guess_output(name, source)
     least = read_least(min_probability, run)
     sources.check_file(file)
-    tagger = load(run)
+    tagger = load(run, of_text=True)
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
@@ -248,7 +248,8 @@ def show(
     from jaxner.terminal import LineConsole
 
     least = read_least(min_probability, run)
-    text, tagger = outputs.read_text(file).removeprefix("\ufeff"), load(run)
+    text = outputs.read_text(file).removeprefix("\ufeff")
+    tagger = load(run, of_text=True)
     splitter: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
@@ -318,7 +319,7 @@ def select(
     source = format or formats.guess_raw(str(file))
     _check_use(reading, source)
     sources.check_file(file)
-    tagger = load(run)
+    tagger = load(run, of_text=True)
     options = {"split_sentences": sentences, **_defaults(tagger, source), **reading}
     examples: list[formats.Example] = []
     text = sources.Source(file, formats.Options(**options), has_labels=False)

@@ -229,7 +229,7 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
     if vectors is None:
         layers, dim = counted(sizes[0], "layer"), sizes[1]
         message = f"This tagger needs vectors of {layers} and {dim} dimensions for "
-        raise InputError(f"{message}each token, got none: pass `vectors`.")
+        raise InputError(f"{message}each token, got no `vectors`.")
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)
         return vectors

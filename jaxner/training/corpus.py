@@ -113,11 +113,6 @@ def find_vectors(options: Options, split: str) -> Path | None:
     pattern = options.get("contextual")
     if not pattern:
         return None
-    if "{split}" not in pattern:
-        raise InputError(
-            "Expected {split} in --config.data.contextual, since each split has its "
-            f"own file, got {pattern!r}; an example is elmo/{{split}}.npz"
-        )
     return corpora.find_vectors(pattern.replace("{split}", split), options.get("dir"))
 
 
@@ -172,6 +167,11 @@ def load_data(
         FileNotFoundError: A file is missing.
         InputError: A file is malformed, or the vectors do not fit model or corpus.
     """
+    if "{split}" not in (pattern := options.get("contextual") or "{split}"):
+        raise InputError(
+            "Expected {split} in --config.data.contextual, since each split has its "
+            f"own file, got {pattern!r}; an example is elmo/{{split}}.npz"
+        )
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
     if len(train.types()) < 1 + (train.scheme == schemes.TAGS):

@@ -118,15 +118,19 @@ def test_files_are_scored_and_old_types_are_kept_by_vectors(
     vector_run, vectors, short, answer, monkeypatch
 ):
     file, vectors_of_dev = short / "dev.conll", ("--contextual", vectors / "dev.npz")
-    scores = answer("evaluate", vector_run, "--split", file, *vectors_of_dev)
     dev = Workdir(vector_run).read_json("result.json")["dev"]
-    assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
-    for wrong in (
-        ("--split", file, "--contextual", vectors / "test.npz"),  # of another text
-        *(("--split", file), vectors_of_dev),
-    ):
-        with pytest.raises(ValueError, match=r"vectors|contextual"):
-            answer("evaluate", vector_run, *wrong)
+    for split in (("--split", file), ()):
+        scores = answer("evaluate", vector_run, *split, *vectors_of_dev)
+        assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
+    for wrong in (("--contextual", vectors / "test.npz"), ()):  # of another text
+        with pytest.raises(ValueError, match="vectors"):
+            answer("evaluate", vector_run, "--split", file, *wrong)
+    output = vector_run / "output.json"
+    writing = ("tag", "-o", output), ("select", "-o", output)
+    for name, *options in (*writing, ("check",), ("show",)):
+        with pytest.raises(InputError, match="which a text has none of"):
+            answer(name, vector_run, file, *options)
+    assert not [*vector_run.glob("output*")]
     config = vector_config(short, vectors)
     config.init_from, config.objective.retain = str(vector_run), 1.0
     monkeypatch.setattr(training_corpus, "Corpus", None)  # what comes after
