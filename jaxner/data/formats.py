@@ -48,6 +48,7 @@ _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
 _NAME = re.compile(r"(?:^|\|)(?i:name)=(O|[BIESLUMW]-[^\t|]+)")  # of NorNE
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
 _RANGE = re.compile("([0-9]+)-([0-9]+)\t")
+_QUOTED = re.compile('"[^"]*+(?:""[^"]*+)++"')  # as CSV writes cells with quotes
 _WORD, _POS, _ENTITIES = 3, 4, 10  # of CoNLL-2012
 _BRACKETS = re.compile(r"(?:\(([^()* ]+))?\*?(\))?")
 
@@ -123,7 +124,7 @@ def _sentences(
         raise InputError(message, source.path)
     places = (token, label) if source.has_labels else (token,)
     document, last, groups = 0, ("",), set()
-    comments, returns, blank_lines = [], [], []  # lines
+    comments, returns, blank_lines, quoted = [], [], [], []  # lines
     hint = BLANK_HINT if source.has_labels else ""
 
     def lacks_token(line: str, cells: Sequence[str]) -> bool:
@@ -163,6 +164,8 @@ def _sentences(
                 errors.append(source.error(number, flaw, line))
             else:
                 rows.append((number, cells))
+                if _QUOTED.fullmatch(cells[token]):
+                    quoted.append(number)
         if not rows:
             return errors
         numbers, cells = zip(*rows, strict=True)
@@ -190,6 +193,8 @@ def _sentences(
     text = "{} with the name of an earlier one; are the lines of a sentence apart?"
     source.note_cases(blank_lines, "blank token", "left out {}")
     source.note_cases(comments, "comment", "left out {} with as many cells as a token")
+    remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
+    source.note_cases(quoted, "token", remedy)
     source.note_cases(returns, "sentence", text)
 
 

@@ -355,6 +355,16 @@ def test_sentences_of_tables(file):
     assert result.notes == []
 
 
+def test_tokens_that_csv_quotes_are_counted(file):
+    tokens = ['"', "a", 'b"', '""', "'"]
+    table = pytest.importorskip("pandas").DataFrame({"token": tokens, "label": "O"})
+    result = read(file(table.to_csv(sep="\t", index=False), "a.tsv"))
+    note = "line 2: quoted as in CSV, and read with the quotes: 3 tokens"
+    assert [text.partition(";")[0] for text in result.notes] == [note]
+    result = read(file(table.to_csv(sep="\t", index=False, quoting=3), "b.tsv"))
+    assert ([*result.examples[0].tokens], result.notes) == (tokens, [])
+
+
 def test_comments_that_look_like_tokens_are_counted(file):
     text = "# id = 1\n#NYC B-LOC\nis O\n\n# O\nbig O\n"
     result = read(file(text), comments="#")
