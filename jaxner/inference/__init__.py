@@ -50,6 +50,7 @@ def _of_any_head(
             )
         return counterpart(potentials, *args, **options)
 
+    choose.__module__ = __name__  # for `help`, and for other processes
     return choose
 
 
