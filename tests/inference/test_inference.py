@@ -51,6 +51,14 @@ def test_functions_are_the_package_s_own():
     assert pickle.loads(pickle.dumps(inference.viterbi)) is inference.viterbi
 
 
+@pytest.mark.parametrize("transitions", [None, jnp.zeros((3, 3))])
+def test_a_batch_needs_vmap(transitions):
+    batch = Potentials(jnp.zeros((3, 3, 3)), transitions)
+    for function in (inference.viterbi, inference.log_partition):
+        with pytest.raises(ValueError, match=r"one sentence.* got \(3, 3, 3\)"):
+            function(batch, jnp.ones((3, 3), bool))
+
+
 @pytest.mark.parametrize("parts", [["transitions"], ["start"], ["transitions", "end"]])
 def test_absent_scores_are_zeros_and_dtypes_may_differ(parts):
     p, mask = enumeration.draw(SIZE, 3, dtype=np.float32), jnp.arange(SIZE) < 4
