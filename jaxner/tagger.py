@@ -77,11 +77,13 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array | PyTree = 1.0  # any leaf, while JAX maps over the tree
+    temperature: float | Array | PyTree = 1.0
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
-        if isinstance(self.temperature, (bool, int, float, str)):
+        is_plain = isinstance(self.temperature, (bool, int, float, str))
+        # Beside what is no array, it is an axis, a mask or a name, like all leaves.
+        if is_plain and any(hasattr(x, "shape") for x in jax.tree.leaves(self.weights)):
             fields.check("temperature", self.temperature, fields.Positive)
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:

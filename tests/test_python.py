@@ -164,7 +164,8 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
     assert (scores.gold, scores.predicted) == (2, 1)
     (tmp_path / "run").rename(tmp_path / "moved")
     (tmp_path / "run" / "data").mkdir(parents=True)  # the place is taken again
-    call["workdir"] = tmp_path / "moved"
+    monkeypatch.chdir(tmp_path)
+    call["workdir"] = "moved"
     moved_config = Workdir(call["workdir"]).read_json("config.json")
     assert moved_config["data"]["dir"] == str(tmp_path / "moved" / "data")
     copy = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)

@@ -55,6 +55,8 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
     double = jax.tree.map(lambda leaf: 2 * leaf, params)
     assert double.temperature == 2
     assert double.model == params.model
+    for leaf in (0, True, "frozen"):  # axes of `jax.vmap`, masks and names of Optax
+        assert jax.tree.map(lambda _, x=leaf: x, params).temperature is leaf
     assert double.tag.__func__ is jaxner.Tagger.tag is jaxner.tag
     program = jax.jit(jaxner.marginals)
     sentence = jaxner.encode(params, TOKENS)

@@ -605,7 +605,10 @@ class Batches:
 
     @checked
     def epoch(self, seed: Seed, epoch: Count) -> Iterator[tuple[Sentence, np.ndarray]]:
-        """Yields sentences and label ids of the batches of an epoch, by block."""
+        """Yields sentences and label ids of the batches of an epoch, by block.
+
+        The sentences of a block share `chars`; see `jaxner.types.batch_axes`.
+        """
         plan, numbers = self.plan([seed], epoch)
         plan = Plan(*(array[0] for array in plan))
         for block, number in enumerate(numbers):

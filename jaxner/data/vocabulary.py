@@ -139,7 +139,8 @@ class Vocabulary:
         encoder_sizes: What `models.pretrained.sizes` says of this encoder.
 
     Example:
-        >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> from jaxner import build_vocabulary
+        >>> vocabulary, _ = build_vocabulary([["Rome", "wins"]], ["LOC"], scheme="BIO")
         >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
         [2, 1]
     """
@@ -396,7 +397,8 @@ def build(
         typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
 
     Example:
-        >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> from jaxner import build_vocabulary
+        >>> vocabulary, _ = build_vocabulary([["Rome", "wins"]], ["LOC"], scheme="BIO")
         >>> vocabulary.label_names
         ('O', 'B-LOC', 'I-LOC')
     """

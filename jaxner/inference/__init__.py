@@ -13,6 +13,8 @@ import functools
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
+import jax.numpy as jnp
+
 from jaxner.inference import autoregressive, crf, spans
 from jaxner.inference.crf import Constraints as Constraints
 from jaxner.inference.spans import LabelSpans as LabelSpans
@@ -41,6 +43,11 @@ def _of_any_head(
     @functools.wraps(kernel)
     def choose(potentials: AnyPotentials, /, *args: P.args, **options: P.kwargs) -> R:
         if not isinstance(potentials, Autoregressive):
+            if len(shape := jnp.shape(potentials.emissions)) != 2:
+                raise ValueError(
+                    f"Expected the emissions of one sentence, [T, L], got {shape}: "
+                    "`jax.vmap` adds a batch"
+                )
             return kernel(potentials, *args, **options)
         if counterpart is None:
             raise ValueError(
@@ -50,6 +57,7 @@ def _of_any_head(
             )
         return counterpart(potentials, *args, **options)
 
+    choose.__module__ = __name__  # for `help`, and for other processes
     return choose
 
 

@@ -359,7 +359,8 @@ def apply(
 ) -> AnyPotentials:
     """Returns the potentials of one sentence, in nats; a key switches dropout on.
 
-    `jax.vmap` this function for a batch.
+    `jax.vmap` this function for a batch; one of `jaxner.Batches` shares characters, and
+    needs `in_axes=(None, None, jaxner.types.batch_axes(batch))`.
 
     Example:
         >>> import jaxner

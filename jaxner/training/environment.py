@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -50,6 +51,9 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         return
     values = schema.values(json.loads(json.dumps(config)))
     saved_values = schema.values(folder.read_json("config.json"))
+    for options in (values, saved_values):  # `Workdir.read_json` may name it in full
+        if folder_of_data := options["data.dir"]:
+            options["data.dir"] = os.path.abspath(folder_of_data)
     follows = values["minutes"] or values["num_epochs"] is None  # see `main_run`
     is_fixed = not follows and optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")

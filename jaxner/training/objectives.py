@@ -207,7 +207,7 @@ def batch_loss(
         >>> tagger = jaxner.load("runs/grn")
         >>> batch = jaxner.encode(tagger, [["Rome", "fell"]])
         >>> labels = jnp.array([tagger.vocabulary.label_ids(["S-LOC", "O"])])
-        >>> float(batch_loss(tagger.model, tagger.weights, batch, labels)) > 0
+        >>> float(jaxner.loss(tagger.model, tagger.weights, batch, labels)) > 0
         True
     """
     models.check_inputs(model, weights, batch, key, is_batch=True)

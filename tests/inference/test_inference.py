@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import pickle
+import pydoc
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +43,20 @@ table_of = jax.jit(inference.span_table, static_argnums=(3, 4))
 def draw_many(p, mask):
     keys = jax.random.split(jax.random.key(0), NUM_DRAWS)
     return jax.vmap(lambda key: inference.sample(p, mask, key))(keys)
+
+
+def test_functions_are_the_package_s_own():
+    """`help` lists them, and other processes get them."""
+    assert "viterbi(potentials" in pydoc.render_doc(inference, renderer=pydoc.plaintext)
+    assert pickle.loads(pickle.dumps(inference.viterbi)) is inference.viterbi
+
+
+@pytest.mark.parametrize("transitions", [None, jnp.zeros((3, 3))])
+def test_a_batch_needs_vmap(transitions):
+    batch = Potentials(jnp.zeros((3, 3, 3)), transitions)
+    for function in (inference.viterbi, inference.log_partition):
+        with pytest.raises(ValueError, match=r"one sentence.* got \(3, 3, 3\)"):
+            function(batch, jnp.ones((3, 3), bool))
 
 
 @pytest.mark.parametrize("parts", [["transitions"], ["start"], ["transitions", "end"]])
