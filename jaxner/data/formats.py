@@ -124,7 +124,7 @@ def _sentences(
         raise InputError(message, source.path)
     places = (token, label) if source.has_labels else (token,)
     document, last, groups = 0, ("",), set()
-    comments, returns, blank_lines, quoted = [], [], [], []  # lines
+    comments, returns, blank_lines, quotes = [], [], [], []  # lines
     hint = BLANK_HINT if source.has_labels else ""
 
     def lacks_token(line: str, cells: Sequence[str]) -> bool:
@@ -165,7 +165,7 @@ def _sentences(
             else:
                 rows.append((number, cells))
                 if _QUOTED.fullmatch(cells[token]):
-                    quoted.append(number)
+                    quotes.append(number)
         if not rows:
             return errors
         numbers, cells = zip(*rows, strict=True)
@@ -194,7 +194,7 @@ def _sentences(
     source.note_cases(blank_lines, "blank token", "left out {}")
     source.note_cases(comments, "comment", "left out {} with as many cells as a token")
     remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
-    source.note_cases(quoted, "token", remedy)
+    source.note_cases(quotes, "token", remedy)
     source.note_cases(returns, "sentence", text)
 
 
