@@ -6,11 +6,15 @@ JAX's compiler inserts the sums between devices. A run on one device has no mesh
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -172,6 +176,30 @@ def join(
         # JAX is already in use: this process runs alone.
         if not (is_known and "must be called before" in str(error)):
             raise
+
+
+@contextlib.contextmanager
+def agreement(facts: Mapping[str, object] = MappingProxyType({})) -> Iterator[None]:
+    """Ends a block in all processes alike: with an error if it fails in one of them.
+
+    So it does if the facts, as JSON, which the block may add, differ.
+    """
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(Exception):  # they may wait elsewhere
+            devices.largest([True, 0, 0])
+        raise
+    text = json.dumps(dict(facts), sort_keys=True)
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:3])
+    failure, most, least = devices.largest([False, number, -number])
+    if failure:
+        raise InputError("Another process has failed; its message says why")
+    if most != -least:
+        raise InputError(
+            "The processes have other configs, data or versions of packages: start the "
+            "same command in each"
+        )
 
 
 def is_writer() -> bool:
