@@ -165,7 +165,8 @@ def join(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if is_known else "default")
-            jax.distributed.initialize(*options)
+            # At an error, one waits so long for the others before JAX ends all.
+            jax.distributed.initialize(*options, shutdown_timeout_seconds=60)
     except ValueError as error:
         if not is_known:
             raise InputError(
@@ -173,6 +174,8 @@ def join(
                 "--process_id, or none on a cluster that JAX knows."
             ) from None
     except RuntimeError as error:
+        if "start RPC server" in str(error):
+            raise InputError(f"{coordinator}: this port is in use") from None
         # JAX is already in use: this process runs alone.
         if not (is_known and "must be called before" in str(error)):
             raise
