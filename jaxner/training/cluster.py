@@ -175,7 +175,8 @@ def join(
             ) from None
     except RuntimeError as error:
         if "start RPC server" in str(error):
-            raise InputError(f"{coordinator}: this port is in use") from None
+            # JAX crashes if nothing keeps its error.
+            raise InputError(f"{coordinator}: this port is in use") from error
         # JAX is already in use: this process runs alone.
         if not (is_known and "must be called before" in str(error)):
             raise
