@@ -138,7 +138,7 @@ class Checkpoints:
     def progress(self) -> dict[str, Any]:
         """Returns only the progress of the newest checkpoint."""
         folder = self.folder()
-        with _quiet(), runs.using(folder / _PROGRESS), _CONTEXT:
+        with _quiet(), runs.using(folder / _PROGRESS), _alone():
             parts = ocp.load_checkpointables(_plain(folder), {_PROGRESS: None})
             return dict(parts[_PROGRESS])
 
@@ -213,7 +213,7 @@ def _restore(folder: Path, shapes: PyTree) -> PyTree:
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
-        with runs.using(path):
+        with runs.using(path), _alone():
             arrays = ocp.load(_plain(folder), target)
     for name, leaf in _named(arrays).items():
         is_weight = not name.startswith("opt_state")
@@ -221,6 +221,15 @@ def _restore(folder: Path, shapes: PyTree) -> PyTree:
         if is_number and not np.isfinite(leaf).all():
             raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
     return jax.device_put(arrays, may_alias=False)
+
+
+def _alone() -> ocp.Context:
+    """Returns a context for loading, in which no process waits for another."""
+    context = ocp.Context(_CONTEXT)
+    options = context.multiprocessing
+    options.primary_host = jax.process_index()
+    options.active_processes = {jax.process_index()}
+    return context
 
 
 def _plain(path: Path) -> str:

@@ -32,6 +32,8 @@ class Processes:
         """Connects to the others; returns whether this process writes files."""
         from jaxner.training import cluster
 
+        if self.coordinator:  # JAX aborts after five minutes
+            note(f"Waiting for all processes at {self.coordinator} …")
         cluster.join(self.coordinator, self.num_processes, self.process_id)
         return cluster.is_writer()
 

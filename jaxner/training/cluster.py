@@ -6,11 +6,15 @@ JAX's compiler inserts the sums between devices. A run on one device has no mesh
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -161,7 +165,8 @@ def join(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if is_known else "default")
-            jax.distributed.initialize(*options)
+            # At an error, one waits so long for the others before JAX ends all.
+            jax.distributed.initialize(*options, shutdown_timeout_seconds=60)
     except ValueError as error:
         if not is_known:
             raise InputError(
@@ -169,9 +174,36 @@ def join(
                 "--process_id, or none on a cluster that JAX knows."
             ) from None
     except RuntimeError as error:
+        if "start RPC server" in str(error):
+            # JAX crashes if nothing keeps its error.
+            raise InputError(f"{coordinator}: this port is in use") from error
         # JAX is already in use: this process runs alone.
         if not (is_known and "must be called before" in str(error)):
             raise
+
+
+@contextlib.contextmanager
+def agreement(facts: Mapping[str, object] = MappingProxyType({})) -> Iterator[None]:
+    """Ends a block in all processes alike: with an error if it fails in one of them.
+
+    So it does if the facts, as JSON, which the block may add, differ.
+    """
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(Exception):  # they may wait elsewhere
+            devices.largest([True, 0, 0])
+        raise
+    text = json.dumps(dict(facts), sort_keys=True)
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:3])
+    failure, most, least = devices.largest([False, number, -number])
+    if failure:
+        raise InputError("Another process has failed; its message says why")
+    if most != -least:
+        raise InputError(
+            "The processes have other configs, data or versions of packages: start the "
+            "same command in each"
+        )
 
 
 def is_writer() -> bool:

@@ -76,25 +76,27 @@ def main_run(
         ValueError: An option is wrong, or the folder has a run of another config or
             with other data.
     """
-    corpora.fit_width(config)
-    schema.check(config.to_dict())
     console.quiet = quiet or not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())
-    # Before any comparison or write, since two runs may start at the same moment.
-    with folder.locked(), warnings.catch_warnings():
+    with contextlib.ExitStack() as stack, warnings.catch_warnings():
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
-        readme = folder.path / "README.md"
-        if readme.exists() and not (folder.path / "config.json").exists():
-            message = "belongs to no run, and a run writes its own. Choose another -o"
-            raise InputError(message, readme)
-        # Also if a kill came before its first checkpoint.
-        follows = config.minutes or config.num_epochs is None
-        if follows and (folder.path / "config.json").exists():
-            old_config = schema.values(folder.read_json("config.json"))
-            if old_config["minutes"] == config.minutes:
-                config.num_epochs = old_config["num_epochs"]
-        environment.check_same_config(folder, config.to_dict())
+        with cluster.agreement():
+            corpora.fit_width(config)
+            schema.check(config.to_dict())
+            # Before any comparison or write: two runs may start at the same moment.
+            stack.enter_context(folder.locked())
+            readme = folder.path / "README.md"
+            if readme.exists() and not (folder.path / "config.json").exists():
+                reason = "belongs to no run, and a run writes its own"
+                raise InputError(f"{reason}. Choose another -o", readme)
+            # Also if a kill came before its first checkpoint.
+            follows = config.minutes or config.num_epochs is None
+            if follows and (folder.path / "config.json").exists():
+                old_config = schema.values(folder.read_json("config.json"))
+                if old_config["minutes"] == config.minutes:
+                    config.num_epochs = old_config["num_epochs"]
+            environment.check_same_config(folder, config.to_dict())
         if config.num_seeds == 1 or seeds.is_together(config):
             results = train(config, folder, name)
         else:
@@ -121,7 +123,12 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     is no longer scored or written. `top` has the checkpoint to resume from.
     """
     limit, begin = 60 * (config.minutes or math.inf), time.perf_counter()  # seconds
-    program = Program(config, top, name)
+    facts: dict[str, object] = {}
+    with cluster.agreement(facts):
+        program = Program(config, top, name)
+        record = program.data.record
+        files = {file: entry["sha256"] for file, entry in record["data"].items()}
+        facts |= {"config": config.to_dict(), "files": files} | record["versions"]
     if config.minutes and not top.is_begun():
         program.fit_epochs(limit - (time.perf_counter() - begin))
     with signals.stop_requests(console.print) as stop, program.opened():

@@ -169,13 +169,17 @@ main()
 
 
 @contextlib.contextmanager
-def pair(arguments):
-    """Two processes, with two devices each, that run a command without a launcher."""
+def pair(arguments, changes=()):
+    """Two processes, with two devices each, that run a command without a launcher.
+
+    The second one has more arguments.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     words = ["-c", _TWO, *arguments, "--num_processes=2", f"--coordinator={address}"]
-    processes = [start_on(2, [*words, "--process_id", n]) for n in range(2)]
+    ends = [("--process_id", 0), (*changes, "--process_id", 1)]
+    processes = [start_on(2, [*words, *end]) for end in ends]
     try:
         yield processes
     finally:
@@ -211,6 +215,27 @@ def test_all_processes_end_where_the_loss_diverges(corpus, vectors, tmp_path):
             output, _ = process.communicate(timeout=60)
             assert process.returncode == 1, output
             assert "The loss is nan" in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        ("--config.data.dir=none", ["Another process has failed", "no folder none"]),
+        ("--config.seed=1", ["have other configs, data or versions"] * 2),
+    ],
+)
+def test_all_processes_end_where_one_cannot_train(
+    change, texts, corpus, vectors, tmp_path
+):
+    """The others used to wait for it, or to train other weights without a word."""
+    arguments = arguments_of(corpus, vectors, tmp_path / "run")
+    with pair(arguments, [change]) as processes:
+        for process, text in zip(processes, texts, strict=True):
+            output, _ = process.communicate(timeout=60)
+            assert process.returncode == 1, output
+            assert text in output
+            assert "Traceback" not in output
 
 
 @pytest.mark.slow
