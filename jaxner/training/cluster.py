@@ -165,8 +165,7 @@ def join(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if is_known else "default")
-            # At an error, one waits so long for the others before JAX ends all.
-            jax.distributed.initialize(*options, shutdown_timeout_seconds=60)
+            jax.distributed.initialize(*options)
     except ValueError as error:
         if not is_known:
             raise InputError(

@@ -24,6 +24,7 @@ from jaxner.types import Options
 # Nothing else in a run's config may change, but the number of epochs if no rate
 # depends on it.
 _MAY_CHANGE = ("patience", "tensorboard", "num_devices")
+_PATHS = ("data.dir", "data.vectors", "data.contextual", "data.pretrained", "init_from")
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 _ROOT = Path(__file__).parents[2]
 _CODE = ("jaxner", "configs", "pyproject.toml")
@@ -69,6 +70,14 @@ def check_same_config(folder: Workdir, config: Options) -> None:
             f"{folder.path} holds a run of another config:\n{''.join(different)}Choose "
             "another folder (-o), or remove the run in this folder to start over."
         )
+
+
+def shared(config: Options, record: Record) -> dict[str, object]:
+    """Returns what must be the same in all processes: not the paths of files."""
+    values = schema.values(config).items()
+    files = {name: file["sha256"] for name, file in record["data"].items()}
+    options = {name: value for name, value in values if name not in _PATHS}
+    return options | files | record["versions"]
 
 
 def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> None:

@@ -126,9 +126,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     facts: dict[str, object] = {}
     with cluster.agreement(facts):
         program = Program(config, top, name)
-        record = program.data.record
-        files = {file: entry["sha256"] for file, entry in record["data"].items()}
-        facts |= {"config": config.to_dict(), "files": files} | record["versions"]
+        facts |= environment.shared(config.to_dict(), program.data.record)
     if config.minutes and not top.is_begun():
         program.fit_epochs(limit - (time.perf_counter() - begin))
     with signals.stop_requests(console.print) as stop, program.opened():
