@@ -82,7 +82,7 @@ def using(path: Path) -> Iterator[None]:
     """Raises DamagedFileError for a file if anything goes wrong inside."""
     try:
         yield
-    except DamagedFileError:
+    except (DamagedFileError, ImportError):  # ImportError: a package is missing
         raise
     except Exception as error:  # damaged content fails in any way
         text = " ".join(str(error).split())[:300] or type(error).__name__
@@ -97,7 +97,10 @@ def optional(module: str, feature: str, *more_modules: str) -> Any:
     for name in (module, *more_modules):
         try:
             importlib.import_module(name)
-        except ImportError:
+        except ImportError as error:
+            if not f"{name}.".startswith(f"{error.name}."):  # it lacks another
+                text = f"{feature} needs {name}, whose import fails: {error}"
+                raise ImportError(text) from error
             absent_names.append(name.partition(".")[0].replace("_", "-"))
     if absent_names:
         packages = " ".join(absent_names)

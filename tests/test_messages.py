@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import jaxner
+from jaxner import errors
 from tests import tiny
 
 GOLDEN = Path(__file__).parent / "golden" / "messages.json"
@@ -52,3 +53,12 @@ def test_messages(tiny_run, params, corpus, tmp_path, monkeypatch, run):
     if "JAXNER_UPDATE" in os.environ:
         GOLDEN.write_text(json.dumps(messages, indent=1, ensure_ascii=False) + "\n")
     assert messages == json.loads(GOLDEN.read_text("utf-8"))
+
+
+def test_a_package_that_lacks_another(tmp_path, monkeypatch):
+    """It is not missing, and the file that needs it not damaged."""
+    (tmp_path / "half.py").write_text("import other_half")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "A run needs half, whose import fails: No module named 'other_half'"
+    with pytest.raises(ImportError, match=text), errors.using(tmp_path):
+        errors.optional("half", "A run")
