@@ -213,7 +213,7 @@ def strict_spans(labels: Sequence[str], scheme: str) -> list[Span]:
     A span begins with a label that begins one in the scheme (in IOB1, a B only after a
     B or I of its type), goes on as in `to_spans`, and counts if it ends as the scheme
     demands. So does seqeval's strict mode, which also loses two kinds of well-formed
-    spans: those of types that differ in hyphens, and in IOE1 an E after an O.
+    spans: those of types that differ in hyphens, and in IOE1 one that begins with an E.
 
     Raises:
         InputError: A prefix is not one of the scheme's.
