@@ -27,7 +27,7 @@ from jaxner import models, tagger, tagging
 from jaxner.checkpoints import Checkpoints, save_frozen
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
-from jaxner.errors import DamagedFileError, InputError
+from jaxner.errors import DamagedFileError, InputError, optional
 from jaxner.evaluation import card, predictions, report
 from jaxner.evaluation.scoring import Scores, Task
 from jaxner.models import pretrained
@@ -254,10 +254,12 @@ class Program:
     """
 
     def __init__(self, config: Config, top: Workdir, name: str | None):
-        if config.tensorboard and config.num_seeds > 1:
-            raise InputError(
-                "--config.tensorboard shows one run: set --config.restarts=in_turn"
-            )
+        if config.tensorboard:
+            optional("tensorboardX", "--config.tensorboard")
+            if config.num_seeds > 1:
+                raise InputError(
+                    "--config.tensorboard shows one run: set --config.restarts=in_turn"
+                )
         self.config, self.top, self.total = config, top, 0
         self.seconds = 0.0  # of an epoch that a stop has interrupted
         self.runs = [

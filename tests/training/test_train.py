@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import warnings
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_run_folder(tiny_run, corpus, params):
     assert not list(folder.path.rglob("*.tmp"))
 
 
-def test_a_run_tells_what_it_does(copy, tmp_path, capsys):
+def test_a_run_tells_what_it_does(copy, tmp_path, capsys, monkeypatch):
     """On the screen and for TensorBoard, what is odd included; vectors are kept."""
     (copy / "test.conll").unlink()
     with (copy / "dev.conll").open("a") as file:
@@ -94,6 +95,11 @@ def test_a_run_tells_what_it_does(copy, tmp_path, capsys):
     config.data.standardise_vectors = config.tensorboard = True
     config.optimizer.parts = {"encoder": {"name": "sgd", "learning_rate": 0.1}}
     config.seed = 1
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "tensorboardX", None)
+        with pytest.raises(ImportError, match="needs tensorboardX"):
+            train.main_run(config, tmp_path / "run")
+    assert "Reading" not in capsys.readouterr().out
     result = train.main_run(config, tmp_path / "run", "my_config")
     output = capsys.readouterr().out
     for part in ("my_config", str(tmp_path / "run"), "DRAGON", "42 vectors", "broken"):
