@@ -153,8 +153,7 @@ def evaluate(
     is_writer, n = processes.join(), n or 10
     console = LineConsole(quiet=not is_writer)
     notes = LineConsole(stderr=True, quiet=not is_writer)
-    facts: dict[str, object] = {}
-    with monitor.waiting(notes, "Loading the tagger"), cluster.agreement(facts):
+    with monitor.waiting(notes, "Loading the tagger"), cluster.agreement() as facts:
         subject = target.load(run, run.name, reading, decoding)
         facts |= {"file": subject.split.sha256, "decoding": [decoding, n]}
     tagger, split = cluster.placement().tagger(subject.tagger), subject.split

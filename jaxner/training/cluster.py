@@ -13,8 +13,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -182,18 +181,19 @@ def join(
 
 
 @contextlib.contextmanager
-def agreement(facts: Mapping[str, object] = MappingProxyType({})) -> Iterator[None]:
+def agreement() -> Iterator[dict[str, object]]:
     """Ends a block in all processes alike: with an error if it fails in one of them.
 
-    So it does if the facts, as JSON, which the block may add, differ.
+    So it does if the facts differ, as JSON, with which it fills the dictionary.
     """
+    facts: dict[str, object] = {}
     try:
-        yield
+        yield facts
     except Exception:
         with contextlib.suppress(Exception):  # they may wait elsewhere
             devices.largest([True, 0, 0])
         raise
-    text = json.dumps(dict(facts), sort_keys=True)
+    text = json.dumps(facts, sort_keys=True)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:3])
     failure, most, least = devices.largest([False, number, -number])
     if failure:

@@ -77,7 +77,7 @@ def shared(config: Options, record: Record) -> dict[str, object]:
     values = schema.values(config).items()
     files = {name: file["sha256"] for name, file in record["data"].items()}
     options = {name: value for name, value in values if name not in _PATHS}
-    return options | files | record["versions"]
+    return {**options, **files, **record["versions"]}
 
 
 def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> None:

@@ -123,8 +123,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     is no longer scored or written. `top` has the checkpoint to resume from.
     """
     limit, begin = 60 * (config.minutes or math.inf), time.perf_counter()  # seconds
-    facts: dict[str, object] = {}
-    with cluster.agreement(facts):
+    with cluster.agreement() as facts:
         program = Program(config, top, name)
         facts |= environment.shared(config.to_dict(), program.data.record)
     if config.minutes and not top.is_begun():
