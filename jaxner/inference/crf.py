@@ -369,7 +369,9 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array
 
     def gumbel(t):  # argmax(scores + noise) is a draw from their softmax
         token_key = jax.random.fold_in(key, t)
-        return jax.random.gumbel(token_key, emissions.shape[1:], emissions.dtype)
+        # In bfloat16, too few values could be drawn.
+        kind = jnp.promote_types(emissions.dtype, jnp.float32)
+        return jax.random.gumbel(token_key, emissions.shape[1:], kind)
 
     noise = jax.vmap(gumbel)(jnp.arange(mask.shape[0]))
     if not is_chain(potentials):

@@ -201,6 +201,8 @@ FAMILIES = {
         "MPNet",
         "mpnet",
         names=_named(_MP_TOP, _BODY | _MP_BODY),
+        # transformers has no other, whatever the size of the table says.
+        facts={"relative_attention_num_buckets": 32},
         # Whatever its pad_token_id.
         our_values=lambda config: {"type_vocab_size": 0, "first_position": 2},
     ),

@@ -158,6 +158,12 @@ def test_draws_have_their_probabilities(kind, length):
     assert not shares
 
 
+def test_scores_in_bfloat16_draw_as_in_float32():
+    rows = [Potentials(jnp.array([[0.0, 4.0]], x)) for x in ("float32", "bfloat16")]
+    first, second = (draw_many(p, jnp.ones(1, bool)) for p in rows)
+    assert np.array_equal(first, second)
+
+
 def test_spans_that_do_not_fit_have_no_probability():
     spans, _ = enumeration.spans_of(enumeration.SCHEMES["BIO"])
     p, mask = enumeration.build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3

@@ -163,7 +163,7 @@ FAR, YARN = {"max_position_embeddings": 10**12}, {"rope_type": "yarn", "factor":
         ("modernbert", {"layer_types": None, "global_attn_every_n_layers": 0}, "zero"),
         ("modernbert", {"num_hidden_layers": 10**30}, "num_hidden_layers .* at most"),
         ("modernbert", {"hidden_size": 9}, r"config\.json: cannot be used"),
-        ("mpnet", {"relative_attention_num_buckets": 2}, "cannot be used: divi"),
+        ("mpnet", {"relative_attention_num_buckets": 64}, "num_buckets 32, got 64"),
         ("deberta-v2", {"position_buckets": 1}, "cannot be used: divi"),
         ("deberta-v2", {"pos_att_type": 5}, "expected pos_att_type c2p and p2c, got 5"),
         ("roberta", {"pad_token_id": None}, "pad_token_id must be a whole number"),
