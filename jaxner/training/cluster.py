@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, PyTree
 
@@ -203,6 +204,11 @@ def agreement(facts: Mapping[str, object] = MappingProxyType({})) -> Iterator[No
             "The processes have other configs, data or versions of packages: start the "
             "same command in each"
         )
+
+
+def sums(weights: PyTree) -> list[str]:
+    """Returns a fact about the weights of a process."""
+    return [str(np.asarray(leaf).sum()) for leaf in jax.tree.leaves(weights)]
 
 
 def is_writer() -> bool:
