@@ -73,7 +73,7 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         )
 
 
-def shared(config: Options, record: Record) -> dict[str, object]:
+def shared(config: Options, record: Record) -> Mapping[str, object]:
     """Returns what must be the same in all processes: not the paths of files."""
     values = schema.values(config).items()
     files = {name: file["sha256"] for name, file in record["data"].items()}
