@@ -98,7 +98,8 @@ def optional(module: str, feature: str, *more_modules: str) -> Any:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            if not f"{name}.".startswith(f"{error.name}."):  # it lacks another
+            is_absent = isinstance(error, ModuleNotFoundError)
+            if not (is_absent and f"{name}.".startswith(f"{error.name}.")):
                 text = f"{feature} needs {name}, whose import fails: {error}"
                 raise ImportError(text) from error
             absent_names.append(name.partition(".")[0].replace("_", "-"))

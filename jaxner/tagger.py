@@ -11,7 +11,7 @@ import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -45,11 +45,24 @@ class _Method(NamedTuple):
         return function if tagger is None else types.MethodType(function, tagger)
 
 
-_pytree = functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["weights", "temperature"],
-    meta_fields=["model", "vocabulary", "reading"],
-)
+T = TypeVar("T")
+_LEAVES, _STATIC = ("weights", "temperature"), ("model", "vocabulary", "reading")
+
+
+def _pytree(kind: type[T]) -> type[T]:
+    """Registers a class whose objects JAX rebuilds without checks, from any leaves."""
+
+    def flatten(tagger):
+        leaves = [(jax.tree_util.GetAttrKey(x), getattr(tagger, x)) for x in _LEAVES]
+        return leaves, tuple(getattr(tagger, name) for name in _STATIC)
+
+    def rebuild(static, leaves):
+        tagger = object.__new__(kind)
+        vars(tagger).update(zip(_LEAVES + _STATIC, (*leaves, *static), strict=True))
+        return tagger
+
+    jax.tree_util.register_pytree_with_keys(kind, flatten, rebuild)
+    return kind
 
 
 @_pytree
@@ -81,9 +94,7 @@ class Tagger:
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
-        is_plain = isinstance(self.temperature, (bool, int, float, str))
-        # Beside what is no array, it is an axis, a mask or a name, like all leaves.
-        if is_plain and any(hasattr(x, "shape") for x in jax.tree.leaves(self.weights)):
+        if isinstance(self.temperature, (bool, int, float, str)):
             fields.check("temperature", self.temperature, fields.Positive)
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:

@@ -55,10 +55,17 @@ def test_messages(tiny_run, params, corpus, tmp_path, monkeypatch, run):
     assert messages == json.loads(GOLDEN.read_text("utf-8"))
 
 
-def test_a_package_that_lacks_another(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("import other_half", "No module named 'other_half'"),
+        ("from half import part", "cannot import name 'part' from "),
+    ],
+)
+def test_a_package_that_lacks_another(line, reason, tmp_path, monkeypatch):
     """It is not missing, and the file that needs it not damaged."""
-    (tmp_path / "half.py").write_text("import other_half")
+    (tmp_path / "half.py").write_text(line)
     monkeypatch.syspath_prepend(tmp_path)
-    text = "A run needs half, whose import fails: No module named 'other_half'"
+    text = f"A run needs half, whose import fails: {reason}"
     with pytest.raises(ImportError, match=text), errors.using(tmp_path):
         errors.optional("half", "A run")

@@ -155,7 +155,8 @@ def evaluate(
     notes = LineConsole(stderr=True, quiet=not is_writer)
     with monitor.waiting(notes, "Loading the tagger"), cluster.agreement() as facts:
         subject = target.load(run, run.name, reading, decoding)
-        facts |= {"file": subject.split.sha256, "decoding": [decoding, n]}
+        facts |= {"file": subject.split.sha256, "run": cluster.checksum(subject.tagger)}
+        facts["options"] = [subject.settings, n, target.model]
     tagger, split = cluster.placement().tagger(subject.tagger), subject.split
     outputs.check(output, sources=formats.inputs(split.path))
     notes.print(split.summary())

@@ -58,6 +58,7 @@ def check_same_config(folder: Workdir, config: Options) -> None:
     follows = values["minutes"] or values["num_epochs"] is None  # see `main_run`
     is_fixed = not follows and optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
+    may_change += _PATHS if jax.process_index() else ()  # see `shared`
     different = [
         f"  {name}: {saved_values.get(name)!r} there, {values.get(name)!r} now\n"
         for name in sorted(saved_values.keys() | values.keys())
@@ -72,7 +73,7 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         )
 
 
-def shared(config: Options, record: Record) -> dict[str, object]:
+def shared(config: Options, record: Record) -> Mapping[str, object]:
     """Returns what must be the same in all processes: not the paths of files."""
     values = schema.values(config).items()
     files = {name: file["sha256"] for name, file in record["data"].items()}

@@ -126,6 +126,7 @@ def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
     with cluster.agreement() as facts:
         program = Program(config, top, name)
         facts |= environment.shared(config.to_dict(), program.data.record)
+        facts["init_from"] = program.origin
     if config.minutes and not top.is_begun():
         program.fit_epochs(limit - (time.perf_counter() - begin))
     with signals.stop_requests(console.print) as stop, program.opened():
@@ -244,6 +245,7 @@ class Program:
 
     Attributes:
         runs: A run for each seed.
+        origin: `cluster.checksum` of the weights of `init_from`.
         state: The state after the last step.
         total: Number of steps so far.
         num_steps: Number of steps in an epoch.
@@ -271,6 +273,7 @@ class Program:
         words = config.model.representation.get("words")
         with monitor.waiting(console, "Reading the data"):
             source, vocabulary = self._source()
+            self.origin = cluster.checksum(source)
             self.data = corpora.load_data(
                 options, word_dim=words and words.dim, log=console.print, old=vocabulary
             )

@@ -223,14 +223,15 @@ def test_all_processes_end_where_the_loss_diverges(corpus, vectors, tmp_path):
     [
         ("--config.data.dir=none", ["Another process has failed", "no folder none"]),
         ("--config.seed=1", ["have other configs, data or versions"] * 2),
+        ("--config.init_from={solo}", ["have other configs, data or versions"] * 2),
     ],
 )
 def test_all_processes_end_where_one_cannot_train(
-    change, texts, corpus, vectors, tmp_path
+    change, texts, solo, corpus, vectors, tmp_path
 ):
     """The others used to wait for it, or to train other weights without a word."""
     arguments = arguments_of(corpus, vectors, tmp_path / "run")
-    with pair(arguments, [change]) as processes:
+    with pair(arguments, [change.format(solo=solo)]) as processes:
         for process, text in zip(processes, texts, strict=True):
             output, _ = process.communicate(timeout=60)
             assert process.returncode == 1, output
