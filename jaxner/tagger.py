@@ -45,11 +45,11 @@ class _Method(NamedTuple):
         return function if tagger is None else types.MethodType(function, tagger)
 
 
-T = TypeVar("T")
+_Class = TypeVar("_Class")
 _LEAVES, _STATIC = ("weights", "temperature"), ("model", "vocabulary", "reading")
 
 
-def _pytree(kind: type[T]) -> type[T]:
+def _pytree(kind: type[_Class]) -> type[_Class]:
     """Registers a class whose objects JAX rebuilds without checks, from any leaves."""
 
     def flatten(tagger):
