@@ -57,8 +57,8 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
     assert double.model == params.model
     for leaf in (0, True, "frozen"):  # axes of `jax.vmap`, masks and names of Optax
         assert jax.tree.map(lambda _, x=leaf: x, params).temperature is leaf
-    own = jaxner.Tagger(params.weights, params.model, params.vocabulary)
-    assert jax.tree.map(lambda old, new: new - old, own, own).temperature == 0
+    tagger = jaxner.Tagger(params.weights, params.model, params.vocabulary)
+    assert jax.tree.map(lambda old, new: new - old, tagger, tagger).temperature == 0
     assert double.tag.__func__ is jaxner.Tagger.tag is jaxner.tag
     program = jax.jit(jaxner.marginals)
     sentence = jaxner.encode(params, TOKENS)
