@@ -28,6 +28,16 @@ def check_tagger(tagger: Any) -> None:
     expect(is_whole and "params" in parts[0], demand, tagger)
 
 
+def check_reads_text(tagger: Any) -> None:
+    """Raises InputError if a tagger needs more than a text has."""
+    if tagger.vocabulary.vector_sizes is not None:
+        raise InputError(
+            "The tagger reads precomputed vectors, which a text has none of: for a "
+            "labelled file, jaxner evaluate has --contextual; in Python, jaxner.tag "
+            "takes `vectors`"
+        )
+
+
 def check_vocabulary(vocabulary: Any) -> None:
     """Raises TypeError unless a value is a vocabulary."""
     demand = "a vocabulary, the first that jaxner.build_vocabulary returns"

@@ -10,28 +10,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jaxner.errors import InputError
-
 SPLITS = ("train", "dev", "test")  # as in `data.corpora`, which takes long to import
 STDIN = Path("-")
 
 
-def load(run: Path, *, of_text: bool = False) -> Any:
-    """Returns a run's tagger, and says what takes the time until its first result.
-
-    `InputError`: it cannot tag a text (`of_text`), which has no precomputed vectors.
-    """
+def load(run: Path) -> Any:
+    """Returns a run's tagger, and says what takes the time until its first result."""
     note(f"Loading {run} (the first results wait for programs that compile) …")
     from jaxner import tagging
 
-    tagger = tagging.load(str(run))
-    if of_text and tagger.vocabulary.vector_sizes is not None:
-        raise InputError(
-            "reads precomputed vectors, which a text has none of: for a labelled file, "
-            "jaxner evaluate has --contextual; in Python, jaxner.tag takes `vectors`",
-            run,
-        )
-    return tagger
+    return tagging.load(str(run))
 
 
 def note(text: object) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields, outputs
+from jaxner.arguments import check_reads_text
 from jaxner.commands import SPLITS, load, note
 from jaxner.data import formats, schemes, spans
 from jaxner.errors import UsageError, name_of
@@ -123,7 +124,9 @@ def check(
     tagger = None
     if files and (files[0] / "vocabulary.json").exists():
         run = files.pop(0)
-        tagger = load(run, of_text=bool(files))
+        tagger = load(run)
+        if files:
+            check_reads_text(tagger)
         if split or not files:
             from jaxner.runs import Workdir
             from jaxner.training import corpus

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from jaxner import fields, outputs
+from jaxner.arguments import check_reads_text
 from jaxner.commands import STDIN, load, note
 from jaxner.data import formats, sources, spans, tokens
 from jaxner.errors import InputError, UsageError, name_of
@@ -98,7 +99,8 @@ def tag(
     to = to or formats.guess_output(name, source)
     least = read_least(min_probability, run)
     sources.check_file(file)
-    tagger = load(run, of_text=True)
+    tagger = load(run)
+    check_reads_text(tagger)
     has_tags = tagger.vocabulary.scheme == schemes.TAGS
     sink = stream.Sink(source, to, has_tags, tagger.labels)
     least = stream.checked_least(tagger, sink, least)
@@ -249,7 +251,8 @@ def show(
 
     least = read_least(min_probability, run)
     text = outputs.read_text(file).removeprefix("\ufeff")
-    tagger = load(run, of_text=True)
+    tagger = load(run)
+    check_reads_text(tagger)
     splitter: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         tagger,
@@ -319,7 +322,8 @@ def select(
     source = format or formats.guess_raw(str(file))
     _check_use(reading, source)
     sources.check_file(file)
-    tagger = load(run, of_text=True)
+    tagger = load(run)
+    check_reads_text(tagger)
     options = {"split_sentences": sentences, **_defaults(tagger, source), **reading}
     examples: list[formats.Example] = []
     text = sources.Source(file, formats.Options(**options), has_labels=False)

@@ -18,9 +18,9 @@ from jaxner import devices, driver, models, tagging
 from jaxner.analysis import inside
 from jaxner.answers import entities, probabilities
 from jaxner.answers.mentions import EntityArrays, types_of
+from jaxner.arguments import check_reads_text
 from jaxner.data import batching
 from jaxner.data.vocabulary import MAX_CHARACTERS
-from jaxner.errors import InputError
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence
 
@@ -62,8 +62,7 @@ class Programs:
     """
 
     def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
-        if tagger.vocabulary.vector_sizes is not None:
-            raise InputError("A tagger with precomputed vectors cannot tag new text.")
+        check_reads_text(tagger)
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents

@@ -183,9 +183,10 @@ def join(
 
 @contextlib.contextmanager
 def agreement() -> Iterator[dict[str, object]]:
-    """Ends a block in all processes alike: with an error if it fails in one of them.
+    """Ends a block in all processes alike.
 
-    So it does if the facts differ, as JSON, with which it fills the dictionary.
+    With an error if it fails in one of them, or if what it puts into the dictionary, as
+    JSON, differs.
     """
     facts: dict[str, object] = {}
     try:
@@ -207,7 +208,7 @@ def agreement() -> Iterator[dict[str, object]]:
 
 
 def checksum(weights: PyTree) -> str:
-    """Returns a fact about the weights of a process; none if it runs alone."""
+    """Returns the SHA-256 of weights for `agreement`; of nothing without others."""
     leaves = jax.tree.leaves(weights) if jax.process_count() > 1 else ()
     return hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in leaves)).hexdigest()
 

@@ -167,7 +167,7 @@ def load_data(
         FileNotFoundError: A file is missing.
         InputError: A file is malformed, or the vectors do not fit model or corpus.
     """
-    if "{split}" not in (pattern := options.get("contextual") or "{split}"):
+    if (pattern := options.get("contextual")) and "{split}" not in pattern:
         raise InputError(
             "Expected {split} in --config.data.contextual, since each split has its "
             f"own file, got {pattern!r}; an example is elmo/{{split}}.npz"

@@ -44,7 +44,7 @@ def draw_many(p, mask):
     return jax.vmap(lambda key: inference.sample(p, mask, key))(keys)
 
 
-def test_functions_are_the_package_s_own():
+def test_functions_belong_to_the_package():
     """`help` lists them, and other processes get them."""
     assert "viterbi(potentials" in pydoc.render_doc(inference, renderer=pydoc.plaintext)
     assert getattr(inference, inference.viterbi.__qualname__) is inference.viterbi

@@ -7,13 +7,15 @@ import shutil
 import signal
 import socket
 
+import jax
 import pytest
 
 import jaxner
 from jaxner import devices, tagging
 from jaxner.checkpoints import Checkpoints
+from jaxner.errors import InputError
 from jaxner.runs import Workdir
-from jaxner.training import cluster, train
+from jaxner.training import cluster, environment, train
 from tests import fence, tiny
 from tests.training.runs import assert_close, command, metrics_of, read_until, start
 
@@ -215,6 +217,29 @@ def test_all_processes_end_where_the_loss_diverges(corpus, vectors, tmp_path):
             output, _ = process.communicate(timeout=60)
             assert process.returncode == 1, output
             assert "The loss is nan" in output
+
+
+def test_processes_may_have_their_files_elsewhere(tiny_run, monkeypatch):
+    folder = Workdir(tiny_run)
+    config, record = map(folder.read_json, ("config.json", "environment.json"))
+    facts = environment.shared(config, record)
+    assert facts != environment.shared(config | {"seed": 7}, record)
+    config["data"]["dir"] = "elsewhere"
+    assert facts == environment.shared(config, record)
+    with pytest.raises(ValueError, match="elsewhere' now"):
+        environment.check_same_config(folder, config)
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    environment.check_same_config(folder, config)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [([1.0, 0.0, 0.0], "Another process has failed"), ([0.0, 3.0, -2.0], "have other")],
+)
+def test_processes_agree_or_end(facts, message, monkeypatch):
+    monkeypatch.setattr(devices, "largest", lambda values: facts)
+    with pytest.raises(InputError, match=message), cluster.agreement():
+        pass
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from jaxner.data import vectors as token_vectors
 from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
+from jaxner.serving.programs import Programs
 from jaxner.training import corpus as training_corpus
 from jaxner.training import step
 from tests import fence, tiny
@@ -130,6 +131,8 @@ def test_files_are_scored_and_old_types_are_kept_by_vectors(
     for name, *options in (*writing, ("check",), ("show",)):
         with pytest.raises(InputError, match="which a text has none of"):
             answer(name, vector_run, file, *options)
+    with pytest.raises(InputError, match="which a text has none of"):
+        Programs(jaxner.load(vector_run))
     assert not [*vector_run.glob("output*")]
     config = vector_config(short, vectors)
     config.init_from, config.objective.retain = str(vector_run), 1.0
