@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.tiny import output_of as run
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
-SOURCES = ("LICENSE", "README.md", "configs", "jaxner", "pyproject.toml", "setup.py")
+SOURCES = "LICENSE MANIFEST.in README.md configs jaxner pyproject.toml setup.py tests"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def dist(tmp_path_factory):
     """The folder of the wheel and the sdist; both are built of a copy."""
     pytest.importorskip("build")
     copy = tmp_path_factory.mktemp("copy")
-    for name in SOURCES:
+    for name in SOURCES.split():
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / name)
     build = [sys.executable, "-m", "build", "--no-isolation"]
@@ -40,7 +41,11 @@ def test_the_wheel_is_small_and_has_every_module_and_config(dist):
                 member = path.relative_to(ROOT / folder).as_posix()
                 assert f"{target}/{member}" in names
     assert not any(name.startswith(("tests/", "reproduce/")) for name in names)
-    assert list(dist.glob("*.tar.gz"))
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as sources:
+        folders = {name.split("/")[1] for name in sources.getnames() if "/" in name}
+    assert "configs" in folders
+    assert "tests" not in folders  # a part of them would not run
 
 
 def test_its_description_is_valid(dist):
