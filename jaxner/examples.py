@@ -1,11 +1,17 @@
 """Training and scoring from Python: a folder of files, or examples in memory.
 
 Examples are pairs of tokens and labels, mappings with the columns `tokens` and `labels`
-(or `ner_tags`), a data set of Hugging Face's `datasets`, or a data frame with a row for
-each sentence, or for each token and a column `sentence`. A column `document` (`doc_id`)
-says where documents begin. They are written into the folder of the run, as JSON lines,
-and so the command can resume it. In a table, a blank sentence or document is that of
-the row above, and names of columns may have any case.
+(or `ner_tags`), a data set of Hugging Face's `datasets`, or a data frame, or a table of
+Arrow, with a row for each sentence, or for each token and a column `sentence`. A column
+`document` (`doc_id`) says where documents begin. In a table, a blank sentence or
+document is that of the row above, and names of columns may have any case.
+
+Texts with spans are examples, too: `{"text": "Ann ran", "spans": [{"start": 0, "end":
+3, "label": "PER"}]}` and what else a file of JSON lines may hold, or spaCy's pairs,
+`("Ann ran", {"entities": [(0, 3, "PER")]})`.
+
+All are written into the folder of the run, as JSON lines, and so the command can resume
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from typing import Any
 
 from jaxner import cache, configuration, devices, fields, outputs, tagging
 from jaxner.arguments import check_folder, check_tagger, expect
-from jaxner.data import corpora, formats, schemes
+from jaxner.data import corpora, formats, schemes, spans
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
 from jaxner.runs import Workdir
@@ -207,11 +213,7 @@ def json_lines(data: Any) -> Iterator[str]:
     names, rows = _rows(data)
     for number, (document, row) in enumerate(rows, 1):
         try:
-            tokens, labels = row
-            if _is_paired(row) or not (_is_list(tokens) and _is_list(labels)):
-                raise TypeError  # letters are no tokens
-            tokens = [*tokens]
-            record = {"tokens": tokens, "labels": [_named(x, names) for x in labels]}
+            record = _record(row, names)
             record |= {"document": document} if document else {}
             # Numbers of NumPy become Python's.
             line = json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
@@ -221,9 +223,22 @@ def json_lines(data: Any) -> Iterator[str]:
         except (AttributeError, TypeError, ValueError):
             message = f"expected a pair of tokens and labels, got {row!r}"
             raise InputError(f"Example {number}: {message}") from None
-        if not tokens:
+        if not record.get("tokens", True):
             raise InputError(f"Example {number} has no tokens: leave it out")
         yield line
+
+
+def _record(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Returns a pair of tokens and labels, or of a text and its spans, as JSON has it.
+
+    An error for anything else.
+    """
+    tokens, labels = row
+    if isinstance(labels, Mapping):
+        return {"text": tokens, **labels}
+    if _is_paired(row) or not (_is_list(tokens) and _is_list(labels)):
+        raise TypeError  # letters are no tokens
+    return {"tokens": [*tokens], "labels": [_named(x, names) for x in labels]}
 
 
 def _is_paired(row: Any) -> bool:
@@ -241,12 +256,17 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
         data = data.to_dicts()
     elif hasattr(data, "to_dict") and hasattr(data, "columns"):  # of pandas
         data = data.to_dict("records")
+    elif hasattr(data, "to_pylist"):  # a table of Arrow
+        data = data.to_pylist()
     if not _is_list(data):
         raise InputError(f"Expected examples, got a {type(data).__name__}")
     rows = [*data]
     first = rows[0] if rows else None
     if not isinstance(first, Mapping):
         return (), (("", row) for row in rows)
+    if _is_text(first):
+        texts = ((spans.text_of(x), x) if isinstance(x, Mapping) else x for x in rows)
+        return (), (("", row) for row in texts)
     token = _column(first, formats.TOKEN)
     # The class of a sentence is no column of labels.
     has_lists = _is_list(first[token])
@@ -272,6 +292,14 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
         return names, zip(documents, pairs, strict=True)
     keys = [*zip(documents, _filled(rows, sentence), strict=True)]
     return names, _by_sentence(keys, pairs)
+
+
+def _is_text(row: Mapping[str, Any]) -> bool:
+    """Returns whether a row is a text; as Prodigy has it, it may list its tokens."""
+    is_apart = {str(x).strip().lower() for x in row}.isdisjoint(formats.TOKEN)
+    if _is_list(tokens := row.get("tokens", "")):
+        is_apart = any(isinstance(x, Mapping) for x in tokens)
+    return is_apart and isinstance(spans.text_of(row), str)
 
 
 def _by_sentence(

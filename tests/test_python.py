@@ -48,12 +48,36 @@ def test_all_forms_have_the_same_sentences():
             columns | {"ner_tags": numbers}, features=datasets.Features(kinds)
         ),
         datasets.Dataset.from_dict(columns),
+        datasets.Dataset.from_dict(columns).data.table,  # of pyarrow
         pandas.DataFrame(columns),
         pandas.DataFrame(flat, columns=["sentence", "word", "label"]),
     ):
         assert read(data) == ROWS
     arrays = [{"tokens": np.array(["No"]), "labels": np.array([0])}]
     assert read(arrays) == [(["No"], [0])]
+
+
+def test_texts_with_spans_are_as_in_a_file(file):
+    pandas = pytest.importorskip("pandas")
+    span = {"start": 0, "end": 3, "label": "PER"}
+    words = [{"text": "Ann", "start": 0, "end": 3, "id": 0}, {"text": "ran"}]
+    studio = {"value": {"start": 0, "end": 3, "labels": ["PER"]}, "type": "labels"}
+    for row in (
+        {"text": "Ann ran", "spans": [span]},
+        {"text": "Ann ran", "label": [[0, 3, "PER"]]},  # of doccano
+        {"text": "Ann ran", "tokens": words, "spans": [span], "answer": "accept"},
+        {"data": {"text": "Ann ran"}, "annotations": [{"result": [studio]}]},
+        ("Ann ran", {"entities": [(0, 3, "PER")]}),
+    ):
+        rows = [row, {"text": "No.", "spans": []}]
+        rows[1] = ("No.", {"entities": []}) if isinstance(row, tuple) else rows[1]
+        (first, second) = examples._read(rows, {})[1].examples
+        assert (first.tokens, first.labels) == (("Ann", "ran"), ("B-PER", "O"))
+        assert second.labels == ("O", "O")
+    rows = [{"text": "Ann ran. No.", "entities": [span], "doc_id": x} for x in "aab"]
+    whole = formats.read(file("\n".join(map(json.dumps, rows)), "a.jsonl"))
+    for data in (rows, pandas.DataFrame(rows)):
+        assert [*examples._read(data, {})[1].examples] == whole.examples
 
 
 @pytest.mark.parametrize("is_scalar", [True, False])
@@ -115,6 +139,9 @@ def test_a_sentence_that_comes_back_is_said(documents):
         ([*ROWS, ([], [])], {}, "Example 3 has no tokens"),
         ([*ROWS, {"tokens": ["No"], "labels": ["O"]}], {}, "Example 3: expected a p"),
         ([(["\ud800"], ["O"])], {}, "Example 1: expected a pair"),
+        ([{"text": "Ann", "spans": []}, "Ann"], {}, "Example 2: expected a pair"),
+        ([{"text": "Ann", "label": "x"}], {}, "examples:1: .*one list of spans"),
+        ([("Ann", {"entities": [(0, 2, "PER")]})], {}, "examples:1: .*'An'"),
         ([{"tokens": ["No"], "labels": ["O"]}, {"tokens": ["No"]}], {}, "Row 2: "),
         (
             [(["No", ""], ["O", "O"])],

@@ -306,6 +306,10 @@ class Scores:
     rule: str
     scheme: str
 
+    def __repr__(self) -> str:
+        """Shows main figures in percent; `to_dict` has all."""
+        return f"Scores({', '.join(f'{k}={x}' for k, x in self.figures().items())})"
+
     @property
     def has_tags(self) -> bool:
         """Whether labels are tags instead of spans."""

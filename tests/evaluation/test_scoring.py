@@ -170,6 +170,7 @@ def test_a_small_table():
     assert figures(scores.by_type["PER"]) == (0.5, 1.0, pytest.approx(2 / 3))
     assert scores.accuracy == 7 / 11
     assert (scores.ill_formed, scores.ill_formed_sentences) == (1, 1)
+    assert repr(scores) == "Scores(precision=20.0, recall=20.0, f1=20.0, ill_formed=1)"
     strict = score(gold, predicted, rule="strict", scheme="BIO")
     assert strict.overall == Counts(correct=1, predicted=4, gold=5)
     plain = scores.to_dict()
@@ -212,6 +213,7 @@ def test_what_is_undefined_is_none():
     scores = score([["O"]], [["B-PER"]])
     assert (scores.precision, scores.recall, scores.f1) == (0.0, None, 0.0)
     assert (scores.macro, scores.weighted) == ((0.0,) * 3, (None,) * 3)
+    assert repr(scores) == "Scores(precision=0.0, recall=None, f1=0.0, ill_formed=0)"
     assert score([], []).accuracy is None
 
 
