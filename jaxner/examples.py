@@ -38,6 +38,8 @@ from jaxner.wording import counted
 
 OWN = "own"  # the config for data of one's own
 _SHARE = 0.1  # of train, which is dev if there is none
+_TEXT = {"text", "data", "tokens", "annotation_id"}  # columns of texts
+_TEXT |= {*spans.ANNOTATION, *formats.LABEL, *formats.DOCUMENT}
 _BLANK = ("", "None", "nan", "NaT", "<NA>")  # cells of a table, as text
 
 
@@ -221,7 +223,8 @@ def json_lines(data: Any) -> Iterator[str]:
         except InputError as error:
             raise InputError(f"Example {number}: {error.message}") from None
         except (AttributeError, TypeError, ValueError):
-            message = f"expected a pair of tokens and labels, got {row!r}"
+            message = "expected a pair of tokens and labels, or of a text and "
+            message += f"its entities, got {row!r}"
             raise InputError(f"Example {number}: {message}") from None
         if not record.get("tokens", True):
             raise InputError(f"Example {number} has no tokens: leave it out")
@@ -265,8 +268,8 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
     if not isinstance(first, Mapping):
         return (), (("", row) for row in rows)
     if _is_text(first):
-        texts = ((spans.text_of(x), x) if isinstance(x, Mapping) else x for x in rows)
-        return (), (("", row) for row in texts)
+        pairs = (_text(row) if isinstance(row, Mapping) else row for row in rows)
+        return (), (("", pair) for pair in pairs)
     token = _column(first, formats.TOKEN)
     # The class of a sentence is no column of labels.
     has_lists = _is_list(first[token])
@@ -295,11 +298,20 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
 
 
 def _is_text(row: Mapping[str, Any]) -> bool:
-    """Returns whether a row is a text; as Prodigy has it, it may list its tokens."""
+    """Returns whether a row is a text with spans; it may list its tokens."""
+    text, cells = _text(row)
     is_apart = {str(x).strip().lower() for x in row}.isdisjoint(formats.TOKEN)
-    if _is_list(tokens := row.get("tokens", "")):
-        is_apart = any(isinstance(x, Mapping) for x in tokens)
-    return is_apart and isinstance(spans.text_of(row), str)
+    if _is_list(tokens := cells.get("tokens", "")):
+        is_apart = any(isinstance(x, Mapping) for x in tokens)  # of Prodigy
+        is_apart |= not any(_is_list(cells.get(x)) for x in formats.LABEL)
+    return is_apart and isinstance(text, str)
+
+
+def _text(row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Returns the text of a row, and what is read of it; see `spans.json_lines`."""
+    cells = {str(name).strip().lower(): x for name, x in row.items()}
+    cells = {name: x for name, x in cells.items() if name in _TEXT}
+    return spans.text_of(cells), cells
 
 
 def _by_sentence(

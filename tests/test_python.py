@@ -66,6 +66,7 @@ def test_texts_with_spans_are_as_in_a_file(file):
         {"text": "Ann ran", "spans": [span]},
         {"text": "Ann ran", "label": [[0, 3, "PER"]]},  # of doccano
         {"text": "Ann ran", "tokens": words, "spans": [span], "answer": "accept"},
+        {"text": "Ann ran", "tokens": ["Ann", "ran"], "spans": [span]},
         {"data": {"text": "Ann ran"}, "annotations": [{"result": [studio]}]},
         ("Ann ran", {"entities": [(0, 3, "PER")]}),
     ):
@@ -76,7 +77,8 @@ def test_texts_with_spans_are_as_in_a_file(file):
         assert second.labels == ("O", "O")
     rows = [{"text": "Ann ran. No.", "entities": [span], "doc_id": x} for x in "aab"]
     whole = formats.read(file("\n".join(map(json.dumps, rows)), "a.jsonl"))
-    for data in (rows, pandas.DataFrame(rows)):
+    frame = pandas.DataFrame(rows).rename(columns={"text": "Text"})
+    for data in (rows, frame.assign(date=pandas.Timestamp("2026-01-01"))):
         assert [*examples._read(data, {})[1].examples] == whole.examples
 
 
