@@ -59,6 +59,9 @@ def check_same_config(folder: Workdir, config: Options) -> None:
     is_fixed = not follows and optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     may_change += _PATHS if jax.process_index() else ()  # see `shared`
+    is_in_turn = not (folder.path / "checkpoints").exists()
+    if is_in_turn and 1 < saved_values["num_seeds"] < values["num_seeds"]:
+        may_change += ("num_seeds",)
     different = [
         f"  {name}: {saved_values.get(name)!r} there, {values.get(name)!r} now\n"
         for name in sorted(saved_values.keys() | values.keys())

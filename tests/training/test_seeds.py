@@ -11,7 +11,7 @@ import pytest
 import jaxner
 from jaxner.data import schemes
 from jaxner.runs import Workdir
-from jaxner.training import seeds, train
+from jaxner.training import environment, seeds, train
 from tests import tiny
 from tests.training import runs
 
@@ -71,6 +71,17 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, solo, tmp_path, capsys):
     assert list(train.main_run(config, tmp_path / "run")["seeds"]) == ["3", "4"]
     assert_same(tmp_path / "run" / "seed-4", solo, rtol=0, atol=0)
     assert "mean ± std" in capsys.readouterr().out
+
+
+def test_only_restarts_in_turn_can_become_more(corpus, restarts, solo, tmp_path):
+    more, fewer = (config_of(corpus, num_seeds=n).to_dict() for n in (3, 1))
+    Workdir(tmp_path).write_json("config.json", config_of(corpus).to_dict())
+    environment.check_same_config(Workdir(tmp_path), more)
+    with pytest.raises(ValueError, match="num_seeds: 2 there, 1 now"):
+        environment.check_same_config(Workdir(tmp_path), fewer)
+    for folder in (restarts[0], solo):
+        with pytest.raises(ValueError, match=r"num_seeds: \d there, 3 now"):
+            environment.check_same_config(Workdir(folder), more)
 
 
 def test_a_seed_that_goes_on_after_others_keeps_count_of_epochs(corpus, tmp_path):
