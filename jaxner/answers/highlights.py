@@ -77,7 +77,7 @@ class Shown:
         return page(self._text, _SNIPPET)
 
     def __repr__(self) -> str:
-        console = Console(highlight=False, soft_wrap=True)
+        console = Console(highlight=False, soft_wrap=True, force_jupyter=False)
         with console.capture() as capture:
             console.print(self._text)
         return capture.get().rstrip("\n")
@@ -86,6 +86,7 @@ class Shown:
 def page(text: Text, template: str = _PAGE) -> str:
     """Returns a page of HTML that needs no network and no scripts."""
     look: Any = {"width": 10**6, "force_terminal": True, "color_system": "truecolor"}
+    look["force_jupyter"] = False  # which would draw the text, too
     console = Console(record=True, file=io.StringIO(), soft_wrap=True, **look)
     console.print(text)
     return console.export_html(code_format=template, inline_styles=True)

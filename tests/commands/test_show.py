@@ -55,6 +55,16 @@ def test_terminal_and_page_show_text_and_entities(tiny_run, params, text, file, 
     assert rows == [pytest.approx(entity._asdict()) for entity in entities]
 
 
+def test_a_notebook_draws_a_text_once(params, text, monkeypatch):
+    drawings = []
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *x: drawings.append(x))
+    view, entities = jaxner.show(params, text), jaxner.entities(params, text)
+    assert without_marks(repr(view), entities) == text.strip()
+    assert "background-color" in view._repr_html_()
+    assert not drawings  # but what the notebook draws of the text
+
+
 def test_options_of_show(tiny_run, params, text, run, monkeypatch):
     with pytest.raises(InputError, match="no n_best"):  # whose entities overlap
         jaxner.show(params, text, n_best=2)
