@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 
 # Each name is imported when it is first asked for, so that commands begin at once.
 TYPE_CHECKING = False  # that of typing takes longer to import than this module
-# ruff: noqa: F401, I001
+# ruff: noqa: I001
 if TYPE_CHECKING:
     from typing import Any
 
@@ -74,7 +74,13 @@ _NAMES = {
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 _ALIASES = {"build_vocabulary": "build", "loss": "batch_loss"}  # names in their modules
 
-__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+# Type checkers read no other form.
+__all__ = ["Batches", "Ensemble", "Entity", "EntityArrays", "Labelling", "Objective"]
+__all__ += ["Tagger", "Uncertainty", "Vocabulary", "apply", "attention", "build"]
+__all__ += ["build_vocabulary", "encode", "entities", "entity_types", "evaluate"]
+__all__ += ["export", "export_onnx", "export_transformers", "from_pretrained", "init"]
+__all__ += ["load", "load_exported", "loss", "marginals", "n_best", "relations"]
+__all__ += ["sample", "save", "show", "tag", "train", "uncertainty"]
 
 
 def __getattr__(name: str) -> "Any":

@@ -317,6 +317,7 @@ def test_every_public_name_has_its_home_and_every_function_an_example():
         value = getattr(jaxner, names[-1])
         assert value.__name__ == names[0]
         assert isinstance(value, type) or ">>>" in value.__doc__, names
+    assert {*jaxner.__all__} == {*jaxner._HOMES}
     assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(dir(jaxner))
     assert all(getattr(jaxner, name) is not None for name in dir(jaxner))
     with pytest.raises(AttributeError, match="has no attribute 'tagg'"):

@@ -37,7 +37,7 @@ def test_the_wheel_is_small_and_has_every_module_and_config(dist):
     names = set(zipfile.ZipFile(wheel).namelist())
     for folder, target in (("jaxner", "jaxner"), ("configs", "jaxner/configs")):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".toml", ".conll"):
+            if path.suffix in (".py", ".toml", ".conll", ".typed"):
                 member = path.relative_to(ROOT / folder).as_posix()
                 assert f"{target}/{member}" in names
     assert not any(name.startswith(("tests/", "reproduce/")) for name in names)
