@@ -187,6 +187,8 @@ def _oddities(token: str) -> Iterator[tuple[str, str]]:
         yield "long", f"of more than {_LONG_TOKEN} characters"
     if any(pair in token for pair in _MOJIBAKE):
         yield "encoding", "that may have been read in the wrong encoding"
+    if token != token.strip():
+        yield "spaced", "with a blank at an end, as no token of a text has"
     # Soft hyphens and joiners are part of the words of some languages.
     if invisible_chars - {*"\xad\u200c\u200d"}:
         yield "hidden", "with an invisible character"

@@ -20,6 +20,7 @@ ODD = [
     ("a B-X\n\xa0 O\n", "blank tokens", 2),
     ("a B-X\nb\0 O\n", "control tokens", 2),
     ("a B-X\nb\u200b O\n", "hidden tokens", 2),
+    ("a\tB-X\nb \tO\n", "spaced tokens", 2),
     ("a B-X\n" + "x" * 44_000 + " O\n", "long tokens", 2),
     ("a B-X\nMÃ¼ller O\n", "encoding tokens", 2),
     ("a B-X\nM\ufffdller O\n", "encoding tokens", 2),
