@@ -13,7 +13,6 @@ import shutil
 import statistics
 import sys
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,9 @@ PAGE, COMMAND = queue.ROOT / "docs/choose.md", "python -m reproduce --own --writ
 MARKS = f"<!-- own data: {COMMAND} -->\n", "<!-- /own data -->\n"
 VECTORS, TAIL, SPACY = "glove50+wiki50.cased.100d.txt", " + vectors", "spaCy"
 SYSTEMS = (
-    *("own:files", "grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files"),
+    *("own:files", SPACY, "grn:files", "ncrfpp:files,crf", "cnn_bilstm_crf:files"),
     *("idcnn:files,crf", "bilstm:files,crf", "lan:files", "parallel_rnn:files"),
-    *("cross_bilstm:files", "encoder:files", SPACY),
+    *("cross_bilstm:files", "encoder:files"),
 )
 # Two need vectors, and an encoder reads none.
 LIMITED = {"parallel_rnn:files": TAIL, "cross_bilstm:files": TAIL, "encoder:files": ""}
@@ -141,55 +140,44 @@ def _figures(run: Path, has_tags: bool) -> dict[str, Any]:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Returns a table of `own` and spaCy, and one of what our systems have on test.
+    """Returns a table of what systems have on sets, and of the regret of ours.
 
-    The second has the sets on which several ran, and the regret: what a system lacks of
-    the best of ours there.
+    Regret is what a system lacks of the best of ours, on the sets on which several ran.
     """
     runs: dict[str, dict[str, list[Line]]] = {}
     for line in lines:
         if line["cell"].partition("/")[0] in SETS and line["status"] == DONE:
             name = line["set"] + (TAIL if line["vectors"] else "")
             runs.setdefault(name, {}).setdefault(line["config"], []).append(line)
-    rows, choices = [], {}
+    systems = [x for x in SYSTEMS if any(x in groups for groups in runs.values())]
+    rows, choices = [], []
     for name in (x + tail for x in SETS for tail in ("", TAIL) if x + tail in runs):
         means = {
             system: [statistics.fmean(line[x] for line in group) for x in _COLUMNS]
             for system, group in runs[name].items()
         }
-        row = [name]
-        for system in (SYSTEMS[0], SPACY):
-            show, figures = "{} {:.1f} {:.1f} {:,.0f}".format, means.get(system)
-            count = len(runs[name].get(system, ()))
-            row += show(count, *figures).split() if figures else [""] * 4
-        rows.append(row)
+        show = "{1:.1f} / {2:.1f} ({0}{3:,.0f} s)".format
+        counts = {
+            system: f"{len(group)} × " * (len(group) > 1)
+            for system, group in runs[name].items()
+        }
+        cells = (show(counts[x], *means[x]) if x in means else "" for x in systems)
+        rows.append([name, *cells])
         means.pop(SPACY, None)
-        if len(means) > 1:  # else there is nothing to choose from
-            choices[name] = means
-    heads = (f"{x}: seeds,dev,test,seconds".split(",") for x in ("own", SPACY))
-    return tables.markdown(("set", *chain(*heads)), rows) + "\n" + _regrets(choices)
-
-
-def _regrets(choices: dict[str, dict[str, list[float]]]) -> str:
-    """Returns test and seconds by set and system, and the regret on dev and on test."""
-    systems = [x for x in SYSTEMS if any(x in means for means in choices.values())]
-    show = "{1:.1f} ({2:,.0f} s)".format
-    rows = [
-        [name, *(show(*means[x]) if x in means else "" for x in systems)]
-        for name, means in choices.items()
-    ]
-    for number, split in enumerate(_COLUMNS[:2]):
-        row = [f"regret on {split}: mean (largest)"]
-        for system in systems:
-            gaps = [
-                max(x[number] for x in means.values()) - means[system][number]
-                for means in choices.values()
-                if system in means
-            ]
-            row.append(f"{statistics.fmean(gaps):.1f} ({max(gaps):.1f})")
-        rows.append(row)
+        choices += [means] * (len(means) > 1)  # else there is nothing to choose from
+    rows.append(["regret: mean (largest)"])
+    for system in systems:
+        gaps = [
+            [max(x[i] for x in means.values()) - means[system][i] for i in (0, 1)]
+            for means in choices
+            if system in means
+        ]
+        pairs = (
+            f"{statistics.fmean(x):.1f} ({max(x):.1f})" for x in zip(*gaps, strict=True)
+        )
+        rows[-1].append(" / ".join(pairs))
     names = [x.replace(":files", "").replace(",", " ") for x in systems]
-    return tables.markdown(["set", *names], rows)
+    return tables.markdown(["set: dev / test", *names], rows)
 
 
 def main(options: Any, store: results.Results) -> None:
