@@ -42,9 +42,9 @@ def convert(
 
     The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob`
     are columns, `_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON
-    lines, `.tsv` a table (with a header, if its first line is one), and a
-    folder is brat's. The command reads files of other names as columns; to
-    write such a file, or standard output, give --to.
+    lines, `.tsv` and `.csv` tables (with a header, if their first line is one),
+    and a folder is brat's. The command reads files of other names as columns;
+    to write such a file, or standard output, give --to.
 
     Args:
         file: File to read, or a folder of brat's files.

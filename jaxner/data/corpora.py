@@ -371,8 +371,6 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     if any([*folder.glob(pattern)] for pattern in _DATA_SETS):
         message += ". In Python, jaxner.train takes a data set of Hugging Face's; "
         message += f"its split.to_json('{split}.jsonl') writes a file"
-    if [*folder.glob("*.csv")]:
-        message += f". Save CSV with tabs, as {split}.tsv"
     if corpus:
         message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
         message += f"{corpus.name}, or name a directory. {corpus.source}"

@@ -8,8 +8,10 @@ bad line is an error with file and line.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
+import io
 import itertools
 import operator
 import os
@@ -61,6 +63,14 @@ _at_tabs = operator.methodcaller("split", "\t")
 def cells_of(line: str) -> list[str]:
     """Returns the cells of a line of columns, between tabs, or else runs of spaces."""
     return line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
+
+
+def _csv_cells(line: str, delimiter: str) -> list[str]:
+    """Returns the cells of a line of CSV; one cell if a quote is not closed."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return [line]
 
 
 class Layout(NamedTuple):
@@ -198,7 +208,7 @@ def _sentences(
     source.note_cases(returns, "sentence", text)
 
 
-def columns(source: Source) -> Iterator[Record]:
+def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
     """Reads columns, such as those of CoNLL-2003: one token per line.
 
     The first token line sets the number of columns, and whether tabs or runs of spaces
@@ -211,6 +221,8 @@ def columns(source: Source) -> Iterator[Record]:
     name of tokens in lower case. A new value in its column of sentences or documents
     starts one, too; a blank cell there means "as above". Without labels to read, a
     column for them is added to the header.
+
+    In CSV, commas (or semicolons) separate columns, and quotes may enclose a cell.
     """
     lines, comments = source.lines(), source.options.comments or "\n"
     begin, first = [], ""  # lines up to the first with a token, and this one
@@ -221,11 +233,15 @@ def columns(source: Source) -> Iterator[Record]:
             first = line
             break
     split = _at_tabs if "\t" in first else cells_of
+    if is_csv:
+        split = functools.partial(_csv_cells, delimiter=max(",;", key=first.count))
     cells, number = split(first), len(begin)
     size = len(cells) or 2
     if first and source.has_labels and len(cells) == 1:
-        message = "expected a token and a label between tabs or spaces, got one column"
-        message += "; save CSV with tabs" * ("," in first and first[0] not in "{[")
+        marks = "commas or semicolons" if is_csv else "tabs or spaces"
+        message = f"expected a token and a label between {marks}, got one column"
+        if not is_csv and "," in first and first[0] not in "{[":
+            message += "; CSV is the format csv"
         error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return
@@ -490,6 +506,14 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
         yield "".join([*lines, "\n"])
 
 
+def _to_csv(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+    for text in _to_table(examples, tags):
+        file = io.StringIO()
+        rows = (line.split("\t") if line else [] for line in text[:-1].split("\n"))
+        csv.writer(file, lineterminator="\n").writerows(rows)
+        yield file.getvalue()
+
+
 # The formats
 
 
@@ -517,6 +541,10 @@ FORMATS: dict[str, Format] = {
         spans.json_lines, spans.to_json_spans, ("label_names",), (), has_spans=True
     ),
     "tsv": Format(columns, _to_table, (*_PLACES, "comments"), (".tsv", ".tab")),
+    "csv": Format(
+        functools.partial(columns, is_csv=True),
+        *(_to_csv, (*_PLACES, "comments"), (".csv",)),
+    ),
     "brat": Format(spans.brat, None, (), (".ann",), True, spans.write_brat),
     "spacy": Format(spans.docbin, None, (), (".spacy",), True, spans.write_docbin),
 }
@@ -551,7 +579,7 @@ def guess_raw(path: str) -> str:
     is_nameless = of_name(path) is None and outputs.is_stream(path)
     if is_nameless or name.endswith((".txt", ".text")):
         return "text"
-    format = "csv" if name.endswith(".csv") else guess(path)
+    format = guess(path)
     if format in (*RAW, "tsv"):
         return format.replace("tsv", "conll")
     remedy = (

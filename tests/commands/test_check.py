@@ -62,11 +62,9 @@ def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
     (tmp_path / "train.conll").unlink()
     assert run("check", tmp_path)[0] == 1
     file("{}", "dataset_dict.json")  # as Hugging Face's save_to_disk leaves it
-    file("token,label\n", "train.csv")
     for line in ("check", tmp_path), ("train", "--data", tmp_path, "-o", corpus / "x"):
         status, output = run(*line)
         assert (status, "to_json('train.jsonl')" in output) == (1, True)
-        assert "Save CSV with tabs, as train.tsv" in output
 
 
 def test_a_page_escapes_what_is_in_the_data(file, tmp_path, run):

@@ -365,6 +365,19 @@ def test_tokens_that_csv_quotes_are_counted(file):
     assert ([*result.examples[0].tokens], result.notes) == (tokens, [])
 
 
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_csv_is_read_as_tools_write_it(file, mark):
+    tokens = ('"', "a", 'b"', '""', "'", ",", ";", " x", "é")
+    columns = {"Sentence #": ["1"] + [None] * 8, "Word": tokens, "Tag": "O"}
+    frame = pytest.importorskip("pandas").DataFrame(columns)
+    text = frame.to_csv(sep=mark, lineterminator="\r\n").encode("latin-1")
+    result = read(file(text, "a.csv"), encoding="latin-1")
+    assert ([e.tokens for e in result.examples], result.notes) == ([tokens], [])
+    path = file(f'token{mark}label\n"a{mark}O\nb{mark}O\n', "b.csv")
+    (error,) = read(path, collect=True).errors
+    assert (error.line, error.message[:26]) == (2, "expected 2 columns, got 1:")
+
+
 def test_comments_that_look_like_tokens_are_counted(file):
     text = "# id = 1\n#NYC B-LOC\nis O\n\n# O\nbig O\n"
     result = read(file(text), comments="#")
@@ -635,7 +648,7 @@ def test_errors_say_what_is_missing(file):
 
 def test_options_of_other_formats_are_refused(file):
     path = file(line(tokens=["a"], labels=["O"]), "a.jsonl")
-    wrong = {"label_column": 1, "comments": "#", "encoding": "utf-99", "format": "csv"}
+    wrong = {"label_column": 1, "comments": "#", "encoding": "utf-99", "format": "xml"}
     for option, value in wrong.items():
         with pytest.raises(InputError):
             read(path, **{option: value})
