@@ -211,6 +211,18 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
         yield _at(split, cases[0], f"{kind} tokens", message)
 
 
+def _numbers(split: Split) -> Iterator[Finding]:
+    """Finds a column with the numbers of words in the place of tokens."""
+    start = int(split.examples[0].tokens[0] != "0")
+    for example in split.examples:
+        numbers = range(start, start + len(example.tokens))
+        if example.tokens != tuple(map(str, numbers)):
+            return
+    message = f"tokens are numbers, {start}, {start + 1}, {start + 2}, … in each "
+    message += "sentence; is it the right column (token_column)?"
+    yield _at(split, (split.examples[0], 0), "columns", message)
+
+
 def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
     longest = max(split.examples, key=lambda example: len(example.tokens))
@@ -294,7 +306,7 @@ def _repeated(split: Split) -> Iterator[Finding]:
         yield _at(split, (repeats[0][1], 0), "repetitions", message, "note")
 
 
-_GRAVE = (_long_sentences, _odd_tokens, _similar_types)
+_GRAVE = (_numbers, _long_sentences, _odd_tokens, _similar_types)
 _CHECKS = (*_GRAVE, _labels, _repeated)
 
 

@@ -17,6 +17,8 @@ ODD = [
     ("a O\nb O\n", "labels", None),
     (GOOD * 20 + "Oslo B-Loc\n", "similar types", 141),
     ("a B-PERSON\n\n" * 40 + "b B-PERSONN\n", "similar types", 81),
+    ("1 a O\n2 b B-X\n\n1 c O\n", "columns", 1),
+    ("0 a O\n1 b B-X\n", "columns", 1),
     ("a B-X\n\xa0 O\n", "blank tokens", 2),
     ("a B-X\nb\0 O\n", "control tokens", 2),
     ("a B-X\nb\u200b O\n", "hidden tokens", 2),
