@@ -102,8 +102,8 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     with opened(path) as file:
         for number, line in enumerate(file):
             if number < 10 and b"\0" in line:
-                message = "expected word vectors as text, got a binary file"
-                raise InputError(message, path)
+                message = "expected word vectors as text, got a binary file; gensim's "
+                raise InputError(f"{message}save_word2vec_format writes text", path)
             line = line if number else line.removeprefix(b"\xef\xbb\xbf")
             yield line.replace(b"\t", b" ").rstrip(b" \r\n")
 
