@@ -156,13 +156,15 @@ def table(lines: Sequence[Line]) -> str:
             system: [statistics.fmean(line[x] for line in group) for x in _COLUMNS]
             for system, group in runs[name].items()
         }
-        show = "{1:.1f} / {2:.1f} ({0}{3:,.0f} s)".format
+        # Figures stay in a line, and seconds in another: a cell is narrow.
+        show = "{1:.1f}\xa0/\xa0{2:.1f} ({0}{3:,.0f}\xa0s)".format
         counts = {
-            system: f"{len(group)} × " * (len(group) > 1)
+            system: f"{len(group)}\xa0×\xa0" * (len(group) > 1)
             for system, group in runs[name].items()
         }
         cells = (show(counts[x], *means[x]) if x in means else "" for x in systems)
-        rows.append([name, *cells])
+        title = name.replace(" ", "\xa0").replace(",\xa0", ", ")
+        rows.append([title.replace("-", "\u2011"), *cells])  # no line ends in it
         means.pop(SPACY, None)
         choices += [means] * (len(means) > 1)  # else there is nothing to choose from
     rows.append(["regret: mean (largest)"])
@@ -172,9 +174,8 @@ def table(lines: Sequence[Line]) -> str:
             for means in choices
             if system in means
         ]
-        pairs = (
-            f"{statistics.fmean(x):.1f} ({max(x):.1f})" for x in zip(*gaps, strict=True)
-        )
+        splits = zip(*gaps, strict=True)
+        pairs = (f"{statistics.fmean(x):.1f}\xa0({max(x):.1f})" for x in splits)
         rows[-1].append(" / ".join(pairs))
     names = [x.replace(":files", "").replace(",", " ") for x in systems]
     return tables.markdown(["set: dev / test", *names], rows)
