@@ -217,8 +217,8 @@ def json_lines(data: Any) -> Iterator[str]:
         try:
             record = _record(row, names)
             record |= {"document": document} if document else {}
-            # Numbers of NumPy become Python's.
-            line = json.dumps(record, ensure_ascii=False, default=lambda x: x.item())
+            # Numbers and arrays of NumPy become Python's.
+            line = json.dumps(record, ensure_ascii=False, default=lambda x: x.tolist())
             line.encode()  # a ValueError for half of a character
         except InputError as error:
             raise InputError(f"Example {number}: {error.message}") from None
@@ -310,8 +310,8 @@ def _is_text(row: Mapping[str, Any]) -> bool:
 def _text(row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Returns the text of a row, and what is read of it; see `spans.json_lines`."""
     cells = {str(name).strip().lower(): x for name, x in row.items()}
-    cells = {name: x for name, x in cells.items() if name in _TEXT}
-    return spans.text_of(cells), cells
+    kept = (x for x in cells.items() if x[0] in _TEXT and str(x[1]) not in _BLANK)
+    return spans.text_of(cells), dict(kept)
 
 
 def _by_sentence(

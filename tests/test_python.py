@@ -78,7 +78,9 @@ def test_texts_with_spans_are_as_in_a_file(file):
     rows = [{"text": "Ann ran. No.", "entities": [span], "doc_id": x} for x in "aab"]
     whole = formats.read(file("\n".join(map(json.dumps, rows)), "a.jsonl"))
     frame = pandas.DataFrame(rows).rename(columns={"text": "Text"})
-    for data in (rows, frame.assign(date=pandas.Timestamp("2026-01-01"))):
+    arrays = frame.assign(entities=[np.array(x) for x in frame["entities"]])
+    arrays["doc_id"] = ["a", None, "b"]  # as Parquet files have them
+    for data in (rows, frame.assign(date=pandas.Timestamp("2026-01-01")), arrays):
         assert [*examples._read(data, {})[1].examples] == whole.examples
 
 

@@ -222,11 +222,15 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
     starts one, too; a blank cell there means "as above". Without labels to read, a
     column for them is added to the header.
 
-    In CSV, commas (or semicolons) separate columns, and quotes may enclose a cell.
+    In CSV, commas (or semicolons) separate columns, quotes may enclose a cell, and
+    a row of blank cells ends a sentence.
     """
     lines, comments = source.lines(), source.options.comments or "\n"
     begin, first = [], ""  # lines up to the first with a token, and this one
-    skips = re.compile(rf"[ \t]*$|{re.escape(comments)}|{DOCUMENT_LINE.pattern}")
+    mark, blank = DOCUMENT_LINE.pattern, "[ \t]*$"
+    if is_csv:
+        mark, blank = rf'({DOCSTART}|"{DOCSTART}")(?:[,;]|$)', "(?:,+|;+|[ \t]*)$"
+    skips = re.compile(f"{blank}|{re.escape(comments)}|{mark}")
     for line in lines:
         begin.append(line)
         if not skips.match(line):
@@ -234,14 +238,16 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
             break
     split = _at_tabs if "\t" in first else cells_of
     if is_csv:
-        split = functools.partial(_csv_cells, delimiter=max(",;", key=first.count))
+        delimiter = max(",;", key=first.count)
+        split = functools.partial(_csv_cells, delimiter=delimiter)
+        mark += f"|{delimiter}{{{len(split(first)) - 1}}}$"  # a blank row
     cells, number = split(first), len(begin)
     size = len(cells) or 2
     if first and source.has_labels and len(cells) == 1:
         marks = "commas or semicolons" if is_csv else "tabs or spaces"
         message = f"expected a token and a label between {marks}, got one column"
         if not is_csv and "," in first and first[0] not in "{[":
-            message += "; CSV is the format csv"
+            message += "; save CSV with tabs, or read it as the format csv"
         error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return
@@ -262,7 +268,7 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
             last_titles[i] = name if name.strip(" ") else last_titles[i]
         return tuple(last_titles)
 
-    layout = Layout(DOCUMENT_LINE, split, size, size, token, label, comments)
+    layout = Layout(re.compile(mark), split, size, size, token, label, comments)
     if max(groups, default=-1) >= 0:
         layout = layout._replace(group=group)
     yield from _sentences(source, itertools.chain(begin, lines), layout)

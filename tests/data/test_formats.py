@@ -373,9 +373,15 @@ def test_csv_is_read_as_tools_write_it(file, mark):
     text = frame.to_csv(sep=mark, lineterminator="\r\n").encode("latin-1")
     result = read(file(text, "a.csv"), encoding="latin-1")
     assert ([e.tokens for e in result.examples], result.notes) == ([tokens], [])
-    path = file(f'token{mark}label\n"a{mark}O\nb{mark}O\n', "b.csv")
-    (error,) = read(path, collect=True).errors
-    assert (error.line, error.message[:26]) == (2, "expected 2 columns, got 1:")
+    path = file(f'token{mark}label\n"a{mark}O\nb{mark}O\n{mark * 3}\n', "b.csv")
+    errors = [(e.line, e.message[:26]) for e in read(path, collect=True).errors]
+    expected = "expected 2 columns, got "
+    assert errors == [(2, f"{expected}1:"), (4, f"{expected}4:")]
+    text = '-DOCSTART-,O\n,\ntoken,label\na,O\n,\n"-DOCSTART-,",O\n'
+    text += '"-DOCSTART-","O"\nb,O\n'
+    examples = read(file(text.replace(",", mark), "c.csv")).examples
+    places = [("a", 1), ("-DOCSTART-" + mark, 1), ("b", 2)]
+    assert [(*e.tokens, e.document) for e in examples] == places
 
 
 def test_comments_that_look_like_tokens_are_counted(file):
