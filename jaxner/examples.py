@@ -310,8 +310,12 @@ def _is_text(row: Mapping[str, Any]) -> bool:
 def _text(row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Returns the text of a row, and what is read of it; see `spans.json_lines`."""
     cells = {str(name).strip().lower(): x for name, x in row.items()}
-    kept = (x for x in cells.items() if x[0] in _TEXT and str(x[1]) not in _BLANK)
-    return spans.text_of(cells), dict(kept)
+    cells = {
+        name: x
+        for name, x in cells.items()
+        if name in _TEXT and (name == "text" or str(x) not in _BLANK)
+    }
+    return spans.text_of(cells), cells
 
 
 def _by_sentence(

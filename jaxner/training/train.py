@@ -476,7 +476,7 @@ class Program:
         content = self.latest.progress()
         tree = self.latest.restore(jax.eval_shape(_stored, self.state))
         progress = [Progress(**state) for state in content["seeds"]]
-        self.seconds = content["seconds"]
+        self.seconds = content.get("seconds", 0.0)
         epoch, limit = max(state.epoch for state in progress), self.config.num_epochs
         if epoch > limit:
             raise InputError(
