@@ -308,7 +308,8 @@ class Scores:
 
     def __repr__(self) -> str:
         """Shows main figures in percent; `to_dict` has all."""
-        return f"Scores({', '.join(f'{k}={x}' for k, x in self.figures().items())})"
+        pairs = (f"{k}={x and round(x, 2)}" for k, x in self.figures().items())
+        return f"Scores({', '.join(pairs)})"
 
     @property
     def has_tags(self) -> bool:

@@ -170,9 +170,9 @@ def test_a_small_table():
     assert figures(scores.by_type["PER"]) == (0.5, 1.0, pytest.approx(2 / 3))
     assert scores.accuracy == 7 / 11
     assert (scores.ill_formed, scores.ill_formed_sentences) == (1, 1)
-    assert repr(scores) == "Scores(precision=20.0, recall=20.0, f1=20.0, ill_formed=1)"
     strict = score(gold, predicted, rule="strict", scheme="BIO")
     assert strict.overall == Counts(correct=1, predicted=4, gold=5)
+    assert repr(strict) == "Scores(precision=25.0, recall=20.0, f1=22.22, ill_formed=1)"
     plain = scores.to_dict()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["f1"] == pytest.approx(20, rel=1e-12)
