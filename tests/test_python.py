@@ -72,7 +72,7 @@ def test_texts_with_spans_are_as_in_a_file(file):
     ):
         rows = [row, {"text": "No.", "spans": []}]
         rows[1] = ("No.", {"entities": []}) if isinstance(row, tuple) else rows[1]
-        (first, second) = examples._read(rows, {})[1].examples
+        first, second = examples._read(rows, {})[1].examples
         assert (first.tokens, first.labels) == (("Ann", "ran"), ("B-PER", "O"))
         assert second.labels == ("O", "O")
     rows = [{"text": "Ann ran. No.", "entities": [span], "doc_id": x} for x in "aab"]
