@@ -85,7 +85,7 @@ def transformer(config: Any) -> dict[str, int]:
 
 
 def warm_adamw(**values: Any) -> dict[str, Any]:
-    """Returns the section of AdamW with warm-up; ε as in PyTorch."""
+    """Returns the section of AdamW with warm-up; UANet's program adds ε earlier."""
     usual = {"eps": 1e-6, "weight_decay": 1e-6, "warmup": 0.1}
     return {"name": "adamw", "learning_rate": 1e-4, **usual, **values}
 

@@ -35,6 +35,7 @@ class Cell(NamedTuple):
     verified: bool = True
     source: str = ""
     note: str = ""
+    departures: str = ""
     begins_with: str = ""
     main: bool = False
 

@@ -47,12 +47,13 @@ of the paper's scorer; *conlleval* and *strict* are the same by these rules, whe
 differ by more than .1. By the strict one, only well-formed spans count. The best epoch
 is that with the highest dev score, by the strict rule where the table names it, else
 by conlleval's; *epochs* shows it for each run, of the epochs trained, and their
-maximum. Below each table, *difference* is of the means of all runs; *runs*: those that
-p compares. With three of both systems, Welch's test decides an order if p is below
-{LEVEL} after Holm's correction for all claims of the paper, also those without runs;
-with fewer, a bootstrap over sentences decides nothing. Rows without figures have not
-run: for those of WSJ, BERT and ELMo, data or weights were not at hand, the others wait
-for time. A run that failed stands below its table.
+maximum. In the claims below each table, the settings of a system with * are not the
+published ones; *difference* is of the means of all runs; *runs*: those that p compares.
+With three of both systems, Welch's test decides an order if p is below {LEVEL} after
+Holm's correction for all claims of the paper, also those without runs; with fewer, a
+bootstrap over sentences decides nothing. Rows without figures have not run: for those
+of WSJ, BERT and ELMo, data or weights were not at hand, the others wait for time.
+A run that failed stands below its table.
 """
 
 _RANKING = """CoNLL-2003 with one file of word vectors, scored by conlleval's rule;
@@ -85,7 +86,7 @@ def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
         figures += [f"{cost[name]:,.0f}" if name in cost else "" for name in COSTS]
         names = cell.system, cell.paper, _config(cell)
         row = [*names, published_figure(cell), own_rule, *figures]
-        row.insert(-len(COSTS), departures := settings(runs))
+        row.insert(-len(COSTS), departures := settings(cell, runs))
         rank = departures == PUBLISHED, float(figures[0].split()[0])
         rows.append((rank, row))
     rows.sort(key=lambda pair: pair[0], reverse=True)
@@ -93,12 +94,13 @@ def systems(cells: Sequence[Cell], lines: Sequence[Line], costs: Costs) -> str:
     return markdown((*columns, "settings", *COSTS), [row for _, row in rows])
 
 
-def settings(lines: Iterable[Line]) -> str:
+def settings(cell: Cell, lines: Iterable[Line]) -> str:
     """Returns how runs depart from the published settings, but for vectors and stops.
 
-    A smaller number of epochs counts if a run reached it before it stopped early.
+    That is what the cell says of its config, and what the runs override. A smaller
+    number of epochs counts if a run reached it before it stopped early.
     """
-    departures: dict[str, None] = {}
+    departures = dict.fromkeys(filter(None, [cell.departures]))
     for line in lines:
         whole = configuration.load(line["config"]).num_epochs
         for name, value in line["overrides"].items():
@@ -194,7 +196,7 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
         published_figure(cell),
         summary(runs, cell.rule),
         difference,
-        settings(runs) if runs else "",
+        settings(cell, runs) if runs else "",
         *(_beside(runs, cell.rule, rule) for rule in (CONLLEVAL, STRICT)),
         summary(runs, cell.rule, "dev"),
         ", ".join({_vectors(line): None for line in runs}),
@@ -222,19 +224,26 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
     cells = published.of_table(table)
     notes = [note] if (note := published.tables[table].get("note")) else []
     notes += [f"`{cell.id}`: {cell.note}" for cell in cells if cell.note]
-    settings: dict[str, dict[str, None]] = {}
+    cells_by_departure: dict[str, list[str]] = {}
     columns = ("num_epochs", "patience")  # in a column
     for cell in cells:
-        for line in finished(cell, lines):
-            options = line["overrides"].items()
+        runs, seeds = finished(cell, lines), dict[str, list[int]]()
+        usual = "data.lowercase", configuration.load(cell.config).data.lowercase
+        for line in runs:
+            options = [x for x in line["overrides"].items() if x != usual]
             changes = " ".join(f"{k}={v}" for k, v in options if k not in columns)
             kinds = sorted({*line.get("device_kind", ())} - {"cpu"})
             departure = f" with `{changes}`" if changes else ""
             departure += "".join(f", on {kind}" for kind in kinds)
-            if departure:
-                settings.setdefault(departure, {})[f"`{cell.id}`"] = None
+            seeds.setdefault(departure, []).append(line["seed"])
+        for departure, part in seeds.items():
+            word = "seeds" if len(part) > 1 else "seed"
+            numbers = f" ({word} {', '.join(map(str, part))})"
+            names = cells_by_departure.setdefault(departure or " as configured", [])
+            names.append(f"`{cell.id}`" + numbers * (len(part) < len(runs)))
     notes += [
-        f"Run{departure}: {', '.join(names)}." for departure, names in settings.items()
+        f"Run{departure}: {', '.join(names)}."
+        for departure, names in cells_by_departure.items()
     ]
     ids = {cell.id for cell in cells}
     errors = (x for x in lines if x["cell"] in ids and x["status"] == FAILED)
@@ -285,7 +294,11 @@ def _compare(
     if p is not None:
         value = f"{_show(p)} ({test})"
     sizes = f"{len(runs[0])}, {len(runs[1])}"
-    row = [*(f"`{name}`" for name in names), claim["where"], difference, sizes, value]
+    titles = [
+        f"`{cell.id}`" + " *" * (settings(cell, side) != PUBLISHED)
+        for cell, side in zip(cells, sides, strict=True)
+    ]
+    row = [*titles, claim["where"], difference, sizes, value]
     return row, gap, p if is_decidable else None
 
 

@@ -163,6 +163,25 @@ def test_pages_hold_the_tables_as_they_are_made():
     assert new == old
 
 
+def test_what_departs_from_a_paper_is_never_published():
+    lines = RESULTS.lines()
+    words = {
+        x.id: tables.settings(x, tables.finished(x, lines)) for x in CELLS.values()
+    }
+    assert words["grn/conll2003"] == words["lan/conll2003"] == tables.PUBLISHED
+    assert words["parallel-rnn/conll2003"].startswith(
+        "penalty of pairs, frozen vectors"
+    )
+    assert (
+        "30 of 100 epochs, `model.refinement.num_heads=5`" in words["uanet/conll2003"]
+    )
+    report = tables.report(PAPERS, lines, {}, {})
+    for claim in PAPERS.claims:
+        pair = [claim["better"], claim["worse"]]
+        cells = [f"`{x}`" + " *" * (words[x] != tables.PUBLISHED) for x in pair]
+        assert f"| {cells[0]} | {cells[1]} |" in report
+
+
 def test_the_report_has_failures():
     line = {"cell": "lan/conll2003", "seed": 0, "status": "failed"}
     assert "no memory" in tables.report(PAPERS, [line | {"error": "no memory"}], {}, {})
