@@ -13,6 +13,7 @@ import importlib.util
 import sys
 import textwrap
 import traceback
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -234,8 +235,10 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
 
     With `init_from`, words are looked up, and labels named, as by the run there, whose
     vectors are taken if the config has none, unless another option says otherwise; and
-    another optimizer's name drops what only the former one knows.
+    another optimizer's name drops what only the former one knows. A warning says that
+    a learning rate was chosen for SGD alone, or for all but SGD.
     """
+    former = config.optimizer.name
     order = sorted(options, key=lambda name: not name.endswith(".name"))
     for name in sorted(order, key=lambda name: name != "init_from"):
         override(config, name, options[name])
@@ -249,6 +252,10 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
             if has_words and (run.path / "config.json").exists():
                 data = run.read_json("config.json").get("data", {})
                 config.data.vectors = config.data.vectors or data.get("vectors")
+    names = {former, config.optimizer.name}
+    if len(names) > 1 and "sgd" in names and "optimizer.learning_rate" not in options:
+        rate = f"--config.optimizer.learning_rate={config.optimizer.learning_rate:g}"
+        warnings.warn(f"{rate} was chosen for {former}: set it, too", stacklevel=2)
 
 
 def override(config: Any, name: str, text: str) -> None:

@@ -91,6 +91,10 @@ def train(
     devices.check_fork()
     check_folder(workdir)
     if data is None:
+        is_text = isinstance(config, str) and not os.path.isdir(config)
+        if is_text and configuration.split(config)[0] in configuration.names():
+            message = f"{config} is a config: give data, too, as in jaxner.train"
+            raise InputError(f"{message}({config!r}, FOLDER)")
         config, data = OWN, config
     expect(isinstance(config, str), "the name of a config (dev examples: dev=)", config)
     folder, splits = outputs.expanded(workdir), {}
@@ -155,8 +159,9 @@ def config_of(config: str, folder: str | os.PathLike[str]) -> Any:
         variant = ",".join(["files", *filter(None, [first]), *parts])
     values = configuration.load(f"{name}:{variant}")
     path = outputs.expanded(folder)
-    if path.is_file():
-        message = "is a file: expected a folder with the files train and, perhaps, dev"
+    if not path.is_dir():
+        fault = "is a file" if path.exists() else "does not exist"
+        message = f"{fault}: expected a folder with the files train and, perhaps, dev"
         raise InputError(message, folder)
     values.data.update(dir=str(path), split_dev=_SHARE)
     with contextlib.suppress(FileNotFoundError):

@@ -145,7 +145,8 @@ CASES = [
     ("train idcnn:files", "data.dir", 1),
     (f"{SMALL} --config.num_epochs=0", "at least 1", 1),
     (
-        f"{SMALL} --config.optimizer.momentum=0.5 --config.optimizer.name=adam",
+        f"{SMALL} --config.optimizer.learning_rate=0.1 "
+        "--config.optimizer.momentum=0.5 --config.optimizer.name=adam",
         *("optimizer.momentum of adam", 1),
     ),
     (f"{SMALL} --config.data.lowercase=maybe", "true or false", 1),

@@ -98,10 +98,15 @@ def test_another_optimizer_drops_what_only_the_former_one_knows():
     config = configuration.load("grn")
     assert config.optimizer.momentum == 0.9
     options = {"optimizer.b1": "0.8", "optimizer.name": "adam"}
-    configuration.override_all(config, options)
+    with pytest.warns(UserWarning, match=r"learning_rate=0\.02 was chosen for sgd"):
+        configuration.override_all(config, options)
     schema.check(config.to_dict())
     assert config.optimizer.momentum is None
     assert (config.optimizer.b1, config.optimizer.learning_rate) == (0.8, 0.02)
+    # Neither a new rate nor another of Adam's family is worth a word.
+    options = {"optimizer.name": "sgd", "optimizer.learning_rate": "0.01"}
+    configuration.override_all(config, options)
+    configuration.override_all(configuration.load("own"), {"optimizer.name": "adam"})
 
 
 def test_a_part_that_a_config_lacks_is_added_with_its_defaults():

@@ -164,6 +164,8 @@ def test_a_sentence_that_comes_back_is_said(documents):
         (ROWS, {"dev": "x"}, "Expected examples, got a str"),
         (".", {"dev": ROWS}, "put their files into the folder"),
         (__file__, {}, "is a file: expected a folder with the files train"),
+        ("missing", {}, "missing: does not exist: expected a folder with the files"),
+        (None, {}, r"grn is a config: .* as in jaxner\.train\('grn', FOLDER\)"),
         (ROWS, {"data.contextual": "x"}, "contextual needs"),
     ],
 )

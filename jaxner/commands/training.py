@@ -68,7 +68,7 @@ def train(
             dev.
         vectors: File of word vectors: the text format of GloVe or fastText, perhaps
             gzipped.
-        minutes: Time for the run: sets the number of epochs.
+        minutes: Time for the run: lowers the number of epochs to what fits.
         output: Folder of the run; default: runs/<config>.
         **overrides: Values of the config, as `config.num_epochs`.
     """
@@ -77,7 +77,7 @@ def train(
     from jaxner.training import train as training
 
     if data is None:
-        config = _needed(config)
+        config = _needed(config, "--data FOLDER or ")
         values = configuration.load(config)
     else:
         from jaxner import examples
@@ -154,11 +154,15 @@ def options(config: str = "", /) -> None:
     print(configuration.describe(_needed(config)))
 
 
-def _needed(config: str | None) -> str:
-    """Returns a config's name; UsageError, which says what there is, if it is empty."""
+def _needed(config: str | None, also: str = "") -> str:
+    """Returns a config's name; UsageError, which says what there is, if it is empty.
+
+    `also` is what may stand in its place.
+    """
     from jaxner import configuration
 
     if not config:
         names = ", ".join(configuration.names())
-        raise UsageError(f"expected a config, such as grn:sample; known: {names}")
+        example = f"expected {also}a config, such as grn:sample"
+        raise UsageError(f"{example}; known: {names}")
     return config

@@ -139,16 +139,11 @@ def of_splits(splits: Mapping[str, Split], train: str = "train") -> list[Finding
             message = f"{train} lacks {counted(len(strangers), 'type')} of {name}: "
             message += ", ".join(strangers)
             result.append(Finding("unseen types", message, str(split.path)))
-        share = unknown_share(split, words)
+        tokens = [token for example in split.examples for token in example.tokens]
+        share = sum(token not in words for token in tokens) / max(len(tokens), 1)
         message = f"{share:.1%} of the tokens of {name} are not in {train}"
         result.append(Finding("out of vocabulary", message, str(split.path), "note"))
     return result
-
-
-def unknown_share(split: Split, words: Set[str]) -> float:
-    """Returns the share of a split's tokens that are not among some words."""
-    tokens = [token for example in split.examples for token in example.tokens]
-    return sum(token not in words for token in tokens) / max(len(tokens), 1)
 
 
 def coverage(split: Split, name: str, words: Set[str]) -> Finding:

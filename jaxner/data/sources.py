@@ -172,7 +172,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
         file: Any = buffer
         head = file.peek(10)
         if kind := next((x for x in _FOREIGN if re.match(_FOREIGN[x], head)), ""):
-            raise InputError(f"expected text, plain or gzipped, got {kind}", path)
+            hint = ": unpack it" * (kind in ("bzip2", "xz", "zip", "Zstandard"))
+            raise InputError(f"expected text, plain or gzipped, got {kind}{hint}", path)
         is_zipped = head[:2] == b"\x1f\x8b"
         try:
             yield gzip.GzipFile(fileobj=file) if is_zipped else file

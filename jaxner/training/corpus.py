@@ -102,7 +102,7 @@ def fit_width(config: Config) -> None:
     words = features.get("words")
     if data.name == "files" and data.vectors and words:
         with contextlib.suppress(OSError, ValueError):  # which reading them will name
-            words.dim = files.width(corpora.find_vectors(data.vectors))
+            words.dim = files.width(corpora.find_vectors(data.vectors)) or words.dim
 
 
 def find_vectors(options: Options, split: str) -> Path | None:
@@ -198,13 +198,14 @@ def load_data(
             line += f"; skipped {counted(vectors.malformed, 'malformed row')} and "
             line += counted(vectors.duplicates, "repeated word")
         log("\n  ".join([line, *vectors.notes]))
-    elif word_dim and options["name"] == "files":
-        share = audit.unknown_share(dev, train.words())
-        text = f"No word vectors: {share:.0%} of dev's tokens are words that train "
-        text += "lacks, for which vectors help most. --vectors FILE reads GloVe's and "
-        if share:
-            log(f"{text}fastText's text, gzipped, too")
     vocabulary, word_vectors = build_vocabulary(options, train, vectors, log, old)
+    if vectors is None and word_dim and options["name"] == "files":
+        tokens = [token for example in dev.examples for token in example.tokens]
+        number = sum(vocabulary.word_id(token) == UNKNOWN for token in tokens)
+        if number:
+            text = f"No word vectors: {number / len(tokens):.0%} of dev's tokens are "
+            text += "words that train lacks, for which vectors help most. --vectors "
+            log(f"{text}FILE reads GloVe's and fastText's text, gzipped, too")
     log_unknown_types(dev, vocabulary, log)
     sentences, labels = encode_split(train, vocabulary)
 

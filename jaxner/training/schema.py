@@ -108,7 +108,7 @@ class Run:
         num_devices: Devices to use; None for all, but one on a CPU.
         num_epochs: Number of epochs; None for 2,000 steps, in 8 to 20 epochs; with
             few sentences, for 500, in up to 50.
-        minutes: Time for the run on one process, which tries some steps and sets
+        minutes: Time for the run on one process, which tries some steps and lowers
             num_epochs to what fits; if it is late, it stops after an epoch.
         patience: Epochs without a better dev score before training stops, counted from
             the first above 0; 0: never; None: 10, and at least 500 steps.

@@ -377,7 +377,7 @@ class Program:
         )
 
     def fit_epochs(self, seconds: float) -> None:
-        """Sets the number of epochs to what fits into some seconds, by trial steps.
+        """Lowers the number of epochs to what fits into some seconds, by trial steps.
 
         These change nothing: they are taken on a copy of the state.
         """
@@ -399,17 +399,22 @@ class Program:
         texts = [split.examples for split in (self.data.train, self.data.dev)]
         train, dev = (sum(len(example.tokens) for example in text) for text in texts)
         # The first steps compile. Scores take a third of the time of training.
-        training = float(np.median(times)) * self.num_steps
+        duration, usual = float(np.median(times)), self.config.num_epochs
+        training = duration * self.num_steps
         scoring = training * dev / train / 3
-        remainder = seconds - (time.perf_counter() - start) - 2 * scoring
-        count = max(1, int(remainder / (training + scoring)))
+        elapsed = time.perf_counter() - start
+        # Another schedule compiles again, in part. A tenth is for what takes longer.
+        again = (elapsed - duration * len(times)) / 4
+        remainder = seconds - elapsed - again - 2 * scoring
+        count = max(1, min(usual, int(0.9 * remainder / (training + scoring))))
         self._set(num_epochs=count)
         tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
         self.recipe = self.recipe._replace(tx=tx)
         limit = " in" if training + scoring <= remainder else ", more than is left of"
+        words = f"all {usual} epochs" if count == usual else counted(count, "epoch")
         console.print(
-            f"An epoch takes about {training + scoring:.1f} s: "
-            f"{counted(count, 'epoch')}{limit} {self.minutes()}"
+            f"An epoch takes about {training + scoring:.1f} s: {words}{limit} "
+            f"{self.minutes()}"
         )
 
     def _set(self, **values: int) -> None:
@@ -628,12 +633,13 @@ class Program:
         score = f"{result[self.splits[0]][task.main_figure] or 0.0:.2f}"
         reason = "" if is_chosen else ", the last, since none is above 0"
         best = f"Best: epoch {result['best_epoch']}, dev {figure} {score}{reason}"
-        console.print(". ".join(filter(None, (best, weakness))))
-        path = shlex.quote(str(folder.path))
+        path, check = shlex.quote(str(folder.path)), ""
+        if is_chosen:  # else all is weak, and each label differs from the tagger's
+            best = ". ".join(filter(None, (best, weakness)))
+            check = f"jaxner check {path} --split train (labels that may be wrong); "
         console.print(
-            f"Next: jaxner report {path} -o report.html (errors by kind); jaxner "
-            f"check {path} --split train (labels that may be wrong); jaxner tag "
-            f"{path} FILE"
+            f"{best}\nNext: jaxner report {path} -o report.html (errors by kind); "
+            f"{check}jaxner tag {path} FILE"
         )
         return result
 

@@ -135,12 +135,12 @@ def test_the_test_split_is_opened_when_all_else_is_done(copy, tmp_path):
 # --- Data -----------------------------------------------------------------------------
 
 
-def load_data(folder, **options):
+def load_data(folder, log=lambda text: None, **options):
     """The data of a run, and its warnings."""
     options = tiny.config(folder).data.to_dict() | options
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
-        data = train.corpora.load_data(options, word_dim=8, log=lambda text: None)
+        data = train.corpora.load_data(options, word_dim=8, log=log)
     return data, [str(warning.message) for warning in notes]
 
 
@@ -154,6 +154,19 @@ def test_a_run_says_what_looks_wrong(copy):
     (copy / "train.conll").write_text("Nothing O\n\n")
     with pytest.raises(InputError, match="no entities"):
         load_data(copy)
+
+
+def test_a_run_without_vectors_says_what_they_would_bring(copy):
+    """Words are unknown as the tagger reads them, here in lower case."""
+    (copy / "train.conll").write_text("Rome B-LOC\nfell O\n")
+    (copy / "dev.conll").write_text("rome B-LOC\nFELL O\nwas O\nat O\n")
+    for options, share in (({"lowercase": True}, "50%"), ({}, "75%")):
+        lines = []
+        load_data(copy, lines.append, name="files", **options)
+        assert f"No word vectors: {share} of dev's tokens" in "\n".join(lines)
+    lines = []
+    load_data(copy, lines.append)  # a corpus of its own
+    assert "No word vectors" not in "\n".join(lines)
 
 
 def test_dev_is_taken_from_train(copy):
@@ -340,14 +353,16 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     assert second.num_epochs == 1
     shutil.rmtree(folders[0] / "checkpoints")  # as killed in the first epoch
     train.main_run(config_of(**trial), folders[0])
-    counts = []
-    for minutes, size in ((1, 4), (20, 4), (1, 99)):
-        config = config_of(minutes=minutes, batch_size=size)
+    counts, most = [], 10**6
+    for minutes, size, limit in ((1, 4, most), (20, 4, most), (1, 99, most), (1, 4, 2)):
+        config = config_of(minutes=minutes, batch_size=size, num_epochs=limit)
         program = train.Program(config, Workdir(tmp_path / "new"), None)
         program.fit_epochs(60.0 * minutes)
         counts.append(config.num_epochs)
     assert 1 < counts[0] < counts[1]
     assert counts[2] > counts[0] / 20  # a fiftieth, with compiling
+    assert counts[3] == 2
+    assert "all 2 epochs in 1 minute\n" in capsys.readouterr().out
     with pytest.raises(InputError, match="minutes needs one seed and one process"):
         train.main_run(config_of(minutes=1, num_seeds=2), tmp_path / "new")
 
