@@ -53,7 +53,8 @@ With three of both systems, Welch's test decides an order if p is below {LEVEL} 
 Holm's correction for all claims of the paper, also those without runs; with fewer, a
 bootstrap over sentences decides nothing. Rows without figures have not run: for those
 of WSJ, BERT and ELMo, data or weights were not at hand, the others wait for time.
-A run that failed stands below its table.
+A run that failed stands below its table, and so do runs on an accelerator; all others
+were on a CPU.
 """
 
 _RANKING = """CoNLL-2003 with one file of word vectors, scored by conlleval's rule;

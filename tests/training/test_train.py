@@ -432,7 +432,7 @@ def test_changed_data_are_refused(copy, copied_run):
 
 
 @pytest.mark.parametrize("num_seeds", [1, *slow(2)])
-def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copy, tmp_path):
+def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copy, tmp_path, capsys):
     """Resumed or not; patience, which has nothing to wait for, stops nothing."""
     (copy / "dev.conll").write_text("it O\nrained O\n\nnobody O\ncame O\n")
 
@@ -453,6 +453,9 @@ def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copy, tmp_path):
     result = whole.read_json("result.json")
     assert (result["best_epoch"], result["chosen_by"]) == (3, "last epoch")
     assert "The last epoch" in (whole.path / "README.md").read_text("utf-8")
+    output = capsys.readouterr().out
+    assert "jaxner report" in output
+    assert "jaxner check" not in output  # against labels of a tagger that has none
 
 
 def test_patience_counts_from_the_first_score_above_0(
