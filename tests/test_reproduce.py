@@ -175,7 +175,7 @@ def test_what_departs_from_a_paper_is_never_published():
     assert (
         "30 of 100 epochs, `model.refinement.num_heads=5`" in words["uanet/conll2003"]
     )
-    report = tables.report(PAPERS, lines, {}, {})
+    report = (ROOT / "results" / "README.md").read_text("utf-8")  # as made: see above
     for claim in PAPERS.claims:
         pair = [claim["better"], claim["worse"]]
         cells = [f"`{x}`" + " *" * (words[x] != tables.PUBLISHED) for x in pair]
