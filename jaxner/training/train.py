@@ -399,21 +399,21 @@ class Program:
         texts = [split.examples for split in (self.data.train, self.data.dev)]
         train, dev = (sum(len(example.tokens) for example in text) for text in texts)
         # The first steps compile. Scores take a third of the time of training.
-        duration, usual = float(np.median(times)), self.config.num_epochs
+        duration, limit = float(np.median(times)), self.config.num_epochs
         training = duration * self.num_steps
         scoring = training * dev / train / 3
         elapsed = time.perf_counter() - start
         # Another schedule compiles again, in part. A tenth is for what takes longer.
-        again = (elapsed - duration * len(times)) / 4
-        remainder = seconds - elapsed - again - 2 * scoring
-        count = max(1, min(usual, int(0.9 * remainder / (training + scoring))))
+        reserve = (elapsed - duration * len(times)) / 4
+        remainder = seconds - elapsed - reserve - 2 * scoring
+        count = max(1, min(limit, int(0.9 * remainder / (training + scoring))))
         self._set(num_epochs=count)
         tx = optimizers.build(self.config.optimizer.to_dict(), self.num_steps, count)
         self.recipe = self.recipe._replace(tx=tx)
-        limit = " in" if training + scoring <= remainder else ", more than is left of"
-        words = f"all {usual} epochs" if count == usual else counted(count, "epoch")
+        link = " in" if training + scoring <= remainder else ", more than is left of"
+        words = f"all {limit} epochs" if count == limit else counted(count, "epoch")
         console.print(
-            f"An epoch takes about {training + scoring:.1f} s: {words}{limit} "
+            f"An epoch takes about {training + scoring:.1f} s: {words}{link} "
             f"{self.minutes()}"
         )
 
