@@ -238,7 +238,7 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
     another optimizer's name drops what only the former one knows. A warning says that
     a learning rate was chosen for SGD alone, or for all but SGD.
     """
-    former = config.optimizer.name
+    old = config.optimizer.to_dict()
     order = sorted(options, key=lambda name: not name.endswith(".name"))
     for name in sorted(order, key=lambda name: name != "init_from"):
         override(config, name, options[name])
@@ -252,10 +252,16 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
             if has_words and (run.path / "config.json").exists():
                 data = run.read_json("config.json").get("data", {})
                 config.data.vectors = config.data.vectors or data.get("vectors")
-    names = {former, config.optimizer.name}
-    if len(names) > 1 and "sgd" in names and "optimizer.learning_rate" not in options:
-        rate = f"--config.optimizer.learning_rate={config.optimizer.learning_rate:g}"
-        warnings.warn(f"{rate} was chosen for {former}: set it, too", stacklevel=2)
+    for name in options:
+        path, _, option = name.rpartition(".")
+        if option == "name" and path.startswith("optimizer"):
+            part, flag = path.removeprefix("optimizer.parts."), f"{path}.learning_rate"
+            former = (old.get("parts") or {}).get(part, old)["name"]
+            section = (config.optimizer.get("parts") or {}).get(part, config.optimizer)
+            names = {former, section.name}
+            if len(names) > 1 and "sgd" in names and flag not in options:
+                rate = f"--config.{flag}={section.learning_rate:g} was chosen for"
+                warnings.warn(f"{rate} {former}: set it, too", stacklevel=2)
 
 
 def override(config: Any, name: str, text: str) -> None:
@@ -287,7 +293,8 @@ def override(config: Any, name: str, text: str) -> None:
     if section and option in section.fields:
         old_value = section.values.get(option)
         is_other = option == "name" and text != old_value
-        if is_other and part in ("encoder", "chars"):  # it has other options
+        # An encoder has other options, but not its optimizer.
+        if is_other and part in ("encoder", "chars") and parent != root:
             choice = f"choose it after the colon, as in grn:{part}={text}"
             raise InputError(f"{flag}: {choice}")
         section.values[option] = fields.parse(text, section.fields[option].hint)

@@ -103,6 +103,10 @@ def test_another_optimizer_drops_what_only_the_former_one_knows():
     schema.check(config.to_dict())
     assert config.optimizer.momentum is None
     assert (config.optimizer.b1, config.optimizer.learning_rate) == (0.8, 0.02)
+    for part in ("encoder", "head/transitions"):
+        config, path = configuration.load("grn"), f"optimizer.parts.{part}"
+        with pytest.warns(UserWarning, match=f"{path}.learning_rate=0.02 was chosen"):
+            configuration.override_all(config, {f"{path}.name": "adamw"})
     # Neither a new rate nor another of Adam's family is worth a word.
     options = {"optimizer.name": "sgd", "optimizer.learning_rate": "0.01"}
     configuration.override_all(config, options)
