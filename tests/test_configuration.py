@@ -154,6 +154,16 @@ def test_a_config_may_have_no_words(tmp_path):
     assert [*program.state.params["representation"]] == ["chars"]
 
 
+def test_vectors_set_the_length_unless_they_have_none(tmp_path):
+    """A file without numbers is for its reader to refuse."""
+    config = configuration.load("grn:files")
+    for text, dim in (("ann\nsaw\n", 100), ("ann 1 2 3\nsaw 1 2 3\n", 3)):
+        (tmp_path / "vectors.txt").write_text(text)
+        config.data.vectors = str(tmp_path / "vectors.txt")
+        fit_width(config)
+        assert config.model.representation.words.dim == dim
+
+
 def test_every_option_is_listed_with_default_meaning_and_range():
     text = configuration.describe("grn:conll2003,context=none")
     assert text.startswith("Gated relation network")
