@@ -238,6 +238,7 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
     another optimizer's name drops what only the former one knows. A warning says that
     a learning rate was chosen for SGD alone, or for all but SGD.
     """
+    options = {name.replace("-", "_"): text for name, text in options.items()}
     old = config.optimizer.to_dict()
     order = sorted(options, key=lambda name: not name.endswith(".name"))
     for name in sorted(order, key=lambda name: name != "init_from"):
@@ -256,10 +257,10 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
         path, _, option = name.rpartition(".")
         if option == "name" and path.startswith("optimizer"):
             part, flag = path.removeprefix("optimizer.parts."), f"{path}.learning_rate"
-            former = (old.get("parts") or {}).get(part, old)["name"]
+            former = (old.get("parts") or {}).get(part, old).get("name")
             section = (config.optimizer.get("parts") or {}).get(part, config.optimizer)
-            names = {former, section.name}
-            if len(names) > 1 and "sgd" in names and flag not in options:
+            is_other = former != section.name and "sgd" in (former, section.name)
+            if is_other and flag not in options:
                 rate = f"--config.{flag}={section.learning_rate:g} was chosen for"
                 warnings.warn(f"{rate} {former}: set it, too", stacklevel=2)
 

@@ -91,8 +91,8 @@ def train(
     devices.check_fork()
     check_folder(workdir)
     if data is None:
-        is_text = isinstance(config, str) and not os.path.isdir(config)
-        if is_text and configuration.split(config)[0] in configuration.names():
+        is_name = isinstance(config, str) and not os.path.isdir(config)
+        if is_name and configuration.split(config)[0] in configuration.names():
             message = f"{config} is a config: give data, too, as in jaxner.train"
             raise InputError(f"{message}({config!r}, FOLDER)")
         config, data = OWN, config

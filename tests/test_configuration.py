@@ -107,9 +107,9 @@ def test_another_optimizer_drops_what_only_the_former_one_knows():
         config, path = configuration.load("grn"), f"optimizer.parts.{part}"
         with pytest.warns(UserWarning, match=f"{path}.learning_rate=0.02 was chosen"):
             configuration.override_all(config, {f"{path}.name": "adamw"})
-    # Neither a new rate nor another of Adam's family is worth a word.
-    options = {"optimizer.name": "sgd", "optimizer.learning_rate": "0.01"}
-    configuration.override_all(config, options)
+    # With a rate of its own, or among Adam's family, there is no warning.
+    options = {"optimizer.name": "sgd", "optimizer.learning-rate": "0.01"}
+    configuration.override_all(configuration.load("own"), options)
     configuration.override_all(configuration.load("own"), {"optimizer.name": "adam"})
 
 
@@ -224,7 +224,8 @@ def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
     config, start = load("grn:files"), {"init_from": str(tmp_path)}
     options = config.data.to_dict()
     assert {name: options[name] for name in rules} != rules
-    configuration.override_all(config, {"data.zero_digits": "False", **start})
+    hyphens = {"data.zero-digits": "False", "init-from": start["init_from"]}
+    configuration.override_all(config, hyphens)
     expected = {**options, "scheme": "BIO", "lowercase": True, "zero_digits": False}
     assert config.data.to_dict() == {**expected, "vectors": "a.txt"}
     choice = {"data.vectors": "b.txt"}

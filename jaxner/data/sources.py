@@ -33,14 +33,14 @@ MAX_TOKENS = 1 << 17
 """Maximum length of a sentence to tag, in tokens; a longer one is an error."""
 
 _FOREIGN = {
-    "bzip2": rb"BZh\d1AY&SY",
-    "xz": rb"\xfd7zXZ\0",
-    "zip": rb"PK\x03\x04",
-    "Zstandard": rb"\x28\xb5\x2f\xfd",
+    "bzip2: unpack it": rb"BZh\d1AY&SY",
+    "xz: unpack it": rb"\xfd7zXZ\0",
+    "zip: unpack it": rb"PK\x03\x04",
+    "Zstandard: unpack it": rb"\x28\xb5\x2f\xfd",
     "Parquet": rb"PAR1\x15",
     "PDF": rb"%PDF-",
 }
-"""How files begin that are no text, and no gzip."""
+"""How files begin that are no text, and no gzip; perhaps with a remedy."""
 _UNREADABLE = re.compile("[\udc80-\udcff]")  # bytes that are not in the encoding
 
 
@@ -172,8 +172,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
         file: Any = buffer
         head = file.peek(10)
         if kind := next((x for x in _FOREIGN if re.match(_FOREIGN[x], head)), ""):
-            hint = ": unpack it" * (kind in ("bzip2", "xz", "zip", "Zstandard"))
-            raise InputError(f"expected text, plain or gzipped, got {kind}{hint}", path)
+            raise InputError(f"expected text, plain or gzipped, got {kind}", path)
         is_zipped = head[:2] == b"\x1f\x8b"
         try:
             yield gzip.GzipFile(fileobj=file) if is_zipped else file
