@@ -103,7 +103,11 @@ def over(
                 "documents and vectors need strings, but tokens are encoded sentences"
             )
         return _mapped(functools.partial(function, **options), tagger, sentences, key)
-    static = {"function": function, "options": tuple(options.items())}
+    static = {
+        "function": function,
+        "options": tuple(options.items()),
+        "platform": devices.platform_of(tagger.weights),
+    }
     return over_batches(
         functools.partial(_program(), tagger, key=key, **static),
         tagger,
@@ -131,17 +135,18 @@ def _mapped(
     return (compute if rank == 1 else jax.vmap(compute, axes))(*operands)
 
 
-def _batch(tagger, batch, key, *, function, options):
+def _batch(tagger, batch, key, *, function, options, platform):
     axes = None, batch_axes(batch), None
     compute = jax.vmap(functools.partial(function, **dict(options)), axes)
     operands = tagger, batch, key  # the sentences share words
-    return models.automatic(compute, operands)(*operands)
+    with devices.targeting(platform):
+        return models.automatic(compute, operands)(*operands)
 
 
 @functools.cache
 def _program() -> Callable[..., PyTree]:
     options = devices.compiler_options()
-    static = "function", "options"
+    static = "function", "options", "platform"
     return jax.jit(_batch, static_argnames=static, compiler_options=options)
 
 

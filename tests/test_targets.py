@@ -1,13 +1,17 @@
 """What accelerators compute equals what CPUs compute: each form is run here."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-from jaxner import inference
+import jaxner
+from jaxner import devices, inference, tagging
 from jaxner.inference import tree
+from jaxner.models import layers
 from jaxner.models.layers import Carry, lstm_scan
 from jaxner.training import optimizers
 from jaxner.types import FORBIDDEN, Potentials
@@ -24,7 +28,7 @@ def accelerator(monkeypatch):
         return default(*args)
 
     jax.clear_caches()
-    monkeypatch.setattr(jax.lax, "platform_dependent", default_form)
+    monkeypatch.setattr(devices, "by_target", default_form)
     yield
     jax.clear_caches()
 
@@ -128,3 +132,36 @@ def test_a_gradient_is_clipped_by_one_sum(accelerator):
 @pytest.mark.parametrize("name", ["parallel_rnn", *slow("grn")])
 def test_a_stored_run_gives_the_same_answers(name, tmp_path):
     fence.check(name, tmp_path)
+
+
+def test_a_known_target_is_traced_alone_and_not_kept():
+    def compute(x, kernel):
+        return layers.convolve(x, kernel, 3, by_tiles=True)
+
+    def trace():
+        program = jax.make_jaxpr(lambda *args: compute(*args))  # which has no trace yet
+        return str(program(jnp.ones((16, 128)), jnp.ones((384, 128))))
+
+    def trace_for(platform):
+        with devices.targeting(platform):
+            return trace()
+
+    whole, by_tiles, by_taps = trace(), trace_for("cpu"), trace_for("gpu")
+    assert "platform_index" in whole
+    assert "platform_index" not in by_tiles + by_taps
+    assert by_tiles != by_taps
+    assert trace() == whole
+    assert len(by_taps) < len(by_tiles) < len(whole)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_strings_are_tagged_by_a_program_of_one_platform(params, dev, platform):
+    tokens = [list(example.tokens) for example in dev.examples[:2]]
+    labels = jaxner.tag(params, tokens)
+    batch = jaxner.encode(params, tokens)
+    compute = functools.partial(tagging._batch, function=tagging.choose, options=())
+    program = jax.make_jaxpr(functools.partial(compute, platform=platform))
+    assert "platform_index" not in str(program(params, batch, None))
+    # What it has traced is not taken where the platform is open.
+    assert "platform_index" in str(jax.make_jaxpr(jaxner.tag)(params, batch))
+    assert jaxner.tag(params, tokens) == labels

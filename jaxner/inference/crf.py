@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.nn import log_softmax, logsumexp, softmax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from jaxner import devices
 from jaxner.inference import tree
 from jaxner.types import FORBIDDEN, Potentials
 
@@ -73,7 +74,7 @@ def _for_target(
     is_known = isinstance(length, int)  # else symbolic, in `jax.export`
     if not is_known or size > TREE_LABELS or length * size**2 > TREE_SCORES:
         return scan(potentials, mask)
-    return jax.lax.platform_dependent(potentials, mask, cpu=scan, default=by_tree)
+    return devices.by_target(potentials, mask, cpu=scan, default=by_tree)
 
 
 def varying(tree: PyTree, *like: Array) -> PyTree:

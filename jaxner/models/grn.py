@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner import devices
 from jaxner.fields import OneOf, Size
 from jaxner.models import layers
 from jaxner.models.layers import Encoded, Features, Mask
@@ -136,7 +137,7 @@ def _forward(a, b, x):
     def plain(left, right, x):
         return jnp.sum(x[None] / (1 + left[:, None] * right[None]), axis=1)
 
-    total = jax.lax.platform_dependent(left, right, x, cpu=scan, default=plain)
+    total = devices.by_target(left, right, x, cpu=scan, default=plain)
     return total.astype(x.dtype), (a, b, x)
 
 
@@ -166,7 +167,7 @@ def _backward(residuals, cotangent):
         return grad_a, jnp.sum(by_x * (1 - gates), axis=0), jnp.sum(by_x, axis=0)
 
     inputs = left, right, x, cotangent
-    sums = jax.lax.platform_dependent(*inputs, cpu=scan, default=plain)
+    sums = devices.by_target(*inputs, cpu=scan, default=plain)
     grads = sums[0] * cotangent, sums[1] * x, sums[2]
     return tuple(grad.astype(x.dtype) for grad in grads)
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxner import devices
 from jaxner.fields import OneOf, Rate
 from jaxner.types import FORBIDDEN
 
@@ -227,7 +228,7 @@ def convolve(
     """
 
     if by_tiles and width == _TAPS and _suits(x, kernel, dilation):
-        return _by_target(x, kernel, dilation)
+        return _by_target(x, kernel, dilation, devices.target())
     return windows(x, width, dilation) @ kernel
 
 
@@ -272,7 +273,7 @@ def best_values(
     size = math.prod(ids.shape)  # a symbol in exported programs
     if isinstance(size, int) and size < vectors.shape[0]:
         return multiply(*operands)
-    return jax.lax.platform_dependent(*operands, cpu=look_up, default=multiply)
+    return devices.by_target(*operands, cpu=look_up, default=multiply)
 
 
 def best_of_all(
@@ -287,9 +288,9 @@ def best_of_all(
     return jnp.max(jnp.where(present, values, FORBIDDEN), axis=1)
 
 
-@functools.partial(jax.jit, static_argnums=2)  # traced once for all layers of a shape
-def _by_target(x, kernel, dilation):
-    """Convolves in the form for the target, which may not be the default backend."""
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _by_target(x, kernel, dilation, _target):
+    """Convolves in the form for the target; traced once for all layers of a shape."""
 
     def tiles(x, kernel):
         return _by_tiles(x, kernel, dilation)
@@ -297,7 +298,7 @@ def _by_target(x, kernel, dilation):
     def whole(x, kernel):
         return windows(x, _TAPS, dilation) @ kernel
 
-    return jax.lax.platform_dependent(x, kernel, cpu=tiles, default=whole)
+    return devices.by_target(x, kernel, cpu=tiles, default=whole)
 
 
 _TILE, _TAPS = 4, 3  # outputs that the fast algorithm computes together; its width
@@ -561,5 +562,5 @@ def bilstm(
         return outputs, jax.tree.map(lambda leaf: leaf.reshape(2, units, size), end)
 
     inputs = carry, kernel, state_mask
-    outputs, end = jax.lax.platform_dependent(*inputs, cpu=apart, default=together)
+    outputs, end = devices.by_target(*inputs, cpu=apart, default=together)
     return jnp.stack([outputs[0], outputs[1, ::-1]], axis=1), end

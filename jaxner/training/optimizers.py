@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
-from jaxner import fields
+from jaxner import devices, fields
 from jaxner.fields import Count, Momentum, OneOf, Part, Positive, Share, Weight
 
 SHARED = ("clip_norm", "clip", "parts")
@@ -286,7 +286,7 @@ def norm(tree: PyTree) -> jax.Array:
         return jnp.linalg.norm(jnp.concatenate([jnp.zeros(0, "float32"), *rows]))
 
     leaves = jax.tree.leaves(tree)
-    return jax.lax.platform_dependent(leaves, cpu=optax.tree.norm, default=whole)
+    return devices.by_target(leaves, cpu=optax.tree.norm, default=whole)
 
 
 def clip_to(limit: float) -> optax.GradientTransformation:
