@@ -225,7 +225,7 @@ def programs(
     recipe = step.Recipe(
         tagger.model,
         optimizers.build(options["optimizer"], 100, 10),
-        objectives.Objective.of(options["objective"]),
+        objectives.Objective(**options["objective"]),
         objectives.Sizes(rows, text_on_device.batches.mean_tokens),
         parts,
         place,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -19,35 +18,21 @@ class LineConsole(Console):
 
     Text is shown as it is, but for control characters: names of files may have brackets
     and colons. On a terminal, lines are wrapped between words; what is longer than a
-    line, such as a path, goes on a line of its own and is shortened in its middle.
+    line, such as a path, goes on lines of its own.
     """
 
     def __init__(self, **options: Any):
         plain = dict.fromkeys(("highlight", "markup", "emoji"), False)
         super().__init__(**{**plain, "soft_wrap": True, **options})
-        if not self.is_terminal and "width" not in options:
+        if self.is_terminal:
+            self.soft_wrap = False
+        elif "width" not in options:
             self.width = 1000  # tables keep all of their columns
-
-    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
-        """Prints as `rich.console.Console.print` does."""
-        if self.is_terminal and soft_wrap is None:
-            soft_wrap = False
-            objects = tuple(
-                re.sub(r"\S+", self._shortened, item) if isinstance(item, str) else item
-                for item in objects
-            )
-        super().print(*objects, soft_wrap=soft_wrap, **options)
 
     def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
         """Renders as `rich.console.Console.render`, without control characters."""
         for part in super().render(*arguments, **options):
             yield part if part.control else part._replace(text=printable(part.text))
-
-    def _shortened(self, match: re.Match[str]) -> str:
-        word, end = match[0], self.width // 2
-        if len(word) <= self.width:
-            return word
-        return f"{word[: self.width - end - 1]}…{word[len(word) - end :]}"
 
     def on_broken_pipe(self):
         """Lets the error end the command; rich would end it with another status."""

@@ -26,7 +26,7 @@ NAMES = configuration.names()
 def shapes_of(config):
     """Shapes of the weights; the whole run can be built, and its model described."""
     tx = optimizers.build(config.optimizer.to_dict(), 10, 5)
-    Objective.of(config.objective.to_dict())
+    Objective(**config.objective.to_dict())
     frozen = config.data.train_words is False
     has_bert = config.model.representation.get("bert")
     model = models.build(

@@ -190,7 +190,7 @@ class _Layer(nn.Module):
         del by_layer
         sizes = self.sizes
         # Made first: this decides its key.
-        drop = layers.ElementDropout(sizes.hidden_dropout_prob)
+        drop = nn.Dropout(sizes.hidden_dropout_prob)
         y = drop(self._attend(x, mask, bias, distances), deterministic=not self.train)
         x = layers.norm(sizes.layer_norm_eps, "attention_norm")(x + y)
         y = layers.dense(sizes.intermediate_size, _draw, "intermediate")(x)

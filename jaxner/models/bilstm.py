@@ -60,8 +60,6 @@ class BiLSTM(nn.Module):
     initializer: layers.LSTM = "glorot"
     forget_bias: Real = 1.0
 
-    receptive_field = None  # all tokens decide every label
-
     @property
     def has_directions(self) -> bool:
         """Whether each half of the features has read only one side of a token."""
@@ -111,13 +109,6 @@ class Chain(nn.Module):
     then: Annotated[nn.Module, Part("encoder")]
 
     @property
-    def receptive_field(self) -> int | None:
-        """Number of tokens that decide one label; None for all tokens."""
-        links = self.first, self.then
-        first, second = (getattr(link, "receptive_field", None) for link in links)
-        return None if first is None or second is None else first + second - 1
-
-    @property
     def is_quadratic(self) -> bool:
         """Whether time grows with the square of a sentence's length."""
         links = self.first, self.then
@@ -153,8 +144,6 @@ def candidate_kernels(params: PyTree[Array]) -> list[Float[Array, "K N N"]]:
 class Identity(nn.Module):
     """An encoder that returns its input, for representations such as `bert`."""
 
-    receptive_field = 1
-
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features unchanged, and no intermediates."""
         del mask, train
@@ -175,8 +164,6 @@ class Projection(nn.Module):
     activation: layers.Activation = "tanh"
     bias: Real = 0.0
     initializer: layers.Kernel = "glorot"
-
-    receptive_field = 1
 
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
@@ -240,7 +227,6 @@ class SelfAttention(nn.Module):
     head_dim: Size | None = None
     keep: str | Sequence[str] | None = None
 
-    receptive_field = None  # all tokens decide every label
     is_quadratic = True
 
     def __post_init__(self):

@@ -44,13 +44,6 @@ class GRN(nn.Module):
     relation: Literal["gated", "attention", "fusion", "none"] = "gated"
 
     @property
-    def receptive_field(self) -> int | None:
-        """Number of tokens that decide one label; None for all tokens."""
-        if self.relation == "none":
-            return max(CONTEXTS[self.context], default=1)
-        return None
-
-    @property
     def is_quadratic(self) -> bool:
         """Whether time grows with the square of a sentence's length."""
         return self.relation in ("gated", "attention")

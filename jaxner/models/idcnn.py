@@ -76,11 +76,6 @@ class IDCNN(nn.Module):
     initializer: Annotated[str, OneOf(INITIALIZERS)] = "identity"
 
     @property
-    def receptive_field(self) -> int:
-        """Number of tokens that decide one label, including its own."""
-        return 1 + (WIDTH - 1) * (1 + self.num_blocks * sum(self.dilations))
-
-    @property
     def num_stages(self) -> int:
         """Number of stages: one for each application of the block."""
         return self.num_blocks

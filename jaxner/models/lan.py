@@ -52,8 +52,6 @@ class LabelAttention(nn.Module):
     kernel_initializer: layers.Kernel = "kaiming"
     label_bound: Positive = 0.0025
 
-    receptive_field = None  # all tokens decide every label
-
     def check(self) -> None:
         """Raises ValueError if the features do not divide into heads."""
         if 2 * self.hidden_dim % self.num_heads:

@@ -128,13 +128,9 @@ def norm(eps: float, name: str, bias: bool = True) -> nn.LayerNorm:
     return nn.LayerNorm(eps, use_fast_variance=False, use_bias=bias, name=name)
 
 
-ElementDropout = nn.Dropout
-"""Dropout for arrays with padding on their first axis alone."""
-
-
 def dropout(rate: float, x: Float[Array, "*T D"], train: bool) -> Float[Array, "*T D"]:
-    """Returns an array after `ElementDropout` if `train`."""
-    return ElementDropout(rate)(x, deterministic=not train)
+    """Returns an array, with padding on its first axis alone, zeroed in parts."""
+    return nn.Dropout(rate)(x, deterministic=not train)
 
 
 # --- Dropout --------------------------------------------------------------------------
@@ -189,8 +185,7 @@ class Convolution(nn.Module):
         """Returns the outputs of each position."""
         shape = (self.width * x.shape[1], self.features)
         kernel = self.param("kernel", self.kernel_init, shape)
-        init = constant(self.bias)
-        bias = self.param("bias", init, (self.features,))
+        bias = self.param("bias", constant(self.bias), (self.features,))
         options = {"dilation": self.dilation, "by_tiles": self.by_tiles}
         return convolve(x, kernel, self.width, **options) + bias[None]
 

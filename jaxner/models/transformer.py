@@ -186,7 +186,6 @@ class RelativeTransformer(_Attentive):
 
     num_layers: Depth = 2
 
-    receptive_field = None  # all tokens decide every label
     is_quadratic = True
 
     @nn.compact

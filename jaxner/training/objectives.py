@@ -17,14 +17,12 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner import fields, inference, models
-from jaxner.arguments import check_mapping
 from jaxner.errors import InputError
 from jaxner.fields import Weight, check_fields
 from jaxner.models import Keys
 from jaxner.types import (
     FORBIDDEN,
     AnyPotentials,
-    Options,
     Potentials,
     Sentence,
     Weights,
@@ -68,14 +66,6 @@ class Objective:
 
     def __post_init__(self):
         check_fields(self)
-
-    @classmethod
-    def of(cls, options: Options) -> Objective:
-        """Returns the objective of a config's section `objective`."""
-        check_mapping("objective", options, "{'reduction': 'token'}")
-        for option in options:
-            fields.check_word("option of objective", option, fields.of(cls))
-        return cls(**options)
 
 
 def negative_log_likelihood(

@@ -303,7 +303,7 @@ class Program:
         config, data = self.config, self.data
         self.place = cluster.placement(config.num_devices, len(self.runs))
         self.model = tagger.build(data.vocabulary, **config.model.to_dict())
-        objective = objectives.Objective.of(config.objective.to_dict())
+        objective = objectives.Objective(**config.objective.to_dict())
         old_probabilities = None
         if vocabulary is not None:
             ids = np.concatenate(data.labels)

@@ -308,8 +308,7 @@ def test_relation_memory_is_linear_in_the_sentence():
         (GRN(4, relation="none"), 5),
     ],
 )
-def test_receptive_field_is_what_a_label_depends_on(model, field):
-    assert model.receptive_field == field
+def test_a_label_depends_on_a_field_of_tokens(model, field):
     x, mask, middle = jnp.ones((41, 4)), jnp.ones(41, bool), 20
     # With positive weights and inputs, no ReLU cuts a path.
     start = draws.weights_of(model, x, mask, scale=0.1)
