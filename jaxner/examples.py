@@ -31,9 +31,8 @@ from jaxner.arguments import check_folder, check_tagger, expect
 from jaxner.data import corpora, formats, schemes, spans
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
-from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
-from jaxner.training import corpus, environment, schema
+from jaxner.training import corpus, schema
 from jaxner.wording import counted
 
 OWN = "own"  # the config for data of one's own
@@ -124,25 +123,14 @@ def train(
         raise InputError(message)
     corpus.fit_width(values)
     schema.check(values.to_dict())
-    texts, data_folder = {}, Workdir(folder / "data")
-    is_begun = (folder / "config.json").exists()
+    texts = {}
     for split, rows in splits.items():
         fields.check_word("split", split, corpora.SPLITS)
-        name, (text, _) = f"{split}.jsonl", _read(rows, values.data)
-        path = data_folder.path / name
-        if is_begun and path.exists() and outputs.read_text(path) != text:
-            message = "belongs to a run with other examples: take another workdir"
-            raise InputError(message, path)
-        texts[name] = text
-    if splits:
-        if "train" not in splits:
-            raise InputError(f"Expected a split 'train', got {', '.join(splits)}")
-        values.data.dir = str(folder / "data")
-        environment.check_same_config(Workdir(folder), values.to_dict())
-    for name, text in texts.items():
-        data_folder.write_text(name, text)
+        texts[f"{split}.jsonl"], _ = _read(rows, values.data)
+    if splits and "train" not in splits:
+        raise InputError(f"Expected a split 'train', got {', '.join(splits)}")
     try:
-        main_run(values, folder, config)
+        main_run(values, folder, config, texts=texts)
     except SystemExit:
         raise KeyboardInterrupt("Stopped; the same call resumes from here") from None
     return tagging.load(folder, seed="all" if values.num_seeds > 1 else None)

@@ -224,6 +224,38 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
         jaxner.train("grn", ROWS * 19, **call)
 
 
+def test_a_refused_call_changes_no_file(tmp_path):
+    """Neither those of others, nor those of a run; the next call begins anew."""
+    run, outside = tmp_path / "run", [(["a"], ["O"])] * 3
+
+    def files():
+        paths = (p for p in run.rglob("*") if p.is_file() and p.name != ".lock")
+        return {p: p.read_bytes() for p in paths}
+
+    def refused(rows, error, message, **options):
+        old = files()
+        with pytest.raises(error, match=message):
+            jaxner.train("ncrfpp", rows, workdir=run, **options)
+        assert files() == old
+
+    refused(outside, InputError, "all its labels are O", test=ROWS)
+    assert not run.exists()
+    with Workdir(run).locked():
+        refused(ROWS, BlockingIOError, "Another process is training")
+    for name in ("data/train.jsonl", "data/test.conll", "vocabulary.json", "README.md"):
+        file = run / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("of the user")
+        refused(ROWS, InputError, f"{file.name}: belongs to no run")
+        refused(outside, InputError, f"{file.name}: belongs to no run")
+        file.unlink()
+    (run / "data" / ".DS_Store").write_text("")
+    refused(outside, InputError, "all its labels are O")
+    Workdir(run).write_json("config.json", {"data": {}})
+    (run / "data" / "test.jsonl").write_text("of the run")
+    refused(ROWS, InputError, r"test\.jsonl: belongs to a run with other examples")
+
+
 def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     """What reaches the run, without training it."""
     with pytest.raises(TypeError, match="dev="):
@@ -232,8 +264,8 @@ def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
         jaxner.train([(["a"], ["O"])] * 3, workdir=tmp_path / "outside")
     calls = {}
 
-    def run(config, workdir, name):
-        calls.update(config=config, workdir=workdir, name=name)
+    def run(config, workdir, name, texts):
+        calls.update(config=config, workdir=workdir, name=name, texts=texts)
         raise SystemExit(130)  # as Ctrl-C does
 
     monkeypatch.setattr("jaxner.training.train.main_run", run)
@@ -251,7 +283,6 @@ def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
     splits = {"train": ROWS, "validation": ROWS[:1]}
     with pytest.raises(KeyboardInterrupt):
         jaxner.train("grn:head=softmax", splits, workdir=tmp_path / "b", test=ROWS)
-    files = {"train.jsonl", "dev.jsonl", "test.jsonl"}
-    assert {path.name for path in (tmp_path / "b" / "data").iterdir()} == files
+    assert {*calls["texts"]} == {"train.jsonl", "dev.jsonl", "test.jsonl"}
     config = calls["config"]
     assert (config.model.head.name, config.data.split_dev) == ("softmax", None)

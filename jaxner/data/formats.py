@@ -412,10 +412,7 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
 
 def _line(cells: Iterable[str], separator: str = "\t", lead: str = "") -> str:
     delimiters = f"\r\n\t{separator}"
-    line = lead + separator.join([cell(text, delimiters) for text in cells])
-    if DOCUMENT_LINE.match(line):
-        raise InputError(f"the token {DOCSTART} could not be read back")
-    return f"{line}\n"
+    return lead + separator.join([cell(text, delimiters) for text in cells]) + "\n"
 
 
 def _written(
@@ -454,11 +451,16 @@ def write_columns(
 def _columns(
     sentences: Sequence[tuple[Example, Sequence[Sequence[str]]]],
 ) -> Iterator[str]:
-    rows = [row for _, rows in sentences for row in rows]
+    names, rows = [TOKEN[0]], [row for _, rows in sentences for row in rows]
+    # A first cell keeps a token from beginning a document.
+    has_mark = any(DOCUMENT_LINE.match(f"{row[0]} ") for row in rows)
+    if has_mark:
+        names, rows = ["_", *names], [["_", *row] for row in rows]
+        sentences = [(e, [["_", *row] for row in x]) for e, x in sentences]
     separator = "\t" if any(" " in text for row in rows for text in row) else " "
     width = len(rows[0]) if rows else 0
-    if rows and header(rows[0]):  # the first token would be taken for names
-        names = [TOKEN[0], *(f"gold{i}" for i in range(2, width)), LABEL[0]]
+    if rows and (has_mark or header(rows[0])):  # else the first token were names
+        names += [*(f"gold{i}" for i in range(len(names) + 1, width)), LABEL[0]]
         yield _line(names, separator)
     mark = separator.join([DOCSTART, *["O"] * (width - 1)])
     yield from _written(sentences, f"{mark}\n\n", separator)

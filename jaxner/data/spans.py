@@ -435,12 +435,13 @@ def _span(item: Any) -> CharSpan | None:
     """Returns a span; None for a rejected one, and other parts of annotations."""
     text = None
     if isinstance(item, Mapping):
-        kind = str(item.get("type", "labels"))
-        if not kind.endswith("labels") or _is_rejected(item):
+        # Label Studio has regions of many types, and relations between them.
+        is_part = not str(item.get("type", "labels")).endswith("labels")
+        if _is_rejected(item) or (is_part and item.keys() & {"value", "from_id"}):
             return None
         item = item.get("value", item)
     if isinstance(item, Mapping):
-        kinds, text = item.get("labels"), item.get("text")
+        kinds, text = item.get("labels", [item.get("type")]), item.get("text")
         kind = kinds[0] if isinstance(kinds, list) and len(kinds) == 1 else None
         start, end = (item.get(x, item.get(f"{x}_offset")) for x in ("start", "end"))
         item = [start, end, item.get("label", kind)]

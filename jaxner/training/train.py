@@ -14,7 +14,7 @@ import math
 import shlex
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,12 +60,17 @@ _TRIAL = 40  # steps to time, most of which do not compile
 
 
 def main_run(
-    config: Config, workdir: str | Path, name: str | None = None, quiet: bool = False
+    config: Config,
+    workdir: str | Path,
+    name: str | None = None,
+    quiet: bool = False,
+    texts: Mapping[str, str] | None = None,
 ) -> Result:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
     With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
     `workdir`. `name` is the config's, for the screen, which shows nothing if `quiet`.
+    `texts` are files of data, by name, which the folder of the run shall hold.
 
     Returns:
         The content of `result.json`; for restarts, what `seeds.summarise` returned.
@@ -86,10 +91,9 @@ def main_run(
             schema.check(config.to_dict())
             # Before any comparison or write: two runs may start at the same moment.
             stack.enter_context(folder.locked())
-            readme = folder.path / "README.md"
-            if readme.exists() and not (folder.path / "config.json").exists():
-                reason = "belongs to no run, and a run writes its own"
-                raise InputError(f"{reason}. Choose another -o", readme)
+            stack.enter_context(folder.with_data(texts or {}))
+            if texts:
+                config.data.dir = str(folder.path / "data")
             # Also if a kill came before its first checkpoint.
             follows = config.minutes or config.num_epochs is None
             if follows and (folder.path / "config.json").exists():
@@ -606,7 +610,9 @@ class Program:
         }
         weakness = ""
         for name in self.splits:
-            split = corpora.load_split(self.config.data.to_dict(), name)
+            split = self.data.dev  # as it was read: its file may be another now
+            if name != "dev":
+                split = corpora.load_split(self.config.data.to_dict(), name)
             console.print(split.summary())
             corpora.log_unknown_types(split, tagger.vocabulary, console.print)
             with monitor.waiting(console, f"Scoring {name}"):

@@ -119,6 +119,17 @@ def test_schemes_of_both_sides_may_differ(scheme, other, tmp_path):
     assert (scores.f1, scores.ill_formed) == (1, 0)
 
 
+def test_ill_formed_predictions_have_a_scheme_of_all_their_labels(tmp_path):
+    gold = [["B-P", "I-P", "O"], ["B-L", "O", "O"]]
+    for second in ("E-P", "L-P"):
+        predicted = [["I-P", second, "O"], ["B-L", "O", "O"]]
+        labels, _ = predictions.load(write(tmp_path / "a.conll", gold, predicted))
+        letters = {label[0] for row in labels.predicted for label in row}
+        names = {x[0] for x in schemes.label_names(["P"], labels.scheme)}
+        assert letters <= names
+        assert labels.scores.overall.gold == 2
+
+
 @pytest.mark.parametrize("first", ["B-X", "I-X"])
 def test_mistakes_of_a_weak_tagger_are_no_other_scheme(first, tmp_path):
     gold, predicted = [["B-X", "O"]] * 9, [[first, "O"]] + [["I-X", "O"]] * 8
