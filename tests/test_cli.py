@@ -180,6 +180,7 @@ CASES = [
     ("evaluate RUN --restart first", "known: all; or a seed", 2),
     ("evaluate RUN --restart 0", "restarts", 1),
     ("evaluate RUN --output /no/where", "/no/where", 1),
+    ("evaluate RUN -o a.jsonl.gz", "a.jsonl.gz would have columns", 2),
     ("report RUN --decoding n_best -o r.html", "n_best", 2),
     ("report RUN", "required: -o/--output", 2),
     ("report -o r.html", "folder of a run", 2),

@@ -134,7 +134,8 @@ def _sentences(
         raise InputError(message, source.path)
     places = (token, label) if source.has_labels else (token,)
     document, last, groups = 0, ("",), set()
-    comments, returns, blank_lines, quotes = [], [], [], []  # lines
+    comments, returns, blank_lines, quotes, signs = [], [], [], [], []  # lines
+    num_sentences = 0
     hint = BLANK_HINT if source.has_labels else ""
 
     def lacks_token(line: str, cells: Sequence[str]) -> bool:
@@ -143,6 +144,7 @@ def _sentences(
         return len(cells) <= layout.most and not "".join(cells[token:][:1]).strip(" ")
 
     def parse(start: int, block: Sequence[str]) -> Items:
+        nonlocal num_sentences
         rows: list[tuple[int, list[str]]] = []  # line, cells
         errors: list[InputError] = []
         is_flawed = source.flaw("\n".join(block))
@@ -181,6 +183,9 @@ def _sentences(
         numbers, cells = zip(*rows, strict=True)
         columns = (tuple(row[index] for row in cells) for index in places)
         tokens, labels, *_ = *columns, ()
+        num_sentences += 1
+        if tokens[0] == "#":
+            signs.append(numbers[0])
         example = Example(tokens, labels, lines=numbers)
         change = layout.change
         return [*errors, *(change(start, block, example) if change else [example])]
@@ -206,6 +211,9 @@ def _sentences(
     remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
     source.note_cases(quotes, "token", remedy)
     source.note_cases(returns, "sentence", text)
+    if 2 * len(signs) > num_sentences:
+        text = "{} with # as first token; if # begins comments, set comments to it"
+        source.note_cases(signs, "sentence", text)
 
 
 def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:

@@ -211,7 +211,8 @@ def json_lines(source: Source) -> Iterator[Record]:
     """
     options, document, last = source.options, 0, None
     names = options.label_names
-    names = names.split(",") if isinstance(names, str) else names or ()
+    names = [*map(str.strip, names.split(","))] if isinstance(names, str) else names
+    names = names or ()
     refused_lines, foreign_lines, wide_lines, blank_lines = [], [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:

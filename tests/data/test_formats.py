@@ -394,6 +394,15 @@ def test_comments_that_look_like_tokens_are_counted(file):
     for content in ("# id 1\na O\n", "a O\n\n# id 2\na O\n"):
         with pytest.raises(InputError, match="if # begins comments"):
             read(file(content))
+    # They have as many cells as a token: no error, if labels have no prefixes.
+    for text, options in (
+        ("# a\nx PER\ny O\n\n", {}),
+        ("# a\nx V\n\n", {"tags": True}),
+    ):
+        (note, *_) = read(file(text * 3), **options).notes
+        assert note.startswith("line 1: 3 sentences with # as first token; if # begins")
+        others = "x PER\ny O\n\n" * 3 + text  # a sentence about a number, perhaps
+        assert "#" not in "".join(read(file(others), **options).notes)
 
 
 def u(number, form="a", tag="X", misc="_"):
@@ -475,7 +484,7 @@ CASES = [
         ("a.jsonl", head + NUMBERS, options, f"0:{number} EU/B-ORG rejects/O")
         for head, options, number in (
             ("", {"label_names": ["O", "B-ORG"]}, 1),
-            ("", {"label_names": "O,B-ORG"}, 1),
+            ("", {"label_names": "O, B-ORG"}, 1),
             (line(label_names=["O", "B-ORG"]), {}, 2),
         )
     ),

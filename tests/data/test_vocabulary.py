@@ -28,6 +28,15 @@ def equal(a, b):
         np.testing.assert_array_equal(left, right)
 
 
+def test_a_lower_cased_word_has_the_first_vector_in_any_case():
+    file = vectors("ROME", "wins", "Rome", "Wins", "naïve", "Bonn")
+    vocabulary, tables = build(vectors=file, lowercase=True, **FREEZE)
+    starts = dict(zip(vocabulary.words[2:], tables.frozen.tolist(), strict=True))
+    places = {"wins": 1, "naïve": 4, "rome": 0, "bonn": 5}
+    assert starts == {word: file.values[i].tolist() for word, i in places.items()}
+    assert tables.tokens_matched == 1
+
+
 def test_character_types():
     letters = string.ascii_uppercase, string.ascii_lowercase
     expected = [*letters, string.digits, string.punctuation]
@@ -59,7 +68,7 @@ EXACT = {"singletons_with_vectors": False}
         # Those that have a vector can be read as they are.
         (EXACT, "rome naïve", "Rome naïve rome WINS wins", "", "WINS wins"),
         (FREEZE | EXACT, "x naïve Rome wins", "", "x naïve Rome wins", ""),
-        # A lower-cased word never matches a cased key.
+        # The key in lower case is that of a lower-cased word.
         ({**FREEZE, "lowercase": True}, "rome Rome x", "", "rome x", ""),
     ],
 )
