@@ -314,7 +314,8 @@ class Source:
 
     def _undecodable(self, byte: int) -> str:
         message = f"byte 0x{byte:02x} is not {self.options.encoding}; "
-        return f"{message}set encoding to that of the file"
+        guess = ", perhaps utf-16" if byte in (0xFE, 0xFF) else ""  # its first bytes
+        return f"{message}set encoding to that of the file{guess}"
 
 
 class _Watched(io.RawIOBase):

@@ -777,6 +777,15 @@ def test_rows_that_look_like_a_header_come_back(tmp_path):
     assert path.read_bytes()[:2] == b"\x1f\x8b"
 
 
+def test_utf_16_is_suspected(file):
+    wide = "a O\n".encode("utf-16")
+    for content in (wide, b"a O\nb\xfe O\n"):
+        with pytest.raises(InputError, match=r"is not utf-8; .* perhaps utf-16"):
+            read(file(content, "b.conll"))
+    (example,) = read(file(wide, "b.conll"), encoding="utf-16").examples
+    assert example.tokens == ("a",)
+
+
 def test_predictions_of_a_token_that_looks_like_a_mark_come_back(tmp_path):
     rows = [[(DOCSTART, "O", "B-X")], [("a", "B-X", "O"), (f"{DOCSTART} b", "O", "O")]]
     formats.write_columns(path := tmp_path / "a.conll", rows, [0, 2])
