@@ -77,7 +77,7 @@ def target() -> str | None:
 
 @contextmanager
 def targeting(platform: str) -> Iterator[None]:
-    """Lets `by_target` know the platform; a program that is kept has it in its key."""
+    """Tells `by_target` the platform; a function under `jax.jit` needs it as static."""
     token = _target.set(platform)
     try:
         yield
@@ -89,7 +89,8 @@ def by_target(*operands: PyTree, cpu: Callable[..., R], default: Callable[..., R
     """Computes in the form for a CPU, or in that for accelerators.
 
     JAX traces both, as a program may be lowered for another platform than this one. If
-    the target is known, one is: so a tagger's program is traced in half the time.
+    the target is known, only its form is traced, in half the time. Results are the same
+    in both forms.
     """
     if platform := target():
         return (cpu if platform == "cpu" else default)(*operands)

@@ -40,8 +40,6 @@ CHECKSUM = "checksum"
 CHECKSUMS = "checksums.json"
 """The file beside arrays that lists the checksums of the others."""
 
-_FILES = ("README.md", "vocabulary.json", "environment.json", "metrics.jsonl")
-_FILES += ("checkpoints", "result.json", "predictions-dev.conll")
 _SHORT = len("sha256:") + 16  # characters of a line's checksum
 
 
@@ -213,37 +211,6 @@ class Workdir:
             if is_new and {p.name for p in self.path.iterdir()} <= {file.name}:
                 file.unlink(missing_ok=True)
                 self.path.rmdir()
-
-    @contextlib.contextmanager
-    def with_data(self, texts: Mapping[str, str]) -> Iterator[None]:
-        """Keeps these files with the run, in `data/`; if none begins, they go again.
-
-        Raises InputError if a file that is not the run's is in the way.
-        """
-        config, data = self.path / "config.json", self.path / "data"
-        files = [data / name for name in texts]
-        others = [
-            file
-            for file in (data.glob("[!.]*") if texts else ())
-            if file not in files or file.read_bytes() != texts[file.name].encode()
-        ]
-        reason = "belongs to a run with other examples"
-        if not config.exists():
-            reason = "belongs to no run, and a run writes its own"
-            others += filter(Path.exists, map(self.path.joinpath, _FILES))
-        if others:
-            raise InputError(f"{reason}. Choose another folder for it", min(others))
-        new = [file for file in files if self.writes and not file.exists()]
-        for file in new:
-            Workdir(data).write_text(file.name, texts[file.name])
-        try:
-            yield
-        finally:
-            if new and not config.exists():
-                for file in new:
-                    file.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):  # there are others
-                    data.rmdir()
 
 
 # --- Checksums ------------------------------------------------------------------------

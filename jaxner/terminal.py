@@ -23,11 +23,14 @@ class LineConsole(Console):
 
     def __init__(self, **options: Any):
         plain = dict.fromkeys(("highlight", "markup", "emoji"), False)
-        super().__init__(**{**plain, "soft_wrap": True, **options})
-        if self.is_terminal:
-            self.soft_wrap = False
-        elif "width" not in options:
+        super().__init__(**{**plain, **options})
+        if not self.is_terminal and "width" not in options:
             self.width = 1000  # tables keep all of their columns
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
+        """Prints as `rich.console.Console.print` does."""
+        soft_wrap = not self.is_terminal if soft_wrap is None else soft_wrap
+        super().print(*objects, soft_wrap=soft_wrap, **options)
 
     def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
         """Renders as `rich.console.Console.render`, without control characters."""

@@ -78,6 +78,8 @@ def test_it_answers_as_the_tagger(file, params):
     text = "Rome beat Milan. Rain fell."
     answer = copy.entities(text, min_probability=0.1)
     expected = params.entities(text, min_probability=0.1)
+    with pytest.raises(TypeError, match=r"entities\(\) got .*'n_best'"):
+        copy.entities(text, n_best=3)
     assert [e[:6] for e in answer] == [e[:6] for e in expected]
 
 

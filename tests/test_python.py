@@ -1,6 +1,7 @@
 """Training and scoring from Python: the same rows in every form, and both doors."""
 
 import dataclasses
+import functools
 import json
 from types import SimpleNamespace
 
@@ -220,13 +221,14 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
         jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
     with pytest.raises(InputError, match="rule"):
         jaxner.evaluate(tagger, "~/missing.conll", rule="lax")  # before the work
-    with pytest.raises(InputError, match=r"train\.jsonl"):
-        jaxner.train("grn", ROWS * 19, **call)
+
+
+NOTHING = [(["a"], ["O"])] * 3  # to learn
 
 
 def test_a_refused_call_changes_no_file(tmp_path):
     """Neither those of others, nor those of a run; the next call begins anew."""
-    run, outside = tmp_path / "run", [(["a"], ["O"])] * 3
+    run = tmp_path / "run"
 
     def files():
         paths = (p for p in run.rglob("*") if p.is_file() and p.name != ".lock")
@@ -238,8 +240,10 @@ def test_a_refused_call_changes_no_file(tmp_path):
             jaxner.train("ncrfpp", rows, workdir=run, **options)
         assert files() == old
 
-    refused(outside, InputError, "all its labels are O", test=ROWS)
-    assert not run.exists()
+    refused(NOTHING, InputError, "all its labels are O", test=ROWS)
+    options = {"num_seeds": 2, "restarts": "in_turn"}
+    refused(NOTHING, InputError, "all its labels are O", **options)
+    assert not [*run.glob("*")]
     with Workdir(run).locked():
         refused(ROWS, BlockingIOError, "Another process is training")
     for name in ("data/train.jsonl", "data/test.conll", "vocabulary.json", "README.md"):
@@ -247,13 +251,30 @@ def test_a_refused_call_changes_no_file(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("of the user")
         refused(ROWS, InputError, f"{file.name}: belongs to no run")
-        refused(outside, InputError, f"{file.name}: belongs to no run")
+        refused(NOTHING, InputError, f"{file.name}: belongs to no run")
         file.unlink()
-    (run / "data" / ".DS_Store").write_text("")
-    refused(outside, InputError, "all its labels are O")
-    Workdir(run).write_json("config.json", {"data": {}})
-    (run / "data" / "test.jsonl").write_text("of the run")
-    refused(ROWS, InputError, r"test\.jsonl: belongs to a run with other examples")
+    (run / "data" / "notes.txt").write_text("")
+    refused(NOTHING, InputError, "all its labels are O")
+
+
+def test_a_run_goes_on_after_a_refused_call(tmp_path, monkeypatch):
+    call = {"workdir": tmp_path / "run", "num_epochs": 1, "data.num_shapes": 1}
+    call |= {"batch_size": 50, "model.encoder.hidden_dim": 4}
+    train = functools.partial(jaxner.train, "ncrfpp:encoder=projection")
+    train(ROWS * 20, **call)
+    (tmp_path / "run" / "data" / "notes.txt").write_text("")
+    for rows, options, message in (
+        (ROWS * 20, {"dev": ROWS}, "another config"),
+        (ROWS * 20, {"test": ROWS, "data.lowercase": True}, "another config"),
+        (ROWS * 19, {}, r"train\.jsonl: belongs to a run with other examples"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(rows, **call, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr("jaxner.training.train.train", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(ROWS * 20, test=ROWS, **call)
+    train(ROWS * 20, **call)
 
 
 def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):

@@ -150,7 +150,7 @@ def evaluate(
 
     if n and decoding != "n_best":
         raise UsageError("--n is for --decoding n_best")
-    if output and formats.of_name(output) not in (None, "conll"):
+    if output and formats.of_name(output) in ("jsonl", "csv", "conllu", "spacy"):
         raise UsageError(f"{output} would have columns: end its name with .conll")
     is_writer, n = processes.join(), n or 10
     console = LineConsole(quiet=not is_writer)

@@ -154,6 +154,11 @@ def coverage(split: Split, name: str, words: Set[str]) -> Finding:
     share = sum(hits.values()) / max(counts.total(), 1)
     message = f"{types:.1%} of the distinct words and {share:.1%} of the tokens have a "
     message += f"vector in {name}, as they are or in lower case"
+    cased_hits = sum(n for w, n in hits.items() if w.lower() not in words)
+    if cased_hits:  # the default reads lower case
+        share = cased_hits / counts.total()
+        message += f"; {share:.1%} of the tokens with their capitals alone, as "
+        message += "--config.data.lowercase=False reads them"
     level = "note" if types >= 0.5 else "warning"
     return Finding("vectors", message, str(split.path), level)
 

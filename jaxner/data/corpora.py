@@ -210,8 +210,8 @@ def _label_errors(
 ) -> list[InputError]:
     hint = "; are token_column and label_column right? Are these tags, without spans "
     hint += "(--tags; in training, scheme=tags)?"
-    if not any(label == "O" for example in examples for label in example.labels):
-        hint += " Types without prefixes stand beside an O."
+    if all(label in wrong for example in examples for label in example.labels):
+        hint += " Labels without prefixes are types only if there is an O, too."
     return [
         InputError(wrong[label] + hint, example.path or path, line, example.unit)
         for example in examples

@@ -184,7 +184,8 @@ def _sentences(
         columns = (tuple(row[index] for row in cells) for index in places)
         tokens, labels, *_ = *columns, ()
         num_sentences += 1
-        if tokens[0] == "#":
+        is_bare = layout.comments == "\n" and block[numbers[0] - start][0] == "#"
+        if source.has_labels and tokens[0] == "#" and is_bare:
             signs.append(numbers[0])
         example = Example(tokens, labels, lines=numbers)
         change = layout.change
@@ -211,7 +212,7 @@ def _sentences(
     remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
     source.note_cases(quotes, "token", remedy)
     source.note_cases(returns, "sentence", text)
-    if 2 * len(signs) > num_sentences:
+    if len(signs) > max(1, num_sentences / 2):
         text = "{} with # as first token; if # begins comments, set comments to it"
         source.note_cases(signs, "sentence", text)
 
@@ -467,7 +468,7 @@ def _columns(
         sentences = [(e, [["_", *row] for row in x]) for e, x in sentences]
     separator = "\t" if any(" " in text for row in rows for text in row) else " "
     width = len(rows[0]) if rows else 0
-    if rows and (has_mark or header(rows[0])):  # else the first token were names
+    if rows and (has_mark or header(rows[0])):  # else the first row would be names
         names += [*(f"gold{i}" for i in range(len(names) + 1, width)), LABEL[0]]
         yield _line(names, separator)
     mark = separator.join([DOCSTART, *["O"] * (width - 1)])

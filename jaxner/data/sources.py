@@ -5,6 +5,7 @@ A reader is a generator of `Record`s from a `Source`; it holds one record at a t
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import dataclasses
 import gzip
@@ -272,7 +273,9 @@ class Source:
             return data.decode(self.options.encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
-            raise InputError(self._undecodable(data[error.start]), path, line) from None
+            is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            message = self._undecodable(data[error.start], is_wide)
+            raise InputError(message, path, line) from None
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of the file, which end at LF or CRLF and nowhere else.
@@ -309,13 +312,13 @@ class Source:
         if len(line) > MAX_LINE:
             return f"a line of more than {MAX_LINE:,} characters"
         if match := _UNREADABLE.search(line):
-            return self._undecodable(ord(match[0]) - 0xDC00)
+            is_wide = line.startswith(("\udcff\udcfe", "\udcfe\udcff"))
+            return self._undecodable(ord(match[0]) - 0xDC00, is_wide)
         return ""
 
-    def _undecodable(self, byte: int) -> str:
+    def _undecodable(self, byte: int, is_wide: bool = False) -> str:
         message = f"byte 0x{byte:02x} is not {self.options.encoding}; "
-        guess = ", perhaps utf-16" if byte in (0xFE, 0xFF) else ""  # its first bytes
-        return f"{message}set encoding to that of the file{guess}"
+        return f"{message}set encoding to that of the file{', utf-16' * is_wide}"
 
 
 class _Watched(io.RawIOBase):

@@ -436,16 +436,18 @@ def _span(item: Any) -> CharSpan | None:
     """Returns a span; None for a rejected one, and other parts of annotations."""
     text = None
     if isinstance(item, Mapping):
+        kind, value = str(item.get("type", "labels")), item.get("value")
+        is_labelled = kind.endswith("labels")
+        has_place = type(item.get("start", item.get("start_offset"))) is int
         # Label Studio has regions of many types, and relations between them.
-        is_part = not str(item.get("type", "labels")).endswith("labels")
-        if _is_rejected(item) or (is_part and item.keys() & {"value", "from_id"}):
+        if _is_rejected(item) or not (is_labelled or has_place):
             return None
-        item = item.get("value", item)
-    if isinstance(item, Mapping):
-        kinds, text = item.get("labels", [item.get("type")]), item.get("text")
-        kind = kinds[0] if isinstance(kinds, list) and len(kinds) == 1 else None
+        item = value if isinstance(value, Mapping) else item
+        labels, text = item.get("labels"), item.get("text")
+        label = labels[0] if isinstance(labels, list) and len(labels) == 1 else None
+        names = item.get("label"), label, None if is_labelled else kind
         start, end = (item.get(x, item.get(f"{x}_offset")) for x in ("start", "end"))
-        item = [start, end, item.get("label", kind)]
+        item = [start, end, next((x for x in names if x is not None), None)]
     match item:
         case [start, end, str(kind)] if type(start) is type(end) is int:
             if isinstance(text, str | None):

@@ -422,12 +422,8 @@ def build(
     tokens = _recounted(tokens, rules.normalise)
     counts = _recounted(tokens, str.lower) if lowercase else tokens
     rows = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
-    if lowercase:  # names may stand in the file with capitals alone
-        lower: dict[str, int] = {}
-        for word, i in rows.items():
-            lower.setdefault(word.lower(), rows.get(word.lower(), i))
-        rows = lower
-    reachable = [*rows]
+    # A lower-cased word never matches a cased key.
+    reachable = [word for word in rows if not lowercase or word == word.lower()]
     known_words = {*reachable}
     if train_words:
         known_words |= {word for word, n in counts.items() if n >= min_count}

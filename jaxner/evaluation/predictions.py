@@ -112,16 +112,15 @@ def load(
     def breaches(name: str) -> int:
         return sum(len(schemes.violations(row, name)) for row in predicted)
 
-    # As `schemes.fitting`, but of schemes that have all labels.
-    candidates = [name for name in schemes.SCHEMES if not lacks(name)]
-    candidates.sort(key=lambda name: (breaches(name), name in ("IOB1", "IOE1")))
-    other, *_ = (*candidates, scheme)
+    # The best of the schemes that have all labels.
+    candidates = [name for name in schemes.SCHEMES if not lacks(name)] or [scheme]
+    other = min(candidates, key=lambda x: (breaches(x), x in ("IOB1", "IOE1")))
+    count, sign = breaches(other), {"IOB1": "B", "IOE1": "E"}.get(other)
     # Of labels with the same prefixes, a few that break the scheme may be mistakes; and
     # IOB1 and IOE1 take most mistakes of a weak tagger.
-    count, sign = breaches(other), {"IOB1": "B", "IOE1": "E"}.get(other)
-    is_other = breaches(scheme) > 2 + 2 * count
-    is_other = is_other and (not sign or (sign in letters and not count))
-    if other != scheme and (lacks(scheme) or is_other):
+    is_other = breaches(scheme) > (count if lacks(scheme) else 2 + 2 * count)
+    is_other &= lacks(scheme) or not sign or (sign in letters and not count)
+    if other != scheme and is_other:
         notes.append(f"gold labels are {scheme}, but predicted ones are not: converted")
         scheme, gold = other, [schemes.convert(row, other) for row in gold]
     elif alternatives and not is_io:

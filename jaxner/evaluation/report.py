@@ -9,6 +9,7 @@ where undefined.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -121,7 +122,7 @@ def measure(
 
     Keys: `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
     `intervals` (rounds, level and seed), `types` (a row for each, and for means), and
-    for spans `by_rule` (figures under each rule that reads the scheme).
+    for spans `by_rule` (figures under each rule that reads the labels).
     """
     run: Value = {
         "scores": prediction.scores.to_dict(),
@@ -135,11 +136,13 @@ def measure(
 
 
 def by_rule(gold: Labels, predicted: Labels, scheme: str) -> dict[str, Value]:
-    """Returns the figures over all types under each rule that reads the scheme."""
-    rules = [rule for rule in scoring.RULES if scoring.reads(rule, scheme)]
-    counts = (scoring.count(gold, predicted, rule, scheme) for rule in rules)
-    totals = map(scoring.total, counts)
-    return {rule: x.to_dict() for rule, x in zip(rules, totals, strict=True)}
+    """Returns the figures over all types under each rule that reads the labels."""
+    figures = {}
+    for rule in scoring.RULES:
+        with contextlib.suppress(InputError):  # strict refuses labels of other schemes
+            counts = scoring.count(gold, predicted, rule, scheme)
+            figures[rule] = scoring.total(counts).to_dict()
+    return figures
 
 
 def describe(

@@ -129,7 +129,7 @@ def norm(eps: float, name: str, bias: bool = True) -> nn.LayerNorm:
 
 
 def dropout(rate: float, x: Float[Array, "*T D"], train: bool) -> Float[Array, "*T D"]:
-    """Returns an array, with padding on its first axis alone, zeroed in parts."""
+    """Applies dropout to an array that has padding on its first axis only."""
     return nn.Dropout(rate)(x, deterministic=not train)
 
 
@@ -285,7 +285,10 @@ def best_of_all(
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _by_target(x, kernel, dilation, _target):
-    """Convolves in the form for the target; traced once for all layers of a shape."""
+    """Convolves in the form for the target; traced once for all layers of a shape.
+
+    `_target` only separates the traces that `jax.jit` keeps.
+    """
 
     def tiles(x, kernel):
         return _by_tiles(x, kernel, dilation)

@@ -25,7 +25,7 @@ from jaxtyping import PyTree
 
 from jaxner import models, tagger, tagging
 from jaxner.checkpoints import Checkpoints, save_frozen
-from jaxner.data.corpora import Split
+from jaxner.data.corpora import SPLITS, Split, find
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, optional
 from jaxner.evaluation import card, predictions, report
@@ -53,6 +53,9 @@ from jaxner.types import Weights
 from jaxner.wording import counted
 
 console = LineConsole()
+# What a run writes, after its config.
+_FILES = ("README.md", "vocabulary.json", "environment.json", "metrics.jsonl")
+_FILES += ("checkpoints", "result.json", "predictions-dev.conll")
 # A run has 2,000 steps, in 8 to 20 epochs; with few sentences, 500, in up to 50.
 # Patience is ten epochs and 500 steps: with few sentences, ten epochs teach nothing.
 _STEPS, _EPOCHS, _PATIENCE = (2_000, 500), ((8, 20), (1, 50)), 10
@@ -70,7 +73,7 @@ def main_run(
 
     With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
     `workdir`. `name` is the config's, for the screen, which shows nothing if `quiet`.
-    `texts` are files of data, by name, which the folder of the run shall hold.
+    `texts` are files of data, by name, to be written into the run's folder.
 
     Returns:
         The content of `result.json`; for restarts, what `seeds.summarise` returned.
@@ -91,7 +94,6 @@ def main_run(
             schema.check(config.to_dict())
             # Before any comparison or write: two runs may start at the same moment.
             stack.enter_context(folder.locked())
-            stack.enter_context(folder.with_data(texts or {}))
             if texts:
                 config.data.dir = str(folder.path / "data")
             # Also if a kill came before its first checkpoint.
@@ -101,6 +103,7 @@ def main_run(
                 if old_config["minutes"] == config.minutes:
                     config.num_epochs = old_config["num_epochs"]
             environment.check_same_config(folder, config.to_dict())
+            stack.enter_context(_in_folder(folder, texts or {}))
         if config.num_seeds == 1 or seeds.is_together(config):
             results = train(config, folder, name)
         else:
@@ -118,6 +121,42 @@ def main_run(
             console.print(seeds.table_of(result))
     console.print(f"Everything is in {folder.path}")
     return result
+
+
+@contextlib.contextmanager
+def _in_folder(folder: Workdir, texts: Mapping[str, str]) -> Iterator[None]:
+    """Writes a run's data into its folder; what ends without a run leaves no file.
+
+    Raises InputError if a file of others is in the way.
+    """
+    config, data = folder.path / "config.json", folder.path / "data"
+    reason = "belongs to a run with other examples. Choose another folder for this run"
+    is_old = config.exists()
+    if not is_old:
+        reason = "belongs to no run, and a run writes its own. Choose another -o"
+        for file in filter(Path.exists, map(folder.path.joinpath, _FILES)):
+            raise InputError(reason, file)
+    for split in SPLITS if texts else ():
+        with contextlib.suppress(FileNotFoundError):
+            file = find("", split, data)
+            if file.is_dir() or file.read_bytes() != texts.get(file.name, "").encode():
+                raise InputError(reason, file)
+    files = map(data.joinpath, texts if folder.writes else ())
+    new_files = [file for file in files if not file.exists()]
+    try:
+        for file in new_files:
+            Workdir(data).write_text(file.name, texts[file.name])
+        yield
+    except BaseException:
+        places = "vocabulary.json", "seed-*/vocabulary.json"
+        has_begun = any(any(folder.path.glob(place)) for place in places)
+        if is_old or not has_begun:
+            for file in (*new_files, *[config] * (folder.writes and not is_old)):
+                file.unlink(missing_ok=True)
+            if new_files:
+                with contextlib.suppress(OSError):  # there are others
+                    data.rmdir()
+        raise
 
 
 def train(config: Config, top: Workdir, name: str | None) -> list[Result]:
@@ -610,7 +649,7 @@ class Program:
         }
         weakness = ""
         for name in self.splits:
-            split = self.data.dev  # as it was read: its file may be another now
+            split = self.data.dev  # as read for training: the file may have changed
             if name != "dev":
                 split = corpora.load_split(self.config.data.to_dict(), name)
             console.print(split.summary())

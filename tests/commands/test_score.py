@@ -119,15 +119,16 @@ def test_schemes_of_both_sides_may_differ(scheme, other, tmp_path):
     assert (scores.f1, scores.ill_formed) == (1, 0)
 
 
-def test_ill_formed_predictions_have_a_scheme_of_all_their_labels(tmp_path):
-    gold = [["B-P", "I-P", "O"], ["B-L", "O", "O"]]
-    for second in ("E-P", "L-P"):
-        predicted = [["I-P", second, "O"], ["B-L", "O", "O"]]
-        labels, _ = predictions.load(write(tmp_path / "a.conll", gold, predicted))
-        letters = {label[0] for row in labels.predicted for label in row}
-        names = {x[0] for x in schemes.label_names(["P"], labels.scheme)}
-        assert letters <= names
-        assert labels.scores.overall.gold == 2
+@pytest.mark.parametrize("stray", ["E-P", "S-P", "L-P"])
+def test_a_stray_prefix_is_ill_formed_and_no_other_scheme(stray, tmp_path, run):
+    gold = [["B-P", "I-P", "O"]] * 50
+    file = write(tmp_path / "a.conll", gold, [["B-P", stray, "O"], *gold[1:]])
+    labels, _ = predictions.load(file)
+    assert (labels.scheme, labels.scores.ill_formed) == ("BIO", 1)
+    status, text = run("score", file, "--json", "-q")
+    assert (status, {*json.loads(text)["by_rule"]}) == (0, {"conlleval", "idcnn"})
+    status, text = run("score", file, "--rule=strict")
+    assert (status, "has no label" in text) == (1, True)
 
 
 @pytest.mark.parametrize("first", ["B-X", "I-X"])

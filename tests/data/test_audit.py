@@ -83,10 +83,13 @@ def test_a_run_begins_with_the_gravest(file):
     assert checks == ["long sentences", "control tokens"]
 
 
-def test_few_words_with_a_vector_are_a_warning():
+def test_few_words_with_a_vector_are_a_warning(file):
     split = corpora.load("sample", "dev")
     words = {word.lower() for word in split.words()}
     assert audit.coverage(split, "v.txt", words).level == "note"
+    assert "capitals" not in audit.coverage(split, "v.txt", words).message
+    finding = audit.coverage(corpora.read(file("Rome O\nwon O\n")), "v.txt", {"Rome"})
+    assert "; 50.0% of the tokens with their capitals alone" in finding.message
     assert audit.coverage(split, "v.txt", set()).level == "warning"
 
 

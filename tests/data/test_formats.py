@@ -401,8 +401,11 @@ def test_comments_that_look_like_tokens_are_counted(file):
     ):
         (note, *_) = read(file(text * 3), **options).notes
         assert note.startswith("line 1: 3 sentences with # as first token; if # begins")
-        others = "x PER\ny O\n\n" * 3 + text  # a sentence about a number, perhaps
-        assert "#" not in "".join(read(file(others), **options).notes)
+        mixed = "x PER\ny O\n\n" * 3 + text * 2  # sentences about a number, perhaps
+        assert "#" not in "".join(read(file(mixed), **options).notes)
+    tags = {"tags": True, "comments": "%"}  # as they should be
+    assert not read(file("# a\nx V\n\n" * 3), **tags).notes
+    assert not read(file(u(1, "#") + "\n", "a.conllu"), tags=True).notes
 
 
 def u(number, form="a", tag="X", misc="_"):
@@ -779,9 +782,12 @@ def test_rows_that_look_like_a_header_come_back(tmp_path):
 
 def test_utf_16_is_suspected(file):
     wide = "a O\n".encode("utf-16")
-    for content in (wide, b"a O\nb\xfe O\n"):
-        with pytest.raises(InputError, match=r"is not utf-8; .* perhaps utf-16"):
-            read(file(content, "b.conll"))
+    line = json.dumps({"tokens": ["a"], "labels": ["O"]}).encode("utf-16")
+    for content, name in ((wide, "b.conll"), (line, "b.json")):
+        with pytest.raises(InputError, match=r"is not utf-8; .* file, utf-16"):
+            read(file(content, name))
+    with pytest.raises(InputError, match=r"to that of the file: '"):
+        read(file("það O\n".encode("latin-1"), "b.conll"))
     (example,) = read(file(wide, "b.conll"), encoding="utf-16").examples
     assert example.tokens == ("a",)
 

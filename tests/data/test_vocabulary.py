@@ -5,10 +5,13 @@ import string
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from jaxner.data import vocabulary as vocab
 from jaxner.data.vectors import Vectors
 from jaxner.errors import InputError
+from jaxner.types import Caps
 
 SENTENCES = [["Rome", "wins", "Rome"], ["rome", "WINS", "naïve"]]
 NUMBERS = [["B-52", "in", "1996"], ["B-17", "in", "2024", "3M"]]
@@ -28,13 +31,22 @@ def equal(a, b):
         np.testing.assert_array_equal(left, right)
 
 
-def test_a_lower_cased_word_has_the_first_vector_in_any_case():
-    file = vectors("ROME", "wins", "Rome", "Wins", "naïve", "Bonn")
-    vocabulary, tables = build(vectors=file, lowercase=True, **FREEZE)
-    starts = dict(zip(vocabulary.words[2:], tables.frozen.tolist(), strict=True))
-    places = {"wins": 1, "naïve": 4, "rome": 0, "bonn": 5}
-    assert starts == {word: file.values[i].tolist() for word, i in places.items()}
-    assert tables.tokens_matched == 1
+@given(st.text(min_size=1))
+@example("3M")
+@example("1Ab")
+@example("mid-1990s")
+def test_caps_are_the_rules_of_python(token):
+    if all(char.isupper() for char in token):
+        expected = Caps.ALL
+    elif token.isupper():
+        expected = Caps.ALL_FIRST if token[0].isupper() else Caps.ALL_LATER
+    elif token[0].isupper():
+        expected = Caps.FIRST
+    elif any(char.isupper() for char in token):
+        expected = Caps.LATER
+    else:
+        expected = Caps.LOWER if token.islower() else Caps.UNCASED
+    assert vocab.caps(token) is expected
 
 
 def test_character_types():
@@ -68,7 +80,7 @@ EXACT = {"singletons_with_vectors": False}
         # Those that have a vector can be read as they are.
         (EXACT, "rome naïve", "Rome naïve rome WINS wins", "", "WINS wins"),
         (FREEZE | EXACT, "x naïve Rome wins", "", "x naïve Rome wins", ""),
-        # The key in lower case is that of a lower-cased word.
+        # A lower-cased word never matches a cased key.
         ({**FREEZE, "lowercase": True}, "rome Rome x", "", "rome x", ""),
     ],
 )

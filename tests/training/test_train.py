@@ -18,11 +18,13 @@ import jaxner
 from jaxner import cli, models
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora
+from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import environment, train
+from jaxner.training.corpus import build_vocabulary, load_split
 from tests import fence, tiny
 from tests.marks import slow
 from tests.training import runs
@@ -80,6 +82,19 @@ def test_run_folder(tiny_run, corpus, params):
     f1 = 100 * scoring.score(gold, predicted).f1
     assert f1 == pytest.approx(result["test"]["f1"])
     assert not list(folder.path.rglob("*.tmp"))
+
+
+def test_vectors_with_capitals_alone_are_said(corpus):
+    options = tiny.config(corpus).data.to_dict() | {
+        "min_vector_match": 0,
+        "min_count": 1,
+    }
+    split, lines = load_split(options, "train"), []
+    word = next(word for word in split.words() if word.istitle())
+    table = Vectors((word,), np.ones((1, 8), np.float32))
+    for lowercase in (True, False):
+        build_vocabulary(options | {"lowercase": lowercase}, split, table, lines.append)
+    assert ["lowercase=False reads" in line for line in lines] == [True, False]
 
 
 def test_a_run_tells_what_it_does(copy, tmp_path, capsys, monkeypatch):
