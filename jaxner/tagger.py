@@ -449,11 +449,10 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
         names = ", ".join(map(str, seeds))
         message = f"holds the restarts of seeds {names}, got {seed!r}; 'all' is for all"
         if seed is None:
-            message = f"holds the restarts of seeds {names}: give the folder of one, "
-            message += (
-                f"such as {folder.seed(seeds[0]).path}. jaxner.load takes all of "
-            )
-            message += "them with seed='all', jaxner evaluate with --restart all"
+            path = folder.seed(seeds[0]).path
+            message = f"holds the restarts of seeds {names}: give a folder, such as "
+            message += f"{path}. jaxner.load takes all of them with seed='all', jaxner "
+            message += "evaluate with --restart all"
         raise InputError(message, folder.path)
     if seed == "all" and (folder.path / "config.json").is_file():
         count = folder.read_json("config.json").get("num_seeds", len(seeds))

@@ -116,8 +116,8 @@ def load(
     candidates = [name for name in schemes.SCHEMES if not lacks(name)] or [scheme]
     other = min(candidates, key=lambda x: (breaches(x), x in ("IOB1", "IOE1")))
     count, sign = breaches(other), {"IOB1": "B", "IOE1": "E"}.get(other)
-    # Of labels with the same prefixes, a few that break the scheme may be mistakes; and
-    # IOB1 and IOE1 take most mistakes of a weak tagger.
+    # A few labels that break the scheme, or that it lacks, may be mistakes; and IOB1
+    # and IOE1 take most mistakes of a weak tagger.
     is_other = breaches(scheme) > (count if lacks(scheme) else 2 + 2 * count)
     is_other &= lacks(scheme) or not sign or (sign in letters and not count)
     if other != scheme and is_other:

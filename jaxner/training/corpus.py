@@ -263,11 +263,13 @@ def build_vocabulary(
             f"and {word_vectors.tokens_matched:.1%} of the tokens have a vector; "
             f"{counted(len(word_vectors.frozen), 'known word')} only in the vector file"
         )
-        keys, tokens = {*vectors.words}, [w for e in train.examples for w in e.tokens]
-        number = sum(w in keys and w.lower() not in keys for w in tokens)
-        if rules["lowercase"] and number:
-            message += f"; {number / len(tokens):.1%} of the tokens have one with "
-            message += "capitals alone, which --config.data.lowercase=False reads"
+        if rules["lowercase"]:
+            keys = {*vectors.words}
+            tokens = [word for example in train.examples for word in example.tokens]
+            number = sum(w in keys and w.lower() not in keys for w in tokens)
+            if number:
+                message += f"; {number / len(tokens):.1%} of the tokens have one with "
+                message += "capitals alone, which --config.data.lowercase=False reads"
         if word_vectors.types_matched < (floor := options["min_vector_match"]):
             raise InputError(
                 f"{message}; expected at least {floor:.0%} of the words. Do the "
