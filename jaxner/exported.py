@@ -85,17 +85,12 @@ class Exported:
         return self._over("marginals", tokens, passes=self._passes, **context)
 
     def entities(
-        self,
-        text_or_tokens: Any,
-        *,
-        min_probability: Any = 0.0,
-        raw: bool = False,
-        tokenizer: Any = None,
-        split_sentences: bool = True,
-        documents: Any = None,
-        vectors: Any = None,
+        self, text_or_tokens: Any, *, min_probability: Any = 0.0, **options: Any
     ) -> Any:
-        """Returns the entities in tokens or texts, as `jaxner.entities`."""
+        """Returns the entities in tokens or texts, as `jaxner.entities`.
+
+        The other `options` are raw, tokenizer, split_sentences, documents and vectors.
+        """
         mentions.check_spans(self.vocabulary)
         mentions.check_least(mentions.types_of(self).names, min_probability)
 
@@ -105,16 +100,8 @@ class Exported:
                 lambda x: mentions.with_ends(mentions.EntityArrays(*x), -1), answer
             )
 
-        return mentions.in_texts(
-            find,
-            self,
-            text_or_tokens,
-            min_probability=min_probability,
-            raw=raw,
-            tokenizer=tokenizer,
-            split_sentences=split_sentences,
-            documents=documents,
-            vectors=vectors,
+        return mentions.entities(
+            find, self, text_or_tokens, min_probability=min_probability, **options
         )
 
     def uncertainty(

@@ -223,7 +223,7 @@ def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):
         jaxner.evaluate(tagger, "~/missing.conll", rule="lax")  # before the work
 
 
-NOTHING = [(["a"], ["O"])] * 3  # to learn
+UNLABELLED = [(["a"], ["O"])] * 3
 
 
 def test_a_refused_call_changes_no_file(tmp_path):
@@ -234,27 +234,27 @@ def test_a_refused_call_changes_no_file(tmp_path):
         paths = (p for p in run.rglob("*") if p.is_file() and p.name != ".lock")
         return {p: p.read_bytes() for p in paths}
 
-    def refused(rows, error, message, **options):
+    def refuse(rows, error, message, **options):
         old = files()
         with pytest.raises(error, match=message):
             jaxner.train("ncrfpp", rows, workdir=run, **options)
         assert files() == old
 
-    refused(NOTHING, InputError, "all its labels are O", test=ROWS)
+    refuse(UNLABELLED, InputError, "all its labels are O", test=ROWS)
     options = {"num_seeds": 2, "restarts": "in_turn"}
-    refused(NOTHING, InputError, "all its labels are O", **options)
+    refuse(UNLABELLED, InputError, "all its labels are O", **options)
     assert not [*run.glob("*")]
     with Workdir(run).locked():
-        refused(ROWS, BlockingIOError, "Another process is training")
+        refuse(ROWS, BlockingIOError, "Another process is training")
     for name in ("data/train.jsonl", "data/test.conll", "vocabulary.json", "README.md"):
         file = run / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("of the user")
-        refused(ROWS, InputError, f"{file.name}: belongs to no run")
-        refused(NOTHING, InputError, f"{file.name}: belongs to no run")
+        refuse(ROWS, InputError, f"{file.name}: belongs to no run")
+        refuse(UNLABELLED, InputError, f"{file.name}: belongs to no run")
         file.unlink()
     (run / "data" / "notes.txt").write_text("")
-    refused(NOTHING, InputError, "all its labels are O")
+    refuse(UNLABELLED, InputError, "all its labels are O")
 
 
 def test_a_run_goes_on_after_a_refused_call(tmp_path, monkeypatch):

@@ -125,7 +125,7 @@ def entities(
             minima = [mentions.least_of(min_probability, kind) for kind in types]
             min_probability = jnp.array(minima)[answer.type]
         return answer.only(answer.start & (answer.probability >= min_probability))
-    return mentions.in_texts(
+    return mentions.entities(
         find,
         tagger,
         text_or_tokens,

@@ -111,7 +111,7 @@ def types_of(tagger: Any) -> LabelTypes:
     return label_types(tuple(names))
 
 
-def in_texts(
+def entities(
     find: Callable[..., Any],
     tagger: Any,
     text_or_tokens: Any,

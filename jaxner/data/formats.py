@@ -184,8 +184,9 @@ def _sentences(
         columns = (tuple(row[index] for row in cells) for index in places)
         tokens, labels, *_ = *columns, ()
         num_sentences += 1
-        is_bare = layout.comments == "\n" and block[numbers[0] - start][0] == "#"
-        if source.has_labels and tokens[0] == "#" and is_bare:
+        line = block[numbers[0] - start]
+        is_sign = line[0] == tokens[0] == "#" and layout.comments == "\n"
+        if source.has_labels and is_sign:
             signs.append(numbers[0])
         example = Example(tokens, labels, lines=numbers)
         change = layout.change

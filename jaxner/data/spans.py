@@ -210,9 +210,9 @@ def json_lines(source: Source) -> Iterator[Record]:
     they stand for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
     """
     options, document, last = source.options, 0, None
-    names = options.label_names
-    names = [*map(str.strip, names.split(","))] if isinstance(names, str) else names
-    names = names or ()
+    names = options.label_names or ()
+    if isinstance(names, str):
+        names = [*map(str.strip, names.split(","))]
     refused_lines, foreign_lines, wide_lines, blank_lines = [], [], [], []  # lines
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:

@@ -130,10 +130,12 @@ def _in_folder(folder: Workdir, texts: Mapping[str, str]) -> Iterator[None]:
     Raises InputError if a file of others is in the way.
     """
     config, data = folder.path / "config.json", folder.path / "data"
-    reason = "belongs to a run with other examples. Choose another folder for this run"
+    reason = "belongs to a run with other examples. Choose another workdir"
     is_old = config.exists()
     if not is_old:
-        reason = "belongs to no run, and a run writes its own. Choose another -o"
+        reason = (
+            "belongs to no run, and a run writes its own. Choose another workdir (-o)"
+        )
         for file in filter(Path.exists, map(folder.path.joinpath, _FILES)):
             raise InputError(reason, file)
     for split in SPLITS if texts else ():
