@@ -274,6 +274,8 @@ def test_a_run_goes_on_after_a_refused_call(tmp_path, monkeypatch):
         patch.setattr("jaxner.training.train.train", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(ROWS * 20, test=ROWS, **call)
+    names = {path.name for path in (tmp_path / "run" / "data").iterdir()}
+    assert names == {"train.jsonl", "notes.txt"}  # no test split for the next call
     train(ROWS * 20, **call)
 
 
