@@ -24,7 +24,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from jaxner import outputs
+from jaxner import fields, outputs
 from jaxner.errors import DamagedFileError, using
 
 FORMAT = 1
@@ -73,6 +73,13 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]
             if _facts(files[name]) != facts:
                 raise DamagedFileError(path, f"is damaged: the checksum of {name}")
         return manifest, files
+
+
+def temperature(files: Mapping[str, bytes]) -> float:
+    """Returns the temperature among the files of `read`."""
+    value = json.loads(files[CALIBRATION])["temperature"]
+    fields.check("temperature", value, fields.Positive)
+    return value
 
 
 def _facts(content: bytes) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
 import warnings
@@ -44,8 +43,7 @@ class Exported:
     ):
         with using(path):
             self.vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
-            fit = json.loads(files[archive.CALIBRATION])
-            self.temperature = np.float32(fit["temperature"])
+            self.temperature = np.float32(archive.temperature(files))
             self.reads_characters = bool(manifest["reads_characters"])
             self.is_quadratic = bool(manifest.get("is_quadratic"))
             self._passes = int(manifest["passes"])

@@ -102,7 +102,7 @@ def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
         stored_arrays = archive.unpack(files[archive.WEIGHTS], path)
         vocabulary = Vocabulary.from_json(files[archive.VOCABULARY].decode())
         model = models.restore(json.loads(files[archive.MODEL]))
-        temperature = json.loads(files[archive.CALIBRATION])["temperature"]
+        temperature = archive.temperature(files)
 
         def take(name: str, leaf: Any) -> Any:
             if stored_arrays[name].shape != leaf.shape:

@@ -7,6 +7,7 @@ code and no pickle of a folder is read.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -113,6 +114,7 @@ def from_pretrained(
         if dropout is None:
             dropout = pretrained.make(attributes).hidden_dropout_prob
         fields.check("classifier_dropout", dropout, fields.Rate)
+    with errors.using(path) if label_names is None else contextlib.nullcontext():
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
         if problem := next(filter(None, map(corpora.hidden, names)), ""):
             raise InputError(problem)
@@ -211,9 +213,11 @@ def _label_names(
     named_ids: Any = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     ids = range(len(named_ids) if isinstance(named_ids, dict) else 0)
     names: list[Any] = [named_ids.get(str(i)) for i in ids]
-    if not names or not all(isinstance(name, str) for name in names):
-        message = "expected id2label from 0, 1, … to names of labels, got "
-        raise InputError(message + shown(config.get("id2label")), path)
+    gaps = [i for i, name in enumerate(names) if not isinstance(name, str)]
+    if gaps or not names:
+        reason = f"no name for {gaps[0]}" if gaps else shown(named_ids)
+        message = f"expected id2label from 0, 1, … to names of labels, got {reason}"
+        raise InputError(message, path)
     if given_names is not None:
         given_names = strings("label_names", given_names, "['O']")
         if len(given_names) != len(names) and config.get("id2label"):

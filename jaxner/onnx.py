@@ -73,6 +73,7 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
     if size >= MOST_BYTES:
         raise InputError(f"An ONNX file holds less than 2 GB, got {size:,} bytes.")
     outputs.check(target, target.with_suffix(".json"))
+    outputs.check_side(target.with_suffix(".json"), target, {"max_characters"})
     model = model_of(functools.partial(_outputs, tagger), _inputs(tagger.vocabulary))
     content = model.SerializeToString()
     facts = json.loads(tagger.vocabulary.to_json())

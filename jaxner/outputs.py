@@ -18,7 +18,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ from jaxner.errors import InputError
 AnyPath = str | os.PathLike[str]
 SIDES = ("", ".part", ".journal", ".journal.new", ".lock")
 """Endings of what `Output` writes beside a file and, first, of the file itself."""
+RUN = "config.json", "environment.json", "vocabulary.json", "metrics.jsonl"
+RUN += "calibration.json", "result.json", "model.json"
+"""Files of a run that nothing else replaces."""
 _FULL = errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)
 _OPEN = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 
@@ -88,6 +91,21 @@ def check(
                 names[key] = path
 
 
+def check_side(path: Path, main: AnyPath, keys: Set[str]) -> None:
+    """Checks that a JSON file beside another one, never named, replaces only its like.
+
+    Its like are objects with these keys.
+    """
+    if path.is_file() and path.stat().st_size:
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError:
+            content = None
+        if not (isinstance(content, dict) and keys <= content.keys()):
+            message = f"{main} comes with {path.name}, and another file has that name"
+            raise InputError(message, path)
+
+
 def _identity(path: AnyPath, standard: int = 1) -> tuple[object, int]:
     """Returns what all names of a file share, and its mode; 0 if there is no file.
 
@@ -114,6 +132,8 @@ def _check_writable(path: AnyPath) -> None:
     if target.is_dir() or target.is_socket():
         kind = "folder" if target.is_dir() else "socket"
         raise InputError(f"Expected a file to write, got the {kind} {path}")
+    if target.name in RUN and (folder / "checkpoints").is_dir():
+        raise InputError(f"{path} belongs to the run in its folder: name another file")
     places = [*[target] * target.exists(), *[folder] * (not is_stream(path))]
     if not all(os.access(parent, os.W_OK) for parent in places):
         raise PermissionError(f"There is no permission to write {path}")

@@ -12,7 +12,7 @@ import pytest
 
 import jaxner
 from jaxner import archive, cli, exported, exporting
-from jaxner.archive import CARD, MANIFEST, MODEL, VOCABULARY, WEIGHTS
+from jaxner.archive import CALIBRATION, CARD, MANIFEST, MODEL, VOCABULARY, WEIGHTS
 from jaxner.commands import export
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.models.model import named
@@ -233,6 +233,7 @@ BAD = [
     ("would unpack to", CARD, lambda _: bytes(1 << 26)),
     ("has no .vocabulary.json", VOCABULARY, lambda _: None),
     ("cannot be used", VOCABULARY, lambda _: b"{}"),
+    ("temperature must be above 0", CALIBRATION, lambda _: b'{"temperature": 0.0}'),
     (r"x\.zip", WEIGHTS, lambda _: b""),
     (r"x\.zip", WEIGHTS, lambda _: b"\xff" * 8),
     (r"x\.zip", WEIGHTS, lambda _: struct.pack("<Q", 1 << 62)),

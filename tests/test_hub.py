@@ -289,6 +289,8 @@ def test_labels_without_names_need_names(tmp_path):
     assert jaxner.from_pretrained(folder, label_names=[*"abcde"], scheme="tags")
     with pytest.raises(InputError, match="expected 5 label_names, got 2"):
         jaxner.from_pretrained(folder, label_names=["O", "B-A"])
+    with pytest.raises(InputError, match=r"^Label 'O' occurs twice"):
+        jaxner.from_pretrained(folder, label_names=[*LABELS[:4], "O"])
     bare = config_of("bert")
     del bare["id2label"]
     (folder / "config.json").write_text(json.dumps(bare))
@@ -307,7 +309,8 @@ ODD = [
     ({"id2label": {"1": "O"}}, "id2label from 0"),
     ({"id2label": ["O"]}, "id2label from 0"),
     ({"id2label": 5}, "id2label from 0"),
-    ({"id2label": {"0": "O", "1": 5}}, "id2label from 0"),
+    ({"id2label": {"0": "O", "1": 5}}, "id2label from 0, .* no name for 1"),
+    ({"id2label": {**NAMES, "9": "B-X"}}, "no name for 5"),
     ({"id2label": {"0": "O", "1": "B-A"}}, r"classifier\.weight of shape \(2, 12\)"),
     ({"id2label": {**NAMES, "4": "B_LOC"}}, "write B-LOC; or the scheme is tags"),
     ({"id2label": {**NAMES, "4": "O"}}, "'O' occurs twice"),

@@ -378,6 +378,41 @@ def test_no_command_replaces_what_it_reads(line, tmp_path, tiny_run, corpus, run
     files = file, json, names["dev"], *names["brat"].iterdir()
     contents = [path.read_bytes() for path in files]
     output = run(*line.format(**names).split())[1]
-    assert re.search("Expected two files|is not what --json wrote", output)
+    refusals = "Expected two files|is not what --json wrote|another file has that name"
+    assert re.search(refusals, output)
     assert [path.read_bytes() for path in files] == contents
     assert len(list(tmp_path.rglob("*"))) == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export {run} -o {run}/config.json",
+        "export-onnx {run} -o {run}/vocabulary.onnx",
+        "report {run} -o {run}/result.html",
+        "score {file} -o {run}/config.html",
+        "convert {file} -o {run}/metrics.jsonl",
+        "check {file} --json={run}/environment.json",
+    ],
+)
+def test_no_command_replaces_a_file_of_a_run(line, tmp_path, copied_run, run):
+    file = tmp_path / "labels.conll"
+    file.write_text("Rome B-LOC B-LOC\n")
+    contents = {x: x.read_bytes() for x in copied_run.iterdir() if x.is_file()}
+    _, output = run(*line.format(run=copied_run, file=file).split())
+    assert "belongs to the run in its folder" in output
+    assert {x: x.read_bytes() for x in copied_run.iterdir() if x.is_file()} == contents
+
+
+def test_a_file_that_nobody_named_replaces_only_its_like(tmp_path, run):
+    file, content = tmp_path / "labels.conll", tmp_path / "page.json"
+    file.write_text("Rome B-LOC B-LOC\n")
+    command = "score", file, "--rounds=5", "-o", tmp_path / "page.html"
+    for text in ("[1]", '{"title": "mine"}', "title runs"):
+        content.write_text(text)
+        assert "comes with page.json" in run(*command)[1]
+        assert content.read_text() == text
+    content.write_text("")
+    for _ in range(2):
+        assert run(*command)[0] == 0
+        assert "runs" in content.read_text()

@@ -89,7 +89,7 @@ def test_evaluation_gives_the_scores_of_the_run(pos_run, answer, capsys):
     result = Workdir(pos_run).read_json("result.json")["test"]
     scores = json.loads(json.dumps(answer("evaluate", pos_run, "--split=test")))
     assert {name: scores[name] for name in result} == result
-    assert re.search("tagger will miss: .*RARE", capsys.readouterr().err)
+    assert re.search("does not know, and will miss: .*RARE", capsys.readouterr().err)
     assert scores["by_type"]["RARE"]["gold"] == 1
     assert scores["by_type"]["RARE"]["correct"] == 0
 
@@ -107,6 +107,14 @@ def test_what_tags_lack_is_refused(options, message, pos_run, treebank, answer):
         answer("evaluate", pos_run, *options.format(treebank).split())
 
 
+def test_tags_and_spans_have_no_report_in_common(pos_run, tiny_run, corpus, answer):
+    page = pos_run / "page.html"
+    for runs in ([pos_run, tiny_run], [tiny_run, pos_run]):
+        with pytest.raises(ValueError, match="differ: labels of one are tags"):
+            answer("report", *runs, "--split", corpus / "dev.conll", "-o", page)
+    assert not page.exists()
+
+
 def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):
     (tmp_path / "train.txt").write_text("a X\nb X\n\n", encoding="utf-8")
     (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
@@ -115,5 +123,5 @@ def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):
         training_corpus.load_data(options, word_dim=8, log=lines.append)
     (tmp_path / "train.txt").write_text("a X\nb Y\n\n", encoding="utf-8")
     data = training_corpus.load_data(options, word_dim=8, log=lines.append)
-    assert "dev has tags that train lacks, which the tagger will miss: W, Z" in lines
+    assert "dev has tags that the tagger does not know, and will miss: W, Z" in lines
     assert data.train.words() == {"a", "b"}

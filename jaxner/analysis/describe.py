@@ -108,12 +108,15 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
     """Writes the report of some runs as a page and JSON; returns its content."""
     values, predictions, title = [], [], ""
     for run in runs:
+        if predictions:
+            first, names = predictions[0], f"{run.name} and {values[0]['name']}"
+            kinds = {run.tagger.vocabulary.scheme, first.scheme}
+            if schemes.TAGS in kinds and kinds != {schemes.TAGS}:
+                raise InputError(f"{names} differ: labels of one are tags, not spans")
+            if [x.tokens for x in run.split.examples] != first.tokens:
+                message = f"{names} are scored on different sentences: "
+                raise InputError(f"{message}give one file for all runs (--split FILE)")
         value, prediction = of_run(run)
-        if predictions and prediction.tokens != predictions[0].tokens:
-            raise InputError(
-                f"{run.name} and {values[0]['name']} are scored on different "
-                "sentences: give one file for all runs (--split FILE)"
-            )
         values.append({"name": run.name, **value})
         predictions.append(prediction)
         title = f"{run.split.name} {run.split.split}".strip()

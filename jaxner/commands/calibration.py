@@ -94,7 +94,7 @@ def calibrate(
     )
     if fit.left_out:
         count = counted(fit.left_out, "sentence")
-        note(f"Left out {count} with labels unseen in training")
+        note(f"Left out {count} with labels that the tagger does not know")
     tagger = dataclasses.replace(original, temperature=fit.temperature)
     result: dict[str, Any] = {**fit._asdict(), "fitted": fit.temperature, "step": step}
     sides = {}

@@ -42,6 +42,7 @@ DOCSTART = "-DOCSTART-"
 # Usual names of columns, in lower case; the first one in a header counts.
 TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
+LABEL += ("gold",)
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
@@ -143,6 +144,9 @@ def _sentences(
             return line[0] == " " and len(cells) == size - 1 and not token
         return len(cells) <= layout.most and not "".join(cells[token:][:1]).strip(" ")
 
+    def has_value(cells: Sequence[str], column: int) -> bool:
+        return -len(cells) <= column < len(cells) and bool(cells[column].strip(" "))
+
     def parse(start: int, block: Sequence[str]) -> Items:
         nonlocal num_sentences
         rows: list[tuple[int, list[str]]] = []  # line, cells
@@ -168,12 +172,12 @@ def _sentences(
                 errors.append(source.error(number, reason, line))
             elif count < size and layout.split is _at_tabs:
                 errors.append(source.error(number, "no tab", line))
-            elif "\r" in line or not all(
-                -count <= index < count and cells[index].strip(" ") for index in places
-            ):
-                flaw = f"no token in column {token}, a blank cell or a carriage return"
-                flaw += hint * lacks_token(line, cells)
-                errors.append(source.error(number, flaw, line))
+            elif "\r" in line:
+                errors.append(source.error(number, "a carriage return", line))
+            elif gaps := [x for x in places if not has_value(cells, x)]:
+                reason = f"no value in column {gaps[0]}"
+                reason += hint * lacks_token(line, cells)
+                errors.append(source.error(number, reason, line))
             else:
                 rows.append((number, cells))
                 if _QUOTED.fullmatch(cells[token]):

@@ -30,6 +30,7 @@ def check(path: AnyPath, sources: Sequence[AnyPath] = ()) -> None:
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
     outputs.check(*files(path), sources=sources)
+    outputs.check_side(files(path)[1], path, {"title", "runs"})
     errors.optional("matplotlib", "A report", "jinja2")
 
 

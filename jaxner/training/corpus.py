@@ -217,11 +217,11 @@ def load_data(
 
 
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
-    """Logs types of entities, or tags, of a split that do not occur in training."""
+    """Logs types of entities, or tags, of a split that the tagger does not know."""
     noun = "tags" if vocabulary.scheme == schemes.TAGS else "types"
     if new_types := sorted({*split.types()} - {*vocabulary.types}):
         name, types = split.split or split.name, ", ".join(new_types)
-        log(f"{name} has {noun} that train lacks, which the tagger will miss: {types}")
+        log(f"{name} has {noun} that the tagger does not know, and will miss: {types}")
 
 
 def build_vocabulary(

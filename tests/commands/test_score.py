@@ -164,6 +164,8 @@ def test_evaluate_prints_the_report_of_seqeval(tiny_run, run):
         ("w B-A B-A\nw O\n", "3 columns"),
         ("", "bad.conll"),
         ("w O O\nw X-A O\n", "bad.conll:2"),
+        ("w\tB-A\t\nw\tO\tO\n", "bad.conll:1: no value in column -1: "),
+        ("w\t\tB-A\nw\tO\tO\n", "bad.conll:1: no value in column -2: "),
     ],
 )
 def test_bad_files_say_what_is_wrong(text, message, file, run):
@@ -178,6 +180,7 @@ def test_bad_files_say_what_is_wrong(text, message, file, run):
         ("Rome B-LOC B-LOC\nfell O O\n", (["Rome", "fell"],)),
         ("Rome NNP B-LOC B-LOC\n", (["Rome"],)),
         ("id\tword\tgold\tlabel\n1\tRome\tB-LOC\tB-LOC\n", (["Rome"],)),
+        ("token gold predicted\nRome B-LOC B-LOC\n", (["Rome"],)),
         ("label word x gold guess\nO Rome O B-LOC B-LOC\n", (["Rome"],)),
         ("# word label\n\nRome B-LOC B-LOC\n", (["Rome"],)),
         ("B-LOC B-LOC\n", None),
