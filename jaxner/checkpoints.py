@@ -30,6 +30,7 @@ from jaxner import runs
 from jaxner.errors import DamagedFileError, InputError, MissingFileError
 from jaxner.models.model import named
 from jaxner.types import Owner
+from jaxner.wording import one_line
 
 _COMMIT_FILE, _TMP_NAME = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
@@ -268,11 +269,14 @@ def _saving(path: Path) -> Iterator[None]:
         with _quiet():
             yield
     except Exception as error:  # Orbax passes on errors of several libraries
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise OSError(
-            f"{path}: cannot write the checkpoint: {text}. The previous checkpoint is "
-            "unchanged; the same command goes on from it."
-        ) from error
+        text = one_line(f"{type(error).__name__}: {error}")[:300]
+        message = f"{path}: cannot write the checkpoint: {text}."
+        if (path.parents[1] / "config.json").exists():
+            message += (
+                " The previous checkpoint is unchanged; the same command goes on "
+            )
+            message += "from it."
+        raise OSError(message) from error
 
 
 @contextlib.contextmanager

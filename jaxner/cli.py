@@ -94,7 +94,7 @@ def run(arguments: Sequence[str], command: str = "") -> None:
 
     What does not end well raises SystemExit with one of `STATUSES`.
     """
-    name, *rest = [*filter(None, (command, *arguments))] or ["--help"]
+    name, *rest = [*filter(None, [command]), *arguments] or ["--help"]
     _open_streams()
     # An option and its value may be two words.
     with _errors(name, shows_traceback="--verbosity=1" in "=".join(rest)):

@@ -22,7 +22,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
 from jaxner.tagger import Tagger
 from jaxner.training import corpus, schema
-from jaxner.wording import counted
+from jaxner.wording import counted, one_line
 
 OWN = "own"  # the config for data of one's own
 _SHARE = 0.1  # of train, which is dev if there is none
@@ -72,6 +72,7 @@ def train(
 
     Raises:
         InputError: Data or an option cannot be used.
+        OSError: A path is missing, or of the wrong kind.
         KeyboardInterrupt: Ctrl-C stopped the run.
 
     Example:
@@ -106,16 +107,20 @@ def train(
     else:
         values = config_of(config, ".")  # until the examples are written
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
+        if not splits.keys().isdisjoint(formats.TOKEN):
+            message = (
+                f"Expected examples, got columns ({', '.join(splits)}): zip those "
+            )
+            raise InputError(f"{message}of tokens and labels")
         splits = {k: v for k, v in (splits | extras).items() if v is not None}
         if "validation" in splits:
-            splits = {"dev": splits.pop("validation"), **splits}
+            if "dev" in splits:
+                raise InputError("Expected one dev split, got dev and validation")
+            splits["dev"] = splits.pop("validation")
         values.data.split_dev = None if "dev" in splits else _SHARE
     if vectors is not None:
         values.data.vectors = os.fspath(vectors)
-    texts = {
-        name: ",".join(map(str, x)) if isinstance(x, list | tuple) else str(x)
-        for name, x in options.items()
-    }
+    texts = {name: _as_option(name, value) for name, value in options.items()}
     configuration.override_all(values, texts)
     plain = ".", None, "utf-8"
     if splits and (values.data.dir, values.data.format, values.data.encoding) != plain:
@@ -134,6 +139,16 @@ def train(
     except SystemExit:
         raise KeyboardInterrupt("Stopped; the same call resumes from here") from None
     return tagging.load(folder, seed="all" if values.num_seeds > 1 else None)
+
+
+def _as_option(name: str, value: Any) -> str:
+    """Returns a value as a command line has it."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
+    if not isinstance(value, list | tuple):
+        return str(value)
+    for item in filter(lambda x: "," in x, texts := [*map(str, value)]):
+        raise InputError(f"{name}: expected items without commas, got {item!r}")
+    return ",".join(texts)
 
 
 def config_of(config: str, folder: str | os.PathLike[str]) -> Any:
@@ -215,9 +230,12 @@ def json_lines(data: Any) -> Iterator[str]:
             line.encode()  # a ValueError for half of a character
         except InputError as error:
             raise InputError(f"Example {number}: {error.message}") from None
+        except UnicodeEncodeError:
+            message = "half of a surrogate pair is no character"
+            raise InputError(f"Example {number}: {message}") from None
         except (AttributeError, TypeError, ValueError):
             message = "expected a pair of tokens and labels, or of a text and "
-            message += f"its entities, got {row!r}"
+            message += f"its entities, got {_start(row)}"
             raise InputError(f"Example {number}: {message}") from None
         if not record.get("tokens", True):
             raise InputError(f"Example {number} has no tokens: leave it out")
@@ -275,9 +293,8 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
     for number, row in enumerate(rows, 1):
         if not (isinstance(row, Mapping) and row.keys() >= {*columns}):
             listing = ", ".join(map(str, columns))
-            raise InputError(
-                f"Row {number}: expected the columns {listing}, got {row!r}"
-            )
+            message = f"expected the columns {listing}, got {_start(row)}"
+            raise InputError(f"Row {number}: {message}")
     pairs = [(row[token], row[label]) for row in rows]
     documents = _filled(rows, document)
     feature: Any = features.get(label)
@@ -354,8 +371,15 @@ def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None)
     )
 
 
+def _start(row: Any) -> str:
+    text = one_line(repr(row))
+    return text if len(text) <= 200 else f"{text[:200]} …"
+
+
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    """Returns whether a value has items in an order."""
+    is_other = isinstance(value, str | bytes | Mapping | Set)
+    return isinstance(value, Iterable) and not is_other
 
 
 def _named(label: Any, names: Sequence[str]) -> Any:

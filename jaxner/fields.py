@@ -113,6 +113,7 @@ OUTPUT = Mark()  # it is the path of a file to write
 Folder = Annotated[Path, Mark("a folder", lambda path: not path.is_file())]
 Output = Annotated[Path, OUTPUT]
 Derived = Annotated[int, DERIVED]
+Text = Annotated[str, Mark("text that is not empty", bool)]
 Size = Annotated[int, Range(least=1)]
 EvenSize = Annotated[int, Range(least=2, step=2, note="half sines, half cosines")]
 OddSize = Annotated[int, Range(least=1, most=999, step=2)]

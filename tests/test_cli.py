@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import shlex
 import subprocess
 import sys
 import typing
@@ -149,6 +150,15 @@ CASES = [
         "--config.optimizer.momentum=0.5 --config.optimizer.name=adam",
         *("optimizer.momentum of adam", 1),
     ),
+    # What a shell makes of a variable that is not set.
+    ("tag RUN -o '' a.conll --overwrite", "Expected a file to write", 1),
+    ("tag '' a.conll", "RUN: must be a path, got ''", 2),
+    ("tag RUN ''", "FILE: must be a path, got ''", 2),
+    ("convert a.conll -o '' -q", "-o/--output: must be a path, got ''", 2),
+    ("evaluate RUN --split ''", "Unknown ''", 2),
+    ("train grn --minutes '' --quiet", "--minutes: must be a number, got ''", 2),
+    ("''", "Unknown command ''", 2),
+    (f"{SMALL} --config.data.vectors=", "must be text that is not empty, got ''", 1),
     (f"{SMALL} --config.data.lowercase=maybe", "true or false", 1),
     (f"{SMALL} --config.data.contextual={{split}}.npz", "data.contextual", 1),
     (f"{SMALL} --config.model.encoder.name=bilstm", "grn:encoder=bilstm", 1),
@@ -224,7 +234,7 @@ def test_what_cannot_be_is_a_line_and_leaves_no_file(
     for name, path in (("CORPUS", corpus), ("RUN", tiny_run)):
         line = line.replace(name, str(path))
     with pytest.raises(SystemExit) as end:
-        cli.run((line + " --output=run" * line.startswith("train")).split())
+        cli.run(shlex.split(line + " --output=run" * line.startswith("train")))
     (text,) = [x for x in capsys.readouterr().err.splitlines() if x[-1] != "…"]
     assert end.value.code == status
     assert message in text

@@ -61,10 +61,13 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     head = [*itertools.islice(lines, _HEAD)]
     size, header = _sizes_of(head)
     first = 0 if header is None else 1
-    longer = [_row(row, size + 1)[1] is not None for row in head[first:] if row]
-    if first and 2 * sum(longer) > len(longer):  # the numbers would be in the words
-        message = f"the header announces {size} dimensions, most rows have more"
-        raise InputError(message, path)
+    rows = [row for row in head[first:] if row]
+    longer = sum(_row(row, size + 1)[1] is not None for row in rows)
+    shorter = sum(len(row.split()) <= size for row in rows)
+    for number, word in ((longer, "more"), (shorter, "fewer")):
+        if first and 2 * number > len(rows):  # the numbers would be in the words
+            message = f"the header announces {size:,} dimensions, most rows have {word}"
+            raise InputError(message, path)
     words: dict[str, None] = {}  # keeps the order
     numbers, quotes, num_malformed, duplicates = array.array("f"), [], 0, 0
     for line, row in enumerate(itertools.chain(head[first:], lines), first + 1):
@@ -110,7 +113,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:
     """Returns word and numbers of a row; None for the numbers of a malformed one."""
-    name, *fields = row.rsplit(b" ", dim)
+    name, *fields = row.rsplit(None, dim) or [b""]
     try:
         word = name.strip(b" ").decode()
         with np.errstate(over="ignore"):
@@ -127,7 +130,7 @@ def _sizes_of(lines: Sequence[bytes]) -> tuple[int, int | None]:
     Without such a line, the most frequent number of dimensions; on a tie, the smallest.
     """
     fields = lines[0].split() if lines else []
-    if len(fields) == 2 and all(text.isdigit() for text in fields):
+    if len(fields) == 2 and all(x.isdigit() and len(x) < 10 for x in fields):
         return int(fields[1]), int(fields[0])
     counts = Counter(len(line.split()) - 1 for line in lines if line)
     return min(counts, key=lambda dim: (-counts[dim], dim), default=0), None

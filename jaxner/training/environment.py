@@ -17,6 +17,7 @@ import jax
 from jaxner import __version__, devices
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
+from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import optimizers, schema
 from jaxner.types import Options
@@ -46,7 +47,7 @@ class Record(TypedDict):
 
 
 def check_same_config(folder: Workdir, config: Options) -> None:
-    """Raises ValueError, with all differences, if a folder has another config's run."""
+    """Raises InputError, with all differences, if a folder has another config's run."""
     file = folder.path / "config.json"
     if not file.exists():
         return
@@ -55,8 +56,7 @@ def check_same_config(folder: Workdir, config: Options) -> None:
     for options in (values, saved_values):  # `Workdir.read_json` may name it in full
         if folder_of_data := options["data.dir"]:
             options["data.dir"] = os.path.abspath(folder_of_data)
-    follows = values["minutes"] or values["num_epochs"] is None  # see `main_run`
-    is_fixed = not follows and optimizers.ends_with_run(config["optimizer"])
+    is_fixed = optimizers.ends_with_run(config["optimizer"])
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     may_change += _PATHS if jax.process_index() else ()  # see `shared`
     is_in_turn = not (folder.path / "checkpoints").exists()
@@ -70,10 +70,10 @@ def check_same_config(folder: Workdir, config: Options) -> None:
     if is_fixed and saved_values["num_epochs"] != values["num_epochs"]:
         different.append("With optimizer.warmup, rates depend on num_epochs. ")
     if different:
-        raise ValueError(
-            f"{folder.path} holds a run of another config:\n{''.join(different)}Choose "
-            "another folder (-o), or remove the run in this folder to start over."
-        )
+        listing = "".join(different)
+        message = f"holds a run of another config:\n{listing}Choose another folder (-o)"
+        message += ", or remove the run in this folder to start over."
+        raise InputError(message, folder.path)
 
 
 def shared(config: Options, record: Record) -> Mapping[str, object]:
@@ -85,7 +85,7 @@ def shared(config: Options, record: Record) -> Mapping[str, object]:
 
 
 def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> None:
-    """Raises ValueError if a resumed run's data, or how they are read, have changed."""
+    """Raises InputError if a resumed run's data, or how they are read, have changed."""
     file = folder.path / "environment.json"
     if not file.exists():
         return
@@ -97,10 +97,11 @@ def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> 
     ]
     if changes or folder.vocabulary() != vocabulary:
         difference = ", ".join(changes) or "how this version of jaxner reads the data"
-        raise ValueError(
-            f"Cannot resume the run in {folder.path}: since its start, this has "
-            f"changed: {difference}. Choose another folder (-o), or remove this folder."
+        message = (
+            f"cannot resume: since the run's start, this has changed: {difference}"
         )
+        message += ". Choose another folder (-o), or remove this folder."
+        raise InputError(message, folder.path)
 
 
 def describe(splits: Iterable[Split], files: Mapping[str, Path | None]) -> Record:

@@ -23,7 +23,7 @@ from jaxner.data.formats import FORMATS
 from jaxner.data.sources import Reading
 from jaxner.errors import InputError
 from jaxner.evaluation import scoring
-from jaxner.fields import Chance, Count, OneOf, Part, Positive, Seed, Share, Size
+from jaxner.fields import Chance, Count, OneOf, Part, Positive, Seed, Share, Size, Text
 from jaxner.models import options, pretrained
 from jaxner.models.options import Section
 from jaxner.runs import Workdir
@@ -60,19 +60,19 @@ class Data(Reading):
 
     name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
     unit: Literal["sentence", "document"] = "sentence"
-    dir: str | None = None
+    dir: Text | None = None
     split_dev: Chance | None = None
     split_seed: Seed = 0
     format: Annotated[str, OneOf(FORMATS)] | None = None
-    label_names: str | None = None
+    label_names: Text | None = None
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
     min_count_without_vectors: Count | None = None
-    vectors: str | None = None
+    vectors: Text | None = None
     standardise_vectors: bool = False
     min_vector_match: Share = 0.5
-    contextual: str | None = None
+    contextual: Text | None = None
     vectors_on_device: bool | None = None
-    pretrained: str | None = None
+    pretrained: Text | None = None
     num_shapes: Size = 5
 
     MORE: ClassVar = {  # how a vocabulary is built
@@ -135,7 +135,7 @@ class Run:
     pool: Size = 1
     deterministic: bool = False
     tensorboard: bool = False
-    init_from: str | None = None
+    init_from: Text | None = None
     data: Annotated[Options | None, Part(Data)] = None
     model: Annotated[Options | None, Part(models.Model)] = None
     objective: Annotated[Options | None, Part(Objective)] = None

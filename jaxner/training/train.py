@@ -100,8 +100,11 @@ def main_run(
             follows = config.minutes or config.num_epochs is None
             if follows and (folder.path / "config.json").exists():
                 old_config = schema.values(folder.read_json("config.json"))
-                if old_config["minutes"] == config.minutes:
-                    config.num_epochs = old_config["num_epochs"]
+                old_number, number = old_config["num_epochs"], config.num_epochs
+                # A limit below what fitted is another config.
+                is_same = None in (old_number, number) or number >= old_number
+                if old_config["minutes"] == config.minutes and is_same:
+                    config.num_epochs = old_number
             environment.check_same_config(folder, config.to_dict())
             stack.enter_context(_in_folder(folder, texts or {}))
         if config.num_seeds == 1 or seeds.is_together(config):

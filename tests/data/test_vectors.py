@@ -63,8 +63,14 @@ def test_words_may_hold_blanks_and_numbers_be_words(file):
     assert result.words == (",", "the", "at name@domain.com", ". . .")
     assert result.values[3].tolist() == [3, 2, 1]
     assert result.notes == ("the header announces 5 rows, the file has 4",)
-    with pytest.raises(InputError, match="announces 2 dimensions"):
-        vectors.read(file("\n".join(["4 2", *rows])))
+    for size, word in ((2, "more"), (4, "fewer"), (999_999_999, "fewer")):
+        message = f"announces {size:,} dimensions, most rows have {word}"
+        with pytest.raises(InputError, match=message):
+            vectors.read(file("\n".join([f"4 {size}", *rows[-2:], "to 3 2 1"])))
+    result = vectors.read(
+        file("\n".join([f"4 {10**30}", *rows, *[f"w{i}  3  2 1" for i in range(9)]]))
+    )
+    assert (len(result.words), result.malformed) == (13, 1)
     assert vectors.read(file("a\t1\t2\nb\t3\t4\n")).values.tolist() == [[1, 2], [3, 4]]
 
 

@@ -368,6 +368,10 @@ def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, 
     assert second.num_epochs == 1
     shutil.rmtree(folders[0] / "checkpoints")  # as killed in the first epoch
     train.main_run(config_of(**trial), folders[0])
+    begun = Workdir(tmp_path / "begun")
+    begun.write_json("config.json", config_of(minutes=2, num_epochs=5).to_dict())
+    with pytest.raises(InputError, match="rates depend on num_epochs"):
+        train.main_run(config_of(minutes=2, num_epochs=3), begun.path)
     counts, most = [], 10**6
     for minutes, size, limit in ((1, 4, most), (20, 4, most), (1, 99, most), (1, 4, 2)):
         config = config_of(minutes=minutes, batch_size=size, num_epochs=limit)
