@@ -54,6 +54,7 @@ def export(
 
     Raises:
         InputError: The tagger is an ensemble, or its model has modules of your own.
+        OSError: The file cannot be written.
         ImportError: `flatbuffers`, by which JAX writes programs, is missing.
 
     Example:
@@ -68,6 +69,8 @@ def export(
     check_tagger(tagger)
     if isinstance(tagger, Ensemble):
         raise InputError("Export each member, ensemble.member(i), to its own file.")
+    target = outputs.expanded(path)
+    outputs.check(target)
     try:
         description = models.describe(tagger.model)
     except TypeError as error:
@@ -82,7 +85,7 @@ def export(
         archive.CALIBRATION: json.dumps({"temperature": temperature}).encode(),
     }
     files |= {} if card is None else {archive.CARD: card.encode()}
-    _write(outputs.expanded(path), tagger, files, weights)
+    _write(target, tagger, files, weights)
 
 
 def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:

@@ -213,6 +213,8 @@ def test_what_cannot_be_exported_is_refused(params, tmp_path):
         jaxner.export(pair, tmp_path / "x.zip")
     with pytest.raises(InputError, match="weights"):
         jaxner.export(params, tmp_path / "x.zip", weights="int4")
+    with pytest.raises(FileNotFoundError, match="There is no folder to write"):
+        jaxner.export(params, tmp_path / "no" / "x.zip")
     assert not [*tmp_path.iterdir()]
 
 
