@@ -30,7 +30,7 @@ from jaxner import runs
 from jaxner.errors import DamagedFileError, InputError, MissingFileError
 from jaxner.models.model import named
 from jaxner.types import Owner
-from jaxner.wording import one_line
+from jaxner.wording import start
 
 _COMMIT_FILE, _TMP_NAME = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
@@ -269,14 +269,10 @@ def _saving(path: Path) -> Iterator[None]:
         with _quiet():
             yield
     except Exception as error:  # Orbax passes on errors of several libraries
-        text = one_line(f"{type(error).__name__}: {error}")[:300]
-        message = f"{path}: cannot write the checkpoint: {text}."
-        if (path.parents[1] / "config.json").exists():
-            message += (
-                " The previous checkpoint is unchanged; the same command goes on "
-            )
-            message += "from it."
-        raise OSError(message) from error
+        text, rest = start(f"{type(error).__name__}: {error}", 300), ""
+        if any(entry.name.isdigit() for entry in path.glob("*")):
+            rest = ". The previous one is unchanged; the same command goes on from it"
+        raise OSError(f"{path}: cannot write the checkpoint: {text}{rest}") from error
 
 
 @contextlib.contextmanager

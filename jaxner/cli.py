@@ -319,6 +319,8 @@ class Parser(argparse.ArgumentParser):
         flags, overrides = [], {}
         for flag, value in options:
             if flag in self.actions:
+                if value == "":
+                    self.error(f"{flag}: expected a value, got ''")
                 flags.append(flag if value is None else f"{flag}={value}")
                 continue
             cutoff = 0.85 if self.takes_overrides else 0.6

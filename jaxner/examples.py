@@ -22,7 +22,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation.scoring import Scores, Task
 from jaxner.tagger import Tagger
 from jaxner.training import corpus, schema
-from jaxner.wording import counted, one_line
+from jaxner.wording import counted, start
 
 OWN = "own"  # the config for data of one's own
 _SHARE = 0.1  # of train, which is dev if there is none
@@ -72,7 +72,7 @@ def train(
 
     Raises:
         InputError: Data or an option cannot be used.
-        OSError: A path is missing, or of the wrong kind.
+        OSError: The vectors are missing, or `workdir` is a file.
         KeyboardInterrupt: Ctrl-C stopped the run.
 
     Example:
@@ -108,10 +108,8 @@ def train(
         values = config_of(config, ".")  # until the examples are written
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
         if not splits.keys().isdisjoint(formats.TOKEN):
-            message = (
-                f"Expected examples, got columns ({', '.join(splits)}): zip those "
-            )
-            raise InputError(f"{message}of tokens and labels")
+            message = f"Expected examples, got columns ({', '.join(splits)}): give rows"
+            raise InputError(message)
         splits = {k: v for k, v in (splits | extras).items() if v is not None}
         if "validation" in splits:
             if "dev" in splits:
@@ -143,11 +141,12 @@ def train(
 
 def _as_option(name: str, value: Any) -> str:
     """Returns a value as a command line has it."""
-    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
+    value = value.tolist() if getattr(value, "ndim", 0) else value  # of NumPy
     if not isinstance(value, list | tuple):
         return str(value)
-    for item in filter(lambda x: "," in x, texts := [*map(str, value)]):
-        raise InputError(f"{name}: expected items without commas, got {item!r}")
+    texts = [*map(str, value)]
+    if any("," in text for text in texts):
+        raise InputError(f"{name}: expected items without commas, got {value!r}")
     return ",".join(texts)
 
 
@@ -235,7 +234,7 @@ def json_lines(data: Any) -> Iterator[str]:
             raise InputError(f"Example {number}: {message}") from None
         except (AttributeError, TypeError, ValueError):
             message = "expected a pair of tokens and labels, or of a text and "
-            message += f"its entities, got {_start(row)}"
+            message += f"its entities, got {start(repr(row))}"
             raise InputError(f"Example {number}: {message}") from None
         if not record.get("tokens", True):
             raise InputError(f"Example {number} has no tokens: leave it out")
@@ -293,7 +292,7 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
     for number, row in enumerate(rows, 1):
         if not (isinstance(row, Mapping) and row.keys() >= {*columns}):
             listing = ", ".join(map(str, columns))
-            message = f"expected the columns {listing}, got {_start(row)}"
+            message = f"expected the columns {listing}, got {start(repr(row))}"
             raise InputError(f"Row {number}: {message}")
     pairs = [(row[token], row[label]) for row in rows]
     documents = _filled(rows, document)
@@ -371,15 +370,10 @@ def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None)
     )
 
 
-def _start(row: Any) -> str:
-    text = one_line(repr(row))
-    return text if len(text) <= 200 else f"{text[:200]} …"
-
-
 def _is_list(value: Any) -> bool:
     """Returns whether a value has items in an order."""
-    is_other = isinstance(value, str | bytes | Mapping | Set)
-    return isinstance(value, Iterable) and not is_other
+    others = str | bytes | Mapping | set | frozenset
+    return isinstance(value, Iterable) and not isinstance(value, others)
 
 
 def _named(label: Any, names: Sequence[str]) -> Any:

@@ -28,8 +28,10 @@ AnyPath = str | os.PathLike[str]
 SIDES = ("", ".part", ".journal", ".journal.new", ".lock")
 """Endings of what `Output` writes beside a file and, first, of the file itself."""
 RUN = "config.json", "environment.json", "vocabulary.json", "metrics.jsonl"
-RUN += "calibration.json", "result.json", "model.json"
-"""Files of a run that nothing else replaces."""
+RUN += "calibration.json", "result.json", "model.json", "README.md"
+RUN += tuple(f"predictions-{split}.conll" for split in ("dev", "test"))
+RUN += tuple(f"data/{split}.jsonl" for split in ("train", "dev", "test"))
+"""Files of a run that nothing else replaces, by their paths in its folder."""
 _FULL = errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)
 _OPEN = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 
@@ -91,19 +93,22 @@ def check(
                 names[key] = path
 
 
-def check_side(path: Path, main: AnyPath, keys: Set[str]) -> None:
-    """Checks that a JSON file beside another one, never named, replaces only its like.
+def _is_run(folder: Path) -> bool:
+    """Returns whether a folder holds a run, or restarts."""
+    files = folder / "vocabulary.json", *folder.glob("seed-*/vocabulary.json")
+    return any(x.exists() and x.with_name("checkpoints").exists() for x in files)
 
-    Its like are objects with these keys.
-    """
+
+def check_side(path: Path, main: AnyPath, keys: Set[str]) -> None:
+    """Checks that a JSON file that goes with `main` replaces only one with its keys."""
     if path.is_file() and path.stat().st_size:
         try:
             content = json.loads(path.read_bytes())
         except ValueError:
             content = None
         if not (isinstance(content, dict) and keys <= content.keys()):
-            message = f"{main} comes with {path.name}, and another file has that name"
-            raise InputError(message, path)
+            message = f"is none of jaxner's, and would be replaced with {main}: name"
+            raise InputError(f"{message} another file", path)
 
 
 def _identity(path: AnyPath, standard: int = 1) -> tuple[object, int]:
@@ -132,8 +137,9 @@ def _check_writable(path: AnyPath) -> None:
     if target.is_dir() or target.is_socket():
         kind = "folder" if target.is_dir() else "socket"
         raise InputError(f"Expected a file to write, got the {kind} {path}")
-    if target.name in RUN and (folder / "checkpoints").is_dir():
-        raise InputError(f"{path} belongs to the run in its folder: name another file")
+    for parent in (folder, folder.parent):
+        if target.absolute().relative_to(parent).as_posix() in RUN and _is_run(parent):
+            raise InputError(f"{path} belongs to the run {parent}: name another file")
     places = [*[target] * target.exists(), *[folder] * (not is_stream(path))]
     if not all(os.access(parent, os.W_OK) for parent in places):
         raise PermissionError(f"There is no permission to write {path}")

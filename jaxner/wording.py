@@ -33,6 +33,12 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
+def start(text: str, length: int = 200) -> str:
+    """Returns the start of a text in one line."""
+    line = one_line(text)
+    return line if len(line) <= length else f"{line[:length]} …"
+
+
 def markdown(text: str) -> str:
     """Returns a text as a part of a line of Markdown that shows it literally."""
     line = html.escape(one_line(text), quote=False)

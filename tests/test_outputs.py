@@ -378,7 +378,7 @@ def test_no_command_replaces_what_it_reads(line, tmp_path, tiny_run, corpus, run
     files = file, json, names["dev"], *names["brat"].iterdir()
     contents = [path.read_bytes() for path in files]
     output = run(*line.format(**names).split())[1]
-    refusals = "Expected two files|is not what --json wrote|another file has that name"
+    refusals = "Expected two files|is not what --json wrote|is none of jaxner's"
     assert re.search(refusals, output)
     assert [path.read_bytes() for path in files] == contents
     assert len(list(tmp_path.rglob("*"))) == 5
@@ -393,15 +393,30 @@ def test_no_command_replaces_what_it_reads(line, tmp_path, tiny_run, corpus, run
         "score {file} -o {run}/config.html",
         "convert {file} -o {run}/metrics.jsonl",
         "check {file} --json={run}/environment.json",
+        "convert {file} -o {run}/calibration.json --to=jsonl",
+        "convert {file} -o {run}/predictions-dev.conll",
+        "convert {file} -o {run}/data/train.jsonl",
     ],
 )
 def test_no_command_replaces_a_file_of_a_run(line, tmp_path, copied_run, run):
     file = tmp_path / "labels.conll"
     file.write_text("Rome B-LOC B-LOC\n")
     contents = {x: x.read_bytes() for x in copied_run.iterdir() if x.is_file()}
+    (copied_run / "data").mkdir()
     _, output = run(*line.format(run=copied_run, file=file).split())
-    assert "belongs to the run in its folder" in output
+    assert "belongs to the run " in output
     assert {x: x.read_bytes() for x in copied_run.iterdir() if x.is_file()} == contents
+
+
+def test_a_run_is_told_from_other_folders(copied_run, tmp_path):
+    folder = tmp_path / "restarts"
+    (folder / "checkpoints").mkdir(parents=True)
+    outputs.check(folder / "result.json")  # of anyone
+    copied_run.rename(folder / "seed-0")
+    for name in ("result.json", "seed-0/model.json", "seed-0/../config.json"):
+        with pytest.raises(InputError, match="belongs to the run "):
+            outputs.check(folder / name)
+    outputs.check(folder / "report.json", folder / "seed-0" / "report.html")
 
 
 def test_a_file_that_nobody_named_replaces_only_its_like(tmp_path, run):
@@ -410,7 +425,7 @@ def test_a_file_that_nobody_named_replaces_only_its_like(tmp_path, run):
     command = "score", file, "--rounds=5", "-o", tmp_path / "page.html"
     for text in ("[1]", '{"title": "mine"}', "title runs"):
         content.write_text(text)
-        assert "comes with page.json" in run(*command)[1]
+        assert "page.json: is none of jaxner's" in run(*command)[1]
         assert content.read_text() == text
     content.write_text("")
     for _ in range(2):

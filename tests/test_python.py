@@ -149,7 +149,11 @@ def test_a_sentence_that_comes_back_is_said(documents):
         ({"tokens": [["No"]], "labels": [["O"]]}, {}, r"columns \(tokens, labels\)"),
         ({"train": ROWS, "dev": ROWS, "validation": ROWS}, {}, "one dev split"),
         ({"train": ROWS, "validation": ROWS}, {"dev": ROWS}, "one dev split"),
-        (ROWS, {"data.label_names": ["O", "B-x,B-y"]}, "without commas, got 'B-x,B"),
+        (
+            ROWS,
+            {"data.label_names": ["O", "B-x,B-y"]},
+            r"without commas, got \['O', 'B-x",
+        ),
         ([{"text": "Ann", "spans": []}, "Ann"], {}, "Example 2: expected a pair"),
         ([{"text": "Ann", "label": "x"}], {}, "examples:1: .*one list of spans"),
         ([("Ann", {"entities": [(0, 2, "PER")]})], {}, "examples:1: .*'An'"),
@@ -180,6 +184,25 @@ def test_what_cannot_be_trained_leaves_no_folder(data, options, message, tmp_pat
     with pytest.raises(InputError, match=message):
         jaxner.train("grn", data, workdir=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
+
+
+def test_values_of_options_are_those_of_a_command_line():
+    for value, text in (
+        (np.array([3, 5]), "3,5"),
+        (("a", "b"), "a,b"),
+        (np.float32(1e-3), "0.001"),
+        (np.True_, "True"),
+        (None, "None"),
+    ):
+        assert examples._as_option("x", value) == text
+    columns = {"Ann": "B-PER", "ran": "O"}
+    assert read([(columns.keys(), columns.values())]) == [
+        (["Ann", "ran"], ["B-PER", "O"])
+    ]
+    row = {"text": "Ann ran", "tokens": ["Ann", "ran"], "gold": ["O", "O"]}
+    row |= {"spans": [{"start": 0, "end": 3, "label": "PER"}]}
+    (example,) = examples._read([row], {})[1].examples
+    assert example.labels == ("B-PER", "O")
 
 
 def test_a_tagger_is_trained_scored_and_resumed(tmp_path, monkeypatch):

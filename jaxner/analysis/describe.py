@@ -109,12 +109,12 @@ def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value
     values, predictions, title = [], [], ""
     for run in runs:
         if predictions:
-            first, names = predictions[0], f"{run.name} and {values[0]['name']}"
+            first, pair = predictions[0], f"{run.name} and {values[0]['name']}"
             kinds = {run.tagger.vocabulary.scheme, first.scheme}
             if schemes.TAGS in kinds and kinds != {schemes.TAGS}:
-                raise InputError(f"{names} differ: labels of one are tags, not spans")
+                raise InputError(f"{pair} have tags and spans: report each alone")
             if [x.tokens for x in run.split.examples] != first.tokens:
-                message = f"{names} are scored on different sentences: "
+                message = f"{pair} are scored on different sentences: "
                 raise InputError(f"{message}give one file for all runs (--split FILE)")
         value, prediction = of_run(run)
         values.append({"name": run.name, **value})

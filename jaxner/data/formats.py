@@ -42,7 +42,6 @@ DOCSTART = "-DOCSTART-"
 # Usual names of columns, in lower case; the first one in a header counts.
 TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
-LABEL += ("gold",)
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
@@ -137,7 +136,7 @@ def _sentences(
     document, last, groups = 0, ("",), set()
     comments, returns, blank_lines, quotes, signs = [], [], [], [], []  # lines
     num_sentences = 0
-    hint = BLANK_HINT if source.has_labels else ""
+    hint = BLANK_HINT if source.has_labels and token >= 0 else ""
 
     def lacks_token(line: str, cells: Sequence[str]) -> bool:
         if len(cells) < size:  # between spaces, a blank first cell is none
@@ -298,7 +297,7 @@ def header(
     names = [cell.strip().lower() for cell in cells]
     token, label, document, sentence = (
         next((names.index(name) for name in spellings if name in names), -1)
-        for spellings in (TOKEN, LABEL, DOCUMENT, SENTENCE)
+        for spellings in (TOKEN, (*LABEL, "gold"), DOCUMENT, SENTENCE)
     )
     if token < 0 or (has_labels and label < 0):
         return None

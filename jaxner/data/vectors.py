@@ -61,19 +61,20 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     head = [*itertools.islice(lines, _HEAD)]
     size, header = _sizes_of(head)
     first = 0 if header is None else 1
-    rows = [row for row in head[first:] if row]
+    rows = [row for row in head[first:] if row] if first else []
     longer = sum(_row(row, size + 1)[1] is not None for row in rows)
     shorter = sum(len(row.split()) <= size for row in rows)
+    # Else numbers would be in the words, or all rows malformed.
     for number, word in ((longer, "more"), (shorter, "fewer")):
-        if first and 2 * number > len(rows):  # the numbers would be in the words
+        if 2 * number > len(rows):
             message = f"the header announces {size:,} dimensions, most rows have {word}"
             raise InputError(message, path)
     words: dict[str, None] = {}  # keeps the order
     numbers, quotes, num_malformed, duplicates = array.array("f"), [], 0, 0
     for line, row in enumerate(itertools.chain(head[first:], lines), first + 1):
-        word, values = _row(row, max(size, 1))
         if not row:
             continue
+        word, values = _row(row, max(size, 1))
         if values is None:
             num_malformed += 1
             quotes.append(f"line {line}: {row[:80]!r}")
@@ -108,12 +109,12 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
                 message = "expected word vectors as text, got a binary file; gensim's "
                 raise InputError(f"{message}save_word2vec_format writes text", path)
             line = line if number else line.removeprefix(b"\xef\xbb\xbf")
-            yield line.replace(b"\t", b" ").rstrip(b" \r\n")
+            yield line.replace(b"\t", b" ").rstrip()
 
 
 def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:
     """Returns word and numbers of a row; None for the numbers of a malformed one."""
-    name, *fields = row.rsplit(None, dim) or [b""]
+    name, *fields = row.rsplit(None, dim)
     try:
         word = name.strip(b" ").decode()
         with np.errstate(over="ignore"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxner.data import formats, schemes
 from jaxner.data.corpora import Split
-from jaxner.data.sources import BLANK_HINT, Options, Source
+from jaxner.data.sources import Options, Source
 from jaxner.errors import InputError
 from jaxner.evaluation.report import Prediction
 from jaxner.evaluation.scoring import Labels
@@ -42,8 +42,7 @@ def read_labels(
     for record in formats.columns(source):
         examples, errors = source.parse(record)
         if errors:
-            line = errors[0].line
-            message = errors[0].message.replace(BLANK_HINT, "")  # of tokens
+            message, line = errors[0].message, errors[0].line
             if " columns, got " in message:
                 message += ". If you joined two files, do their blank lines differ? "
                 message += "cat -s leaves out repeated ones."

@@ -57,6 +57,7 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         if folder_of_data := options["data.dir"]:
             options["data.dir"] = os.path.abspath(folder_of_data)
     is_fixed = optimizers.ends_with_run(config["optimizer"])
+    is_fixed &= values["minutes"] == saved_values["minutes"]  # else they set the number
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     may_change += _PATHS if jax.process_index() else ()  # see `shared`
     is_in_turn = not (folder.path / "checkpoints").exists()

@@ -81,7 +81,7 @@ def main_run(
     Raises:
         FloatingPointError: The loss is not finite, or a thousand times its first.
         SystemExit: A signal (Ctrl-C, SIGTERM) stopped the run, which can be resumed.
-        ValueError: An option is wrong, or the folder has a run of another config or
+        InputError: An option is wrong, or the folder has a run of another config or
             with other data.
     """
     console.quiet = quiet or not cluster.is_writer()
@@ -100,9 +100,9 @@ def main_run(
             follows = config.minutes or config.num_epochs is None
             if follows and (folder.path / "config.json").exists():
                 old_config = schema.values(folder.read_json("config.json"))
-                old_number, number = old_config["num_epochs"], config.num_epochs
-                # A limit below what fitted is another config.
-                is_same = None in (old_number, number) or number >= old_number
+                number, old_number = config.num_epochs, old_config["num_epochs"]
+                # A lower limit than the old number is another config.
+                is_same = number is None or number >= (old_number or math.inf)
                 if old_config["minutes"] == config.minutes and is_same:
                     config.num_epochs = old_number
             environment.check_same_config(folder, config.to_dict())
