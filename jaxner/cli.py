@@ -220,6 +220,8 @@ def _errors(name: str, shows_traceback: bool = False) -> Iterator[None]:
         if shows_traceback or not _is_users(error):
             raise
         text = str(error)
+        if isinstance(error, AssertionError):  # of JAX, without a word
+            text = f"JAX finds no device of JAX_PLATFORMS={os.getenv('JAX_PLATFORMS')}"
         if isinstance(error, OSError) and error.filename:  # not the number of the error
             text = f"{error.filename}: {error.strerror}"
         status = WRONG_USE if isinstance(error, UsageError) else FAILED
@@ -231,8 +233,10 @@ def _is_users(error: Exception) -> bool:
     if isinstance(error, (InputError, OSError, FloatingPointError)):
         return True
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    is_ours = Path(__file__).parent in Path(frame.f_code.co_filename).parents
-    return is_ours and isinstance(error, (ValueError, ImportError))
+    file = Path(frame.f_code.co_filename)
+    is_ours = Path(__file__).parent in file.parents
+    has_no_device = file.name == "xla_bridge.py"  # of JAX, as it begins
+    return has_no_device or (is_ours and isinstance(error, (ValueError, ImportError)))
 
 
 @contextlib.contextmanager

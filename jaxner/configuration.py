@@ -31,6 +31,7 @@ from jaxner.runs import Workdir
 from jaxner.tagger import OF_THE_VOCABULARY
 from jaxner.training import optimizers, schema
 from jaxner.training.schema import DATASETS
+from jaxner.wording import shown
 
 # --- A config file --------------------------------------------------------------------
 
@@ -216,10 +217,14 @@ def _loaded(text: str) -> tuple[Any, Any]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return module, _complete(module.get_config(arg))
+        config = module.get_config(arg)
+        if not isinstance(config, ConfigDict):
+            message = "expected get_config to return a ConfigDict, got "
+            raise InputError(message + shown(config), file)
+        return module, _complete(config)
     except InputError:
         raise
-    except Exception as error:  # a config is Python: it may raise anything
+    except (Exception, SystemExit) as error:  # a config is Python: it may do anything
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == spec.origin]
         line = lines[-1] if lines else getattr(error, "lineno", None)

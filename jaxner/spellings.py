@@ -71,6 +71,8 @@ def modern(name: str, parser: Parser, words: Sequence[str]) -> Line:
     for flag, value in options:
         is_old = flag not in parser.actions and flag in (*_ARGUMENTS, *_NAMES)
         command = _COMMANDS.get((name, flag), command) if is_old else command
+        if is_old and value is None and flag in _SCRIPT_FLAGS:
+            raise UsageError(f"{flag}: expected one argument")
         if flag == "--json" and value is not None:
             file = _replaceable(Path(value))
         elif not is_old or value is None:

@@ -159,6 +159,7 @@ CASES = [
     ("convert a.conll -o '' -q", "--output: expected a value, got ''", 2),
     ("train grn --minutes '' --quiet", "--minutes: expected a value", 2),
     ("''", "Unknown command ''", 2),
+    ("serve RUN --host ''", "--host: expected a value", 2),
     (f"{SMALL} --config.data.vectors=", "must be text that is not empty, got ''", 1),
     (f"{SMALL} --config.data.lowercase=maybe", "true or false", 1),
     (f"{SMALL} --config.data.contextual={{split}}.npz", "data.contextual", 1),
@@ -252,6 +253,28 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
     for option in (["--verbosity=1"], ["--verbosity", "1"]):
         with pytest.raises(FileNotFoundError):
             cli.run(["score", "nowhere", *option])
+
+
+def test_a_platform_that_is_missing_is_a_line(tiny_run, tmp_path):
+    (tmp_path / "a.txt").write_text("Rome")
+    command = [
+        sys.executable,
+        "-m",
+        "jaxner",
+        "tag",
+        "-q",
+        tiny_run,
+        tmp_path / "a.txt",
+    ]
+    for name in ("toaster", "cuda"):
+        variables = {**os.environ, "JAX_PLATFORMS": name}
+        result = subprocess.run(command, env=variables, capture_output=True, text=True)
+        lines = result.stderr.splitlines()
+        if name == "toaster" or result.returncode:  # there may be a GPU
+            assert result.returncode == 1
+            assert lines[-1].startswith("jaxner tag: ")
+            assert name in lines[-1]
+            assert "Traceback" not in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")

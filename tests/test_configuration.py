@@ -204,6 +204,9 @@ def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
         ("\n1 / 0\n", r"mine\.py:2: cannot be run: ZeroDivisionError: division by"),
         ("\ndef get_config(arg):\n    return arg.x\n", r"mine\.py:3: cannot be run"),
         ("", "cannot be run: AttributeError: .*get_config"),
+        ("def get_config(arg):\n    pass\n", r"mine\.py: expected .* got None"),
+        ("get_config = dict\n", r"mine\.py: "),
+        ("\nraise SystemExit(3)\n", r"mine\.py:2: cannot be run: SystemExit: 3"),
     ],
 )
 def test_a_config_that_cannot_be_run_is_told_with_its_line(

@@ -86,6 +86,8 @@ def test_an_old_line_and_the_new_one(old, line, capsys):
         ("export --workdir a --onnx b.onnx --output c.zip", "jaxner export-onnx"),
         ("check a --json data.json", "two things"),
         ("score a --json data.json", "data.json: exists"),
+        ("evaluate --workdir", "--workdir: expected one argument"),
+        ("train grn --config", "--config: expected one argument"),
     ],
 )
 def test_a_line_that_means_two_things_is_refused(text, message, line):

@@ -368,8 +368,8 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
         return files[0]
     entries = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
     content = f"it holds {entries or 'nothing'}" if folder.is_dir() else "there is none"
-    message = f"No {split} file in the folder {folder}: {content}. Expected one with a "
-    message += f"name such as {split}.conll, and the ending of a format"
+    message = f"No {split} file in the folder {folder.absolute()}: {content}. Expected "
+    message += f"one with a name such as {split}.conll, and the ending of a format"
     if any([*folder.glob(pattern)] for pattern in _DATA_SETS):
         message += ". In Python, jaxner.train takes a data set of Hugging Face's; "
         message += f"its split.to_json('{split}.jsonl') writes a file"

@@ -154,7 +154,7 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
     L counts as E and U as S. A span starts at a B or S, and at an I or E that begins
     the sentence or follows an O, an E, an S or another type. A span ends before the
     next start, before the next O, or with the sentence. This is the rule of conlleval
-    and of seqeval's default mode, also for ill-formed labels.
+    and of seqeval's default mode (which does not know U), also for ill-formed labels.
     """
     spans = []
     start, last_prefix, last_kind = None, "O", ""
