@@ -107,8 +107,8 @@ def check_side(path: Path, main: AnyPath, keys: Set[str]) -> None:
         except ValueError:
             content = None
         if not (isinstance(content, dict) and keys <= content.keys()):
-            message = f"is none of jaxner's, and would be replaced with {main}: name"
-            raise InputError(f"{message} another file", path)
+            message = f"is none of jaxner's, and goes with {main}: name another file"
+            raise InputError(message, path)
 
 
 def _identity(path: AnyPath, standard: int = 1) -> tuple[object, int]:

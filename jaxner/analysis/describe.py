@@ -106,14 +106,15 @@ class Run(NamedTuple):
 
 def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value:
     """Writes the report of some runs as a page and JSON; returns its content."""
-    values, predictions, title = [], [], ""
+    values, predictions, texts, title = [], [], [], ""
     for run in runs:
+        texts.append([x.tokens for x in run.split.examples])
         if predictions:
-            first, pair = predictions[0], f"{run.name} and {values[0]['name']}"
-            kinds = {run.tagger.vocabulary.scheme, first.scheme}
+            pair = f"{run.name} and {values[0]['name']}"
+            kinds = {run.tagger.vocabulary.scheme, predictions[0].scheme}
             if schemes.TAGS in kinds and kinds != {schemes.TAGS}:
                 raise InputError(f"{pair} have tags and spans: report each alone")
-            if [x.tokens for x in run.split.examples] != first.tokens:
+            if texts[-1] != texts[0]:
                 message = f"{pair} are scored on different sentences: "
                 raise InputError(f"{message}give one file for all runs (--split FILE)")
         value, prediction = of_run(run)

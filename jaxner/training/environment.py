@@ -98,10 +98,8 @@ def check_same_data(folder: Workdir, record: Record, vocabulary: Vocabulary) -> 
     ]
     if changes or folder.vocabulary() != vocabulary:
         difference = ", ".join(changes) or "how this version of jaxner reads the data"
-        message = (
-            f"cannot resume: since the run's start, this has changed: {difference}"
-        )
-        message += ". Choose another folder (-o), or remove this folder."
+        message = f"cannot resume: since its start, this has changed: {difference}. "
+        message += "Choose another folder (-o), or remove this folder."
         raise InputError(message, folder.path)
 
 
