@@ -57,7 +57,7 @@ def train(turn: Callable[[float], None], task: Any) -> None:
     """Trains; each epoch is a turn."""
     changes = {"data.num_shapes": 1} if task["quick"] else {}
     changes |= {"batch_size": task["batch"], "seed": 0, "patience": 0}
-    changes |= {"num_epochs": 10_000, "data.dir": task["corpus"], "data.vectors": ""}
+    changes |= {"num_epochs": 10_000, "data.dir": task["corpus"], "data.vectors": None}
     changes |= {"data.min_count": 1, "data.train_words": True, **task["changes"]}
 
     class Turns(io.StringIO):
