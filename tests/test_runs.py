@@ -299,9 +299,16 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
         try:
             with pytest.raises(OSError, match="cannot write the checkpoint") as error:
                 save(2, noise)
+            with (
+                Checkpoints(tmp_path / "first") as latest,
+                pytest.raises(OSError, match="cannot write the checkpoint") as first,
+            ):
+                save(1, noise)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert len(str(error.value).splitlines()) == 1
+    assert "The previous one is unchanged" in str(error.value)
+    assert "previous" not in str(first.value)
     assert not "".join(capfd.readouterr()) + caplog.text
     assert len(list((tmp_path / "latest").iterdir())) == 2  # a half-written one
     with Checkpoints(tmp_path / "latest") as latest:

@@ -138,13 +138,13 @@ def _sentences(
     num_sentences = 0
     hint = BLANK_HINT if source.has_labels and token >= 0 else ""
 
+    def has_value(cells: Sequence[str], column: int) -> bool:
+        return -len(cells) <= column < len(cells) and bool(cells[column].strip(" "))
+
     def lacks_token(line: str, cells: Sequence[str]) -> bool:
         if len(cells) < size:  # between spaces, a blank first cell is none
             return line[0] == " " and len(cells) == size - 1 and not token
-        return len(cells) <= layout.most and not "".join(cells[token:][:1]).strip(" ")
-
-    def has_value(cells: Sequence[str], column: int) -> bool:
-        return -len(cells) <= column < len(cells) and bool(cells[column].strip(" "))
+        return len(cells) <= layout.most and not has_value(cells, token)
 
     def parse(start: int, block: Sequence[str]) -> Items:
         nonlocal num_sentences
