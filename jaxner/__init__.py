@@ -84,20 +84,25 @@ __all__ += ["sample", "save", "show", "tag", "train", "uncertainty"]
 
 
 def __getattr__(name: str) -> "Any":
-    import importlib
-
-    if name in _HOMES:
-        module = importlib.import_module(f"jaxner.{_HOMES[name]}")
-        value = getattr(module, _ALIASES.get(name, name))
-    else:
-        try:
-            return importlib.import_module(f"jaxner.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"jaxner.{name}":
-                raise
-        raise AttributeError(f"module 'jaxner' has no attribute {name!r}")
+    if name not in _HOMES:
+        return submodule(__name__, name)
+    package, _, place = f"jaxner.{_HOMES[name]}".rpartition(".")
+    value = getattr(submodule(package, place), _ALIASES.get(name, name))
     globals()[name] = value
     return value
+
+
+def submodule(package: str, name: str) -> "Any":
+    """Returns a module of a package, imported when it is first asked for."""
+    import importlib
+
+    place = f"{package}.{name}"
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name != place:
+            raise
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

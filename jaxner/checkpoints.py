@@ -202,26 +202,39 @@ def _restore(folder: Path, shapes: PyTree) -> PyTree:
     """Returns restored arrays, after checking names and shapes, before any memory."""
     path = folder / _ARRAYS
     path = path if path.is_dir() else folder  # frozen ones by the v0 API
-    leaves = _named(shapes)
     with _quiet():
         with runs.using(path):
-            content = _named(ocp.metadata(_plain(folder)).metadata)
-        for name in sorted(content.keys() | leaves.keys()):
-            kind, wish = _kind(content.get(name)), _kind(leaves.get(name))
-            if kind != wish:
-                reason = f"{name} is {kind} in the checkpoint, {wish} in the model"
-                raise DamagedFileError(path, f"does not fit the model: {reason}")
+            content = ocp.metadata(_plain(folder)).metadata
+        if reason := misfit(content, shapes):
+            raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
         with runs.using(path), _alone():
             arrays = ocp.load(_plain(folder), target)
+    if name := endless(arrays):
+        raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
+    return jax.device_put(arrays, may_alias=False)
+
+
+def misfit(arrays: PyTree, shapes: PyTree) -> str:
+    """Returns how arrays differ from those of a model; nothing if they do not."""
+    leaves, wishes = _named(arrays), _named(shapes)
+    for name in sorted(leaves.keys() | wishes.keys()):
+        kind, wish = _kind(leaves.get(name)), _kind(wishes.get(name))
+        if kind != wish:
+            return f"{name} is {kind}, {wish} in the model"
+    return ""
+
+
+def endless(arrays: PyTree) -> str:
+    """Returns the name of weights that are infinite or NaN; nothing if none are."""
     for name, leaf in _named(arrays).items():
         is_weight = not name.startswith("opt_state")
         is_number = is_weight and jnp.issubdtype(leaf.dtype, jnp.inexact)
         if is_number and not np.isfinite(leaf).all():
-            raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
-    return jax.device_put(arrays, may_alias=False)
+            return name
+    return ""
 
 
 def _alone() -> ocp.Context:

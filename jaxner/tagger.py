@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from jaxner import arguments, cache, devices, fields, models, runs
@@ -66,7 +67,7 @@ def _pytree(kind: type[_Class]) -> type[_Class]:
 
 
 @_pytree
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Tagger:
     """A trained tagger: one pytree, whose leaves are the weights and the temperature.
 
@@ -84,7 +85,7 @@ class Tagger:
 
     Raises:
         ValueError: The model is of another vocabulary, or the temperature is not
-            positive.
+            a positive number.
     """
 
     weights: Weights
@@ -94,8 +95,13 @@ class Tagger:
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
-        if isinstance(self.temperature, (bool, int, float, str)):
-            fields.check("temperature", self.temperature, fields.Positive)
+        values: Any = self.temperature
+        if isinstance(values, (np.generic, np.ndarray, jax.Array)):
+            values = values if isinstance(values, Tracer) else values.tolist()
+        is_list = isinstance(self, Ensemble) and isinstance(values, list)
+        for value in values if is_list else [values]:
+            if isinstance(value, (bool, int, float, str, list)):
+                fields.check("temperature", value, fields.Positive)
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:
             _check_sizes(self.model, _sizes(self.vocabulary))
@@ -131,7 +137,7 @@ class Tagger:
 
 
 @_pytree
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Tagger):
     """The taggers of several restarts as one pytree: `load(workdir, seed="all")`.
 
@@ -287,6 +293,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     Raises:
         FileExistsError, NotADirectoryError: It is a file, or not empty.
         TypeError: An argument has another type.
+        ValueError: Weights do not fit the model, or are infinite or NaN.
 
     Example:
         >>> import tempfile, jaxner
@@ -295,10 +302,20 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         >>> jaxner.load(folder).vocabulary.scheme
         'BIOES'
     """
+    from jaxner import checkpoints  # which takes long
+
     folder = new_folder(workdir)
     arguments.check_tagger(tagger)
     if isinstance(tagger, Ensemble):
         raise TypeError("Save each member, ensemble.member(i), to its own folder.")
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tagger)):
+        raise TypeError(
+            "A tagger cannot be saved inside jax.jit: save what it returns."
+        )
+    if reason := checkpoints.misfit(tagger.weights, models.shapes(tagger.model)):
+        raise InputError(f"The weights do not fit the model: {reason}.")
+    if name := checkpoints.endless(tagger.weights):
+        raise InputError(f"The tagger has infinite or NaN weights in {name}.")
     try:
         description = models.describe(tagger.model)
     except TypeError:
@@ -323,7 +340,8 @@ def write(folder: Workdir, tagger: Tagger, name: str, content: Options) -> None:
 
     owner = belongs_to(tagger.vocabulary, content["model"])
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
-    checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], owner)
+    frozen = tagger.weights.get("frozen", {})
+    checkpoints.save_frozen(folder.part("frozen"), frozen, owner)
     with checkpoints.Checkpoints(folder.part("best"), owner=owner) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
     temperature = float(str(np.float32(tagger.temperature)))  # 1.3, not 1.2999999523

@@ -81,8 +81,11 @@ def test_options_have_types_and_ranges(name, params):
 
 
 def test_a_temperature_is_positive(params):
-    for wrong in (0.0, -1, NAN, "x", True):
+    arrays = np.float32(-1), jnp.float32(NAN), np.ones(1), jnp.ones(2)
+    for wrong in (0.0, -1, NAN, "x", True, *arrays):
         fails(jaxner.Tagger, params.weights, params.model, params.vocabulary, wrong)
+    pair = ensemble([params, params])
+    fails(dataclasses.replace, pair, temperature=jnp.array([1.0, -2.0]))
     program = jax.jit(lambda t: dataclasses.replace(params, temperature=t).temperature)
     assert program(2.0) == 2.0
 
@@ -163,11 +166,12 @@ def test_a_model_takes_weights_sentences_and_keys(params):
 def test_batches_are_made_of_sentences_and_their_labels():
     wrong = {
         "sentences": (3, "x", [3], WORDS),
-        # Of the last two, one breaks BIOES, and the other has an unknown type.
-        "labels": (None, 3, [], [["O"]], [["B-LOC", "O"]], [["S-PER", "O"]]),
+        "labels": (None, 3, [], [None], ["OO"], [["O"]]),
         "batch_size": (None, 0, "x", 1.5, NAN),
         **{"num_shapes": ("x",), "documents": ("x",)},
     }
     right = {"sentences": [WORDS], "labels": [["O", "O"]], "batch_size": 2}
+    # These break BIOES; and have an unknown type.
+    wrong["labels"] += [["B-LOC", "O"]], [["S-PER", "O"]]
     fail_by(jaxner.Batches.of, wrong, vocabulary=VOCABULARY, **right)
     fails(jaxner.Batches.of, VOCABULARY, [], [], batch_size=2)

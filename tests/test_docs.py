@@ -324,6 +324,17 @@ def test_every_public_name_has_its_home_and_every_function_an_example():
         jaxner.tagg  # noqa: B018
 
 
+def test_every_name_of_the_pages_is_there_after_one_import():
+    text = " ".join((ROOT / page).read_text("utf-8") for page in PAGES)
+    names = {*re.findall(r"\bjaxner(?:\.[A-Za-z_]\w*)+", text)}
+    # A module that the reader writes, and an option of spaCy's.
+    names -= {"jaxner.models.window", "jaxner.workdir"}
+    code = f"import jaxner; print(len([{', '.join(names)}]))"
+    assert output_of(sys.executable, "-c", code) == f"{len(names)}\n"
+    with pytest.raises(AttributeError, match=r"'jaxner\.data' has no attribute 'x'"):
+        jaxner.data.x  # noqa: B018
+
+
 def test_the_citation_has_the_version_of_the_package():
     assert f"\nversion: {jaxner.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 

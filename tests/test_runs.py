@@ -17,10 +17,11 @@ import pytest
 
 import jaxner
 import train
-from jaxner import runs
+from jaxner import models, runs
 from jaxner.checkpoints import Checkpoints
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import Workdir
+from jaxner.tagger import write
 from tests import tiny
 
 GARBAGE = b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000, b'{"a": 1}'
@@ -187,7 +188,10 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
     head = weights["params"]["head"]
     head["start"] = head["start"].at[3].set(jnp.nan)
     tagger = jaxner.Tagger(weights, params.model, params.vocabulary)
-    jaxner.save(tmp_path / "nan", tagger)
+    with pytest.raises(ValueError, match=r"NaN weights in params/head/start"):
+        jaxner.save(tmp_path / "nan", tagger)
+    description = {"model": models.describe(params.model)}
+    write(Workdir(tmp_path / "nan"), tagger, "model.json", description)
     arrays = tmp_path / "nan" / "checkpoints" / "best" / "0" / "arrays"
     assert "head/start" in refused(tmp_path / "nan", arrays).message
 

@@ -81,8 +81,29 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
     assert jaxner.tag(tagger, TOKENS) == jaxner.tag(params, TOKENS)
     with pytest.raises(FileExistsError):
         jaxner.save(tmp_path / "saved", warm)
+    assert len({tagger, warm, tagger}) == 2  # equality is identity
     with pytest.raises(ValueError, match="changed by name"):
         jaxner.load(tmp_path / "saved", {"head.dropout": 0.5})
+
+
+def test_what_load_would_refuse_is_not_saved(params, tmp_path):
+    """Nor is a file of it written."""
+    head = params.weights["params"]["head"]
+    end = head["end"]
+    for wrong, message in (
+        (end[:2], r"head/end is float \[2\], float \["),
+        (end.astype(int), "head/end is int32"),
+        (end.tolist(), "head/end is absent"),
+        (jnp.stack([end, end]), r"head/end is float \[2, "),
+        (end.at[0].set(jnp.inf), "infinite or NaN weights in params/head/end"),
+    ):
+        tree = {**params.weights["params"], "head": {**head, "end": wrong}}
+        tagger = dataclasses.replace(params, weights={**params.weights, "params": tree})
+        with pytest.raises(ValueError, match=message):
+            jaxner.save(tmp_path / "saved", tagger)
+    with pytest.raises(TypeError, match=r"inside jax\.jit"):
+        jax.jit(lambda tagger: jaxner.save(tmp_path / "saved", tagger))(params)
+    assert not (tmp_path / "saved").exists()
 
 
 @pytest.mark.parametrize("documents", [True, *slow(False)])

@@ -1,1 +1,7 @@
 """Corpora, label schemes, vocabularies, vectors and batches: host code, no JAX."""
+
+import functools
+
+from jaxner import submodule
+
+__getattr__ = functools.partial(submodule, __name__)

@@ -825,6 +825,8 @@ def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
     if len(rows) != len(sentences):
         raise InputError(f"Expected labels of {amount}, got {len(rows)}.")
     for i, (row, tokens) in enumerate(zip(rows, sentences, strict=True)):
+        is_row = isinstance(row, (list, tuple, np.ndarray))
+        expect(is_row, f"a list of labels for sentence {i}", row)
         amount = counted(len(tokens), "label")
         if len(row) != len(tokens):
             raise InputError(f"Expected {amount} for sentence {i}, got {len(row)}.")

@@ -10,10 +10,12 @@ labellings raise ValueError for them. The empty sentence has one labelling, of s
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from jaxner.inference import autoregressive, crf, spans
 from jaxner.inference.crf import Constraints as Constraints
@@ -37,28 +39,60 @@ def _of_any_head(
     kernel: Callable[Concatenate[Potentials, P], R],
 ) -> Callable[Concatenate[AnyPotentials, P], R]:
     """Returns a function that calls the kernel of this name for its potentials."""
-    name = kernel.__name__
+    name, signature = kernel.__name__, inspect.signature(kernel)
     counterpart = getattr(autoregressive, name, None)
 
     @functools.wraps(kernel)
     def choose(potentials: AnyPotentials, /, *args: P.args, **options: P.kwargs) -> R:
+        call = signature.bind_partial(potentials, *args, **options)
+        values = call.arguments
+        check(potentials, values.get("mask"), values.get("labels"))
+        if "labels" in values:  # where JAX would count from the end, as for others: NaN
+            labels = jnp.asarray(values["labels"])
+            last = jnp.iinfo(labels.dtype).max
+            values["labels"] = jnp.where(labels < 0, last, labels)
         if not isinstance(potentials, Autoregressive):
-            if len(shape := jnp.shape(potentials.emissions)) != 2:
-                raise ValueError(
-                    f"Expected the emissions of one sentence, [T, L], got {shape}: "
-                    "`jax.vmap` adds a batch"
-                )
-            return kernel(potentials, *args, **options)
+            return kernel(*call.args, **call.kwargs)
         if counterpart is None:
             raise ValueError(
-                f"{name} needs sums or maxima over all L^T labellings, which have no "
-                "closed form for an autoregressive head (head 'seq2seq'). Use head "
-                "'softmax' or 'crf'."
+                f"{name} has no form for an autoregressive head (head 'seq2seq'), nor "
+                "have sums and maxima over all its L^T labellings. Use head 'softmax' "
+                "or 'crf'."
             )
-        return counterpart(potentials, *args, **options)
+        return counterpart(*call.args, **call.kwargs)
 
     choose.__module__ = __name__  # for `help`, and for other processes
     return choose
+
+
+def check(
+    potentials: AnyPotentials, mask: Array | None = None, labels: Array | None = None
+) -> None:
+    """Raises TypeError or ValueError unless all are of the tokens of one sentence."""
+    if isinstance(potentials, Autoregressive):
+        name, scores, shapes = "words", potentials.words, {}
+    elif isinstance(potentials, Potentials):
+        name, scores = "emissions", potentials.emissions
+        size = jnp.shape(scores)[-1:]
+        shapes = {"transitions": size * 2, "start": size, "end": size}
+    else:
+        raise TypeError(f"Expected jaxner.types.Potentials, got {type(potentials)}")
+    if jnp.ndim(scores) != 2:
+        raise ValueError(
+            f"Expected the {name} of one sentence, [T, L], got "
+            f"{list(jnp.shape(scores))}: `jax.vmap` adds a batch"
+        )
+    arrays = {part: getattr(potentials, part) for part in shapes}
+    arrays |= {"mask": mask, "labels": labels}
+    for part, array in arrays.items():
+        shape = shapes.get(part, jnp.shape(scores)[:1])
+        if array is not None and jnp.shape(array) != shape:
+            raise ValueError(
+                f"Expected {part} {list(shape)} beside {name} "
+                f"{list(jnp.shape(scores))}, got {list(jnp.shape(array))}"
+            )
+    if mask is not None and (kind := jnp.result_type(mask)) != jnp.bool_:
+        raise TypeError(f"Expected a mask of booleans, got {kind}")
 
 
 constrain = _of_any_head(crf.constrain)

@@ -50,7 +50,7 @@ def is_chain(potentials: Potentials) -> bool:
 def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
     """Returns emissions, transitions, start and end, of one dtype; zeros for None."""
     size = potentials.emissions.shape[-1]
-    dtype = jnp.result_type(*jax.tree.leaves(potentials))
+    dtype = jnp.result_type(*jax.tree.leaves(potentials), float)
     dtype = jnp.float32 if dtype == jnp.float16 else dtype  # which holds `FORBIDDEN`
 
     def filled(scores: Array | None, rank: int) -> Array:

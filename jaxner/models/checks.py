@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import PyTree
 
+from jaxner import inference
 from jaxner.errors import InputError
 from jaxner.types import Autoregressive, Potentials
 
@@ -55,10 +56,11 @@ def own_module(part: str, place: str) -> type[nn.Module]:
 
 
 def check_returned(part: str, module: object, value: PyTree, length: object) -> None:
-    """Raises TypeError unless an encoder or a head returned what it has to."""
+    """Raises an error unless an encoder or a head returned what it has to."""
     wrong = [value]
     match value:
         case Potentials() | Autoregressive() if part == "head":
+            inference.check(value)
             wrong = []
         case (features, dict()) if part == "encoder":
             stages = features if isinstance(features, tuple) and features else value[:1]

@@ -1,1 +1,7 @@
 """Training: objectives, optimizers and the step."""
+
+import functools
+
+from jaxner import submodule
+
+__getattr__ = functools.partial(submodule, __name__)

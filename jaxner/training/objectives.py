@@ -242,7 +242,7 @@ def weight_loss(
     """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
         return jnp.zeros(())
-    kernels = models.candidate_kernels(params["encoder"])
+    kernels = models.candidate_kernels(params.get("encoder", {}))
     penalty = orthogonality(kernels, objective.orthogonality_form)
     return objective.orthogonality * penalty
 

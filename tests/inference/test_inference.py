@@ -55,8 +55,67 @@ def test_functions_belong_to_the_package():
 def test_a_batch_needs_vmap(transitions):
     batch = Potentials(jnp.zeros((3, 3, 3)), transitions)
     for function in (inference.viterbi, inference.log_partition):
-        with pytest.raises(ValueError, match=r"one sentence.* got \(3, 3, 3\)"):
+        with pytest.raises(ValueError, match=r"one sentence.* got \[3, 3, 3\]"):
             function(batch, jnp.ones((3, 3), bool))
+
+
+@pytest.mark.usefixtures("no_checks")
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"transitions": jnp.zeros(())},
+            ValueError,
+            r"transitions \[3, 3\].* got \[\]",
+        ),
+        ({"transitions": jnp.zeros((2, 2))}, ValueError, r"got \[2, 2\]"),
+        ({"start": jnp.zeros(1)}, ValueError, r"start \[3\].* got \[1\]"),
+        ({"end": jnp.zeros((3, 3))}, ValueError, r"end \[3\].* got \[3, 3\]"),
+        (
+            {"mask": jnp.ones(1, bool)},
+            ValueError,
+            r"mask \[4\] beside emissions \[4, 3\]",
+        ),
+        ({"mask": jnp.ones((4, 1), bool)}, ValueError, r"got \[4, 1\]"),
+        ({"mask": jnp.ones(4)}, TypeError, "mask of booleans, got float32"),
+        ({"labels": jnp.zeros(1, int)}, ValueError, r"labels \[4\].* got \[1\]"),
+    ],
+)
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_what_is_not_of_one_sentence_is_refused(changes, error, message, is_chain):
+    pair = jnp.zeros((3, 3)) if is_chain else None
+    arrays = {"mask": jnp.ones(4, bool), "labels": jnp.zeros(4, int)} | changes
+    mask, labels = arrays.pop("mask"), arrays.pop("labels")
+    potentials = Potentials(jnp.zeros((4, 3)), pair)._replace(**arrays)
+    with pytest.raises(error, match=message):
+        inference.log_probability(potentials, labels, mask)
+    if "labels" not in changes:
+        with pytest.raises(error, match=message):
+            jax.jit(inference.viterbi)(potentials, mask)
+    with pytest.raises(TypeError, match=r"jaxner\.types\.Potentials"):
+        inference.viterbi((potentials.emissions, pair), mask)
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_a_label_that_is_none_of_the_labels_has_no_score(is_chain):
+    """JAX would count -1 from the end; under padding, any label will do."""
+    p, mask = enumeration.draw(4, 3, dtype=np.float32), jnp.arange(4) < 3
+    p = p if is_chain else Potentials(p.emissions)
+    rows = jnp.array([[0, 2, 1, 0], [0, -1, 1, 0], [0, 5, 1, 0], [0, 2, 1, -100]])
+    for compute in (scores_of, logs_of):
+        right, *wrong, padded = compute(p, rows, mask)
+        assert np.isfinite(right)
+        assert np.isnan(wrong).all()
+        assert padded == right
+
+
+def test_whole_numbers_are_scores_too():
+    p, mask = enumeration.draw(4, 3, dtype=np.float32), jnp.arange(4) < 3
+    whole = jax.tree.map(lambda scores: (4 * scores).astype(int), p)
+    same = jax.tree.map(lambda scores: scores.astype(jnp.float32), whole)
+    for compute in (marginals, entropy, value_and_slope, viterbi):
+        if compute is not value_and_slope:  # no gradients of whole numbers
+            np.testing.assert_allclose(compute(whole, mask), compute(same, mask))
 
 
 @pytest.mark.parametrize("parts", [["transitions"], ["start"], ["transitions", "end"]])

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import linen as nn
 
@@ -42,6 +43,7 @@ class WithoutTrain(nn.Module):
     ("part", "module", "error", "message"),
     [
         ("head", Own(lambda x: Potentials(x)), ValueError, "Own"),
+        ("head", Own(lambda x: Potentials(x[:, :5], x[0])), ValueError, r"got \[8\]"),
         ("head", Own(lambda x: x), TypeError, "Own .*Potentials"),
         ("encoder", Own(lambda x: x), TypeError, "Own .*zeros under padding"),
         ("encoder", Own(lambda x: (x.mean(0), {})), TypeError, r"float32 \[8\] for T"),
@@ -171,6 +173,8 @@ def test_label_ids_outside_the_label_set_are_refused():
     for wrong in (-1, 5):
         with pytest.raises(ValueError, match=str(wrong)):
             jaxner.loss(build(), weights, batch, jnp.array([[0, wrong], [0, 0]]))
+        inside = jax.jit(lambda ids: jaxner.loss(model, weights, batch, ids))
+        assert np.isnan(inside(jnp.array([[0, wrong], [0, 0]])))
     gold = jnp.array([[4, 0], [4, -100]])  # the last is under padding
     plain = jaxner.loss(model, weights, batch, gold)
     clean = jaxner.loss(model, weights, batch, gold.at[1, 1].set(0))

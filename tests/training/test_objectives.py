@@ -218,5 +218,6 @@ def test_orthogonality_equals_numpy():
 def test_orthogonality_needs_lstms():
     # Those of characters are not the units that the paper compares.
     model, weights = build(chars="lstm")
-    with pytest.raises(ValueError, match=r"encoder with LSTMs"):
-        objectives.weight_loss(model, weights["params"], Objective(orthogonality=0.1))
+    for params in (weights["params"], {}):  # an encoder without weights has no entry
+        with pytest.raises(ValueError, match=r"encoder with LSTMs"):
+            objectives.weight_loss(model, params, Objective(orthogonality=0.1))
