@@ -120,7 +120,7 @@ class Runs(queue.Queue):
         line |= {_COLUMNS[2]: round(duration, 1), "cores": len(os.sched_getaffinity(0))}
         line |= {"error": error} if status else _figures(run, has_tags)
         self.results.add("own", line)
-        self.log(f"{job}: {error if status else [line[x] for x in _COLUMNS]}")
+        print(f"{job}: {error if status else [line[x] for x in _COLUMNS]}")
         shutil.rmtree(run)
         return status
 

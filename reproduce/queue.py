@@ -80,8 +80,6 @@ class Queue:
     plan: Plan
     results: Results
     runs: Path
-    log: Callable[[str], object] = print
-    train: Callable[..., tuple[int, str]] = train
 
     def overrides(self, cell: Cell) -> dict[str, Any]:
         """Returns the overrides of a cell's config on this machine."""
@@ -113,13 +111,13 @@ class Queue:
         for job in jobs:
             state, reason = self.state(job)
             if state in (SKIPPED, WAITING):
-                self.log(f"{job}: {state}, {reason}")
+                print(f"{job}: {state}, {reason}")
             if state == MISSING or (retry and state == FAILED):
                 rest = end - time.monotonic()
                 if rest <= 0 or self._run(job, rest) in STOPS:
-                    self.log("Stopped; the same command continues from here")
+                    print("Stopped; the same command continues from here")
                     return
-        self.log("No jobs left")
+        print("No jobs left")
 
     def _run(self, job: Job, seconds: float) -> int:
         folder = self._folder(job.cell.id, job)
@@ -130,7 +128,7 @@ class Queue:
                     pass  # if a queue is killed, the run that it started goes on
                 return self._run_locked(job, folder, seconds)
         except (filelock.Timeout, BlockingIOError):
-            self.log(f"{job}: another process is training it")
+            print(f"{job}: another process is training it")
             return 0
 
     def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
@@ -139,17 +137,17 @@ class Queue:
         if job.cell.begins_with:
             options["init_from"] = self._folder(job.cell.begins_with, job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
-        self.log(f"{job}: {' '.join(flags)}")
-        status, error = self.train(job, flags, folder, seconds)
+        print(f"{job}: {' '.join(flags)}")
+        status, error = train(job, flags, folder, seconds)
         if status in STOPS:
             return status
         if status == 0:
             line, rule = results.line_of(job, overrides, folder), job.cell.rule
             dev, test = line["dev"][rule], line["test"][rule]
-            self.log(f"{job}: dev {dev:.2f}, test {test:.2f} ({rule})")
+            print(f"{job}: dev {dev:.2f}, test {test:.2f} ({rule})")
         else:
             line = results.begun(job, overrides, FAILED) | {"error": error}
-            self.log(f"{job}: failed: {error}")
+            print(f"{job}: failed: {error}")
         self.results.add(job.cell.table, line)
         return status
 
