@@ -245,21 +245,21 @@ def programs(
     return {"train": (train, operands), "tag": (tag, (tagger, batch_rows))}
 
 
-def row(job: tuple[dict[str, Any], str]) -> dict[str, Any]:
+def row(facts: dict[str, Any]) -> dict[str, Any]:
     """Returns what a row is about, and its figures or its error."""
-    facts, text = job
     try:
-        return facts | _figures(text, **facts)
+        return facts | _figures(**facts)
     except Exception as error:  # the other rows go on
         return facts | {"error": repr(error)}
 
 
 def _figures(
-    text: str, *, target: str, batch: int, tokens: int, **_: Any
+    system: str, batch: int, tokens: int, target: str, **_: Any
 ) -> dict[str, Any]:
     is_pod = target != "h100"
     mesh = mesh_of(target) if is_pod else None
-    train, args = programs(text, batch, tokens, CONLL_TYPES, {}, mesh)["train"]
+    work = SYSTEMS[system], batch, tokens, CONLL_TYPES, {}, mesh
+    train, args = programs(*work)["train"]
     figures: dict[str, Any] = {}
     if is_pod:
         executable = compile_for(train, target, *args)
@@ -276,15 +276,15 @@ def _figures(
     return {k: round(x, 3) if isinstance(x, float) else x for k, x in figures.items()}
 
 
-def jobs(options: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields what to compile: figures of a row, and the text of a config."""
+def jobs(options: Any) -> Iterator[dict[str, Any]]:
+    """Yields what to compile: what each row is about."""
     for system, target in itertools.product(options.systems, options.targets):
         sizes, batch = options.tokens, options.batch
         if target != "h100":  # pods train on one size
             sizes, batch = TOKENS[:1], max(128, int(target.removeprefix("v5e-")))
         for tokens in sizes:
             facts = {"system": system, "batch": batch, "tokens": tokens}
-            yield facts | {"target": target, "jax": jax.__version__}, SYSTEMS[system]
+            yield facts | {"target": target, "jax": jax.__version__}
 
 
 def tables_of(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -329,8 +329,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.json and (file := Path(options.json)).exists():
         rows = map(json.loads, file.read_text("utf-8").splitlines())
         rows = [x for x in rows if "error" not in x]
-    keys = {tuple(map(x.get, KEY)) for x in rows}
-    todo = [job for job in jobs(options) if tuple(map(job[0].get, KEY)) not in keys]
+    known = [{name: x[name] for name in KEY} for x in rows]
+    todo = [job for job in jobs(options) if job not in known]
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
         for new in pool.map(row, todo[: 1 if options.quick else None]):

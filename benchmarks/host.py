@@ -117,7 +117,6 @@ def measured(config: Any) -> dict[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
     parser = measure.parser(__doc__)
     parser.add_argument("--batch", type=int, nargs="+", default=[10, 32, 128])
     parser.add_argument("--devices", type=int)

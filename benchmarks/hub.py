@@ -179,7 +179,6 @@ def write_random(folder: str, layers: int, size: int, output: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
     parser = measure.parser(__doc__)
     parser.add_argument("folder", help="a token classifier's")
     parser.add_argument("--text", type=Path, help="file with a text in each line")
@@ -221,11 +220,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                     name: measure.Timing(x.steps[0], tuple(x.steps[-options.rounds :]))
                     for name, x in workers.items()
                 }
-                memory = [measure.megabytes(x.pid, "VmHWM") for x in workers.values()]
-            count = sum(len(text.split()) for text in texts)
-            rows = measure.rows(timings, count, "words", names[1:])
-            for row, size in zip(rows, memory, strict=True):
-                row["peak, MiB"] = size
+                count = sum(len(text.split()) for text in texts)
+                rows = measure.rows(timings, count, "words", names[1:])
+                for row in rows:
+                    worker = workers[row["system"]]
+                    row["peak, MiB"] = measure.megabytes(worker.pid, "VmHWM")
             report.table(f"batch {batch}, {count:,} words", rows)
 
 

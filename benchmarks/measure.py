@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import peers
+from jaxner import outputs
 from jaxner.data import corpora
+from jaxner.evaluation.report import Table
+from jaxner.terminal import LineConsole
 
 ROOT = Path(__file__).parents[1]
 SUFFIX = ", before"  # ends the names of systems of another checkout
@@ -197,7 +198,7 @@ def beside_peers(
     changes = dict(pair.split("=", 1) for pair in options.set)
     report = Report(options.json)
     texts = [load(options.dataset, "train", options.limit)]
-    rivals = peers.build(options.peers, texts[0], report.say)
+    rivals = peers.build(options.peers, texts[0])
     if mode == "tag":
         texts.append(load(options.dataset, "dev", options.limit))
         for peer in rivals.values():
@@ -219,16 +220,13 @@ def beside_peers(
                 for suffix, tree in options.trees.items()
             }
             timings = compare({**pool, **runs}, options.rounds)
-            memory = {
-                name: megabytes(worker.pid, "VmHWM") for name, worker in pool.items()
-            }
-            steps = {k: statistics.median(worker.steps) for k, worker in pool.items()}
-        table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
-        for row in table:
-            row["peak, MiB"] = memory.get(row["system"])
-            if mode == "train":  # without scores and checkpoints
-                seconds = steps.get(row["system"])
-                row["tokens / s of steps"] = seconds and count / seconds
+            table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
+            for row in table:
+                worker = pool.get(row["system"])
+                row["peak, MiB"] = worker and megabytes(worker.pid, "VmHWM")
+                if mode == "train":  # without scores and checkpoints
+                    rate = worker and count / statistics.median(worker.steps)
+                    row["tokens / s of steps"] = rate
         report.table(f"{mode}, batch {batch or 'whole'}: {title}", table)
 
 
@@ -279,9 +277,8 @@ class Report:
     The first has device, cores, load and versions.
     """
 
-    def __init__(self, path: str | Path | None = None):
-        self._path = None if path is None else Path(path)
-        self._console = Console(highlight=False)
+    def __init__(self, path: str | None):
+        self._path, self._console = path, LineConsole()
         cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
         facts = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
         facts["python"] = platform.python_version()
@@ -289,26 +286,17 @@ class Report:
             with contextlib.suppress(metadata.PackageNotFoundError):
                 facts[package] = metadata.version(package)
         self._tables: dict[str, Any] = {"machine": facts}
-        self.say(", ".join(f"{name} {value}" for name, value in facts.items()))
-
-    def say(self, text: str) -> None:
-        """Prints a line."""
-        self._console.print(text, markup=False)
+        print(", ".join(f"{name} {value}" for name, value in facts.items()))
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Prints rows with equal keys as a table, and stores them."""
-        table = Table(title=title, title_justify="left")
-        for column in rows[0] if rows else ():
-            table.add_column(column, justify="right", overflow="fold")
-        for row in rows:
-            table.add_row(*map(show, row.values()))
-        self._console.print(table)
+        cells = [[*map(show, row.values())] for row in rows]
+        self._console.print(Table([*rows[0]], cells, title=title))
         self._tables[title] = rows
-        if self._path is not None:
+        if self._path:
             options: Any = {"indent": 1, "ensure_ascii": False}
             text = json.dumps(self._tables, default=dataclasses.asdict, **options)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(text + "\n", "utf-8")
+            outputs.write_text(self._path, text + "\n")
 
 
 def show(cell: Any) -> str:

@@ -39,7 +39,6 @@ def timed(program: Any, args: Sequence[Any], is_step: bool) -> Callable[[], None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
     options = measure.parse(measure.parser(__doc__), argv)
     report = measure.Report(options.json)
     figures = tomllib.loads((plan.FOLDER / "figures.toml").read_text("utf-8"))

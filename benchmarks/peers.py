@@ -236,16 +236,14 @@ def train_spacy(
 KINDS: dict[str, Any] = {"PyTorch": PyTorch, "spaCy": SpaCy}
 
 
-def build(
-    names: Iterable[str], train: Sentences, log: Callable[[str], object]
-) -> dict[str, Any]:
-    """Returns the installed peers for a training corpus; reports the others."""
+def build(names: Iterable[str], train: Sentences) -> dict[str, Any]:
+    """Returns the installed peers for a training corpus; prints the others."""
     peers = {}
     for name in names:
         try:
             peers[name] = KINDS[name](train)
         except ImportError as error:
-            log(f"Skipped {name}: {error}. pip install -e '.[benchmarks]'")
+            print(f"Skipped {name}: {error}. pip install -e '.[benchmarks]'")
     return peers
 
 

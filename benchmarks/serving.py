@@ -25,7 +25,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,18 +54,19 @@ class Connection:
     is_new, is_kept = True, False  # had no answer; may have another request
     last_use = 0.0  # when the last answer came
 
-    def __init__(self, port: int):
-        self._port, self._streams = port, None
+    _reader: Any = None  # until the first request
+    _writer: Any = None
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.Transport]:
-        if self._streams is None:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-            self._streams = reader, cast(asyncio.Transport, writer.transport), writer
-        return self._streams[:2]
+    def __init__(self, port: int):
+        self._port = port
 
     async def send(self, *pieces: bytes, pause: float = 0.0) -> None:
         """Sends a request in pieces; in the pause after each, nothing is read."""
-        self.is_kept, (_, transport) = False, await self._open()
+        self.is_kept = False
+        if not self._writer:
+            streams = await asyncio.open_connection("127.0.0.1", self._port)
+            self._reader, self._writer = streams
+        transport = self._writer.transport
         if pause:
             transport.pause_reading()
         for piece in pieces:
@@ -78,24 +79,24 @@ class Connection:
 
     async def answer(self) -> Answer:
         """Reads an answer; raises EOFError or OSError if it does not come."""
-        reader, _ = await self._open()
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         self.is_new, self.is_kept = False, b"\nconnection: close" not in head
         self.last_use, status = time.perf_counter(), int(head.split(None, 2)[1])
         sizes = {k: int(n) for k, n in re.findall(rb"\n([a-z-]+): *(\d+)\r", head)}
         size = sizes.get(b"content-length", 0 if self.is_kept else None)
+        reader = self._reader
         content = await (reader.read() if size is None else reader.readexactly(size))
         wait = sizes.get(b"retry-after") if status in (429, 503) else None
         return Answer(status, content, wait)
 
     def is_open(self) -> bool:
         """Returns whether another request may be sent."""
-        return self._streams is not None and not self._streams[0].at_eof()
+        return self._reader is not None and not self._reader.at_eof()
 
     def close(self) -> None:
         """Closes the connection, if it is open."""
-        if self._streams:
-            self._streams[1].close()
+        if self._writer:
+            self._writer.transport.close()
 
 
 def is_ready(port: int) -> bool:
@@ -155,7 +156,6 @@ def longest(options: Any) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
     parser = measure.parser(__doc__)
     parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
     parser.add_argument("--against", type=Path, help="root of another checkout")

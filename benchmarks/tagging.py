@@ -20,7 +20,6 @@ from benchmarks import measure
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
     measure.beside_peers("tag", __doc__, [1, 32, 128, 0], argv)
 
 

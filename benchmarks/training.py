@@ -21,7 +21,6 @@ from benchmarks import measure
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
     measure.beside_peers("train", __doc__, [10, 32], argv)
 
 
