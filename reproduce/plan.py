@@ -43,11 +43,11 @@ class Cell(NamedTuple):
 
 
 class Published(NamedTuple):
-    """The content of `published.toml`: cells by id, tables and claims."""
+    """The content of `published.toml`: cells by id, tables, and the claims of each."""
 
     cells: dict[str, Cell]
     tables: dict[str, Any]
-    claims: list[dict[str, Any]]
+    claims: dict[str, list[dict[str, str]]]
 
     @classmethod
     def load(cls) -> Published:
@@ -59,9 +59,10 @@ class Published(NamedTuple):
         """
         content = tomllib.loads((FOLDER / "published.toml").read_text("utf-8"))
         tables, cells = content["tables"], {}
-        for entry in content["cell"]:
-            table = {k: v for k, v in tables[entry["table"]].items() if k != "note"}
-            cells[entry["id"]] = Cell(**table | entry)
+        for table, entries in content["cell"].items():
+            common = {k: v for k, v in tables[table].items() if k != "note"}
+            for entry in entries:
+                cells[entry["id"]] = Cell(table=table, **common | entry)
         return cls(cells, tables, content["claim"])
 
     def cell(self, name: str) -> Cell:

@@ -144,8 +144,7 @@ def report(
         parts += [f"## {entry['paper']}\n", markdown((*COLUMNS, *columns), rows)]
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
-        orders = [claim for claim in published.claims if claim["table"] == table]
-        rows = verdicts(orders, published, lines, p_values)
+        rows = verdicts(published.claims[table], published, lines, p_values)
         parts.append("Orders claimed:\n\n" + markdown(claims, rows))
     return "\n".join(parts)
 

@@ -1,6 +1,7 @@
 """The papers' tables: published figures, lines of runs, tables and verdicts."""
 
 import fnmatch
+import itertools
 import json
 import signal
 
@@ -20,7 +21,7 @@ from tests import fence, tiny
 from tests.test_configs import shapes_of
 
 PAPERS, PLAN = Published.load(), Plan.load()
-CELLS = PAPERS.cells
+CELLS, CLAIMS = PAPERS.cells, [*itertools.chain(*PAPERS.claims.values())]
 RESULTS = Results(ROOT / "results")
 
 # --- Published figures and the plan ---------------------------------------------------
@@ -31,11 +32,11 @@ def test_all_configs_have_their_cells_and_claims_are_orders_of_published_figures
     configs = {cell.config for cell in CELLS.values()}
     assert files - {"own"} == {config.partition(":")[0] for config in configs}
     assert len(configs) + 1 == len(CELLS) == 113  # GRN* is also run without ELMo
-    pairs = {(claim["better"], claim["worse"]) for claim in PAPERS.claims}
-    assert len(pairs) == len(PAPERS.claims)
-    for claim in PAPERS.claims:
+    pairs = {(claim["better"], claim["worse"]) for claim in CLAIMS}
+    assert len(pairs) == len(CLAIMS)
+    assert {*PAPERS.claims} == {*PAPERS.tables}
+    for claim in CLAIMS:
         high, low = PAPERS.cell(claim["better"]), PAPERS.cell(claim["worse"])
-        assert claim["table"] in PAPERS.tables
         assert high.figure == low.figure
         if high.published and low.published:
             assert high.published > low.published, claim
@@ -174,7 +175,7 @@ def test_what_departs_from_a_paper_is_never_published():
         "30 of 100 epochs, `model.refinement.num_heads=5`" in words["uanet/conll2003"]
     )
     report = (ROOT / "results" / "README.md").read_text("utf-8")  # as made: see above
-    for claim in PAPERS.claims:
+    for claim in CLAIMS:
         pair = [claim["better"], claim["worse"]]
         cells = [f"`{x}`" + " *" * (words[x] != tables.PUBLISHED) for x in pair]
         assert f"| {cells[0]} | {cells[1]} |" in report
