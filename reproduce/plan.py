@@ -43,11 +43,14 @@ class Cell(NamedTuple):
 
 
 class Published(NamedTuple):
-    """The content of `published.toml`: cells by id, tables, and the claims of each."""
+    """The content of `published.toml`: cells by id, tables, and the claims of each.
+
+    A claim is an order of two cells, such as "a > b", and its place in the paper.
+    """
 
     cells: dict[str, Cell]
     tables: dict[str, Any]
-    claims: dict[str, list[dict[str, str]]]
+    claims: dict[str, dict[str, str]]
 
     @classmethod
     def load(cls) -> Published:
@@ -63,7 +66,7 @@ class Published(NamedTuple):
             common = {k: v for k, v in tables[table].items() if k != "note"}
             for entry in entries:
                 cells[entry["id"]] = Cell(table=table, **common | entry)
-        return cls(cells, tables, content["claim"])
+        return cls(cells, tables, content["claims"])
 
     def cell(self, name: str) -> Cell:
         """Returns a cell by its id; raises InputError if the id is unknown."""

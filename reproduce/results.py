@@ -17,6 +17,7 @@ from jaxner import outputs
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
+from jaxner.evaluation.stats import Tally
 from jaxner.runs import Workdir
 from jaxner.training import environment
 from reproduce.plan import Cell, Job
@@ -108,10 +109,11 @@ def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
     }
 
 
-def counts(line: Line, rule: str) -> np.ndarray:
+def tally(line: Line, rule: str) -> Tally:
     """Returns the counts of each test sentence from a line that has `COUNTS`."""
-    content = base64.b64decode(line[COUNTS][rule])
-    return np.frombuffer(zlib.decompress(content), "<u2").reshape(-1, 3).astype(int)
+    content = zlib.decompress(base64.b64decode(line[COUNTS][rule]))
+    counts = np.frombuffer(content, "<u2").reshape(-1, 3).astype(int)
+    return Tally({scoring.FIGURES: counts})
 
 
 def sentence_counts(cell: Cell, run: Workdir, split: str) -> dict[str, np.ndarray]:

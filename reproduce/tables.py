@@ -31,7 +31,6 @@ README = ("grn/conll2003", "ncrfpp-crf/conll2003", "idcnn/conll2003")
 LEVEL, ROUNDS, MIN_RUNS = 0.05, 10_000, 3
 COLUMNS = ("system", "config", "published", "measured", "difference", "settings")
 COSTS = ("tokens/s", "MB")  # of `benchmarks.costs`
-Claim = Mapping[str, str]
 Known = dict[str, dict[str, Any]]
 Figures = Sequence[Sequence[float]]
 Costs = Mapping[str, Mapping[str, float]]
@@ -252,13 +251,13 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
 
 
 def verdicts(
-    claims: Sequence[Claim],
+    claims: Mapping[str, str],
     published: Published,
     lines: Sequence[Line],
     p_values: Known,
 ) -> list[list[str]]:
     """Returns a row of each claim; `p_values` gets those of new runs."""
-    rows = [_compare(claim, published, lines, p_values) for claim in claims]
+    rows = [_compare(*claim, published, lines, p_values) for claim in claims.items()]
     corrections: dict[float, float] = {}
     for i, p in enumerate(sorted(p for _, _, p in rows if p is not None)):
         least = max(corrections.values(), default=0.0)  # claims without runs count, too
@@ -272,11 +271,14 @@ def verdicts(
 
 
 def _compare(
-    claim: Claim, published: Published, lines: Sequence[Line], p_values: Known
+    order: str,
+    where: str,
+    published: Published,
+    lines: Sequence[Line],
+    p_values: Known,
 ) -> tuple[list[str], float, float | None]:
     """Returns a claim's row, the difference of its means, and p of Welch's test."""
-    names = claim["better"], claim["worse"]
-    cells = [published.cell(name) for name in names]
+    cells = [published.cell(name) for name in order.split(" > ")]
     rule = cells[0].rule if cells[0].rule == cells[1].rule else CONLLEVAL
     sides = [finished(cell, lines) for cell in cells]
     runs = [[line["test"][rule] for line in side] for side in sides]
@@ -287,9 +289,9 @@ def _compare(
         difference = f"{gap:+.2f}".replace("-", "−")
         if is_decidable:
             p = stats.welch(*runs)
-            p_values.pop(" > ".join(names), None)
+            p_values.pop(order, None)
         else:
-            runs, p = _bootstrap(sides, runs, rule, p_values)
+            runs, p = _bootstrap(order, sides, runs, rule, p_values)
             test = "bootstrap, one seed" if min(map(len, runs)) == 1 else "bootstrap"
     if p is not None:
         value = f"{_show(p)} ({test})"
@@ -298,26 +300,29 @@ def _compare(
         f"`{cell.id}`" + " *" * (settings(cell, side) != PUBLISHED)
         for cell, side in zip(cells, sides, strict=True)
     ]
-    row = [*titles, claim["where"], difference, sizes, value]
+    row = [*titles, where, difference, sizes, value]
     return row, gap, p if is_decidable else None
 
 
 def _bootstrap(
-    sides: Sequence[Sequence[Line]], figures: Figures, rule: str, p_values: Known
+    order: str,
+    sides: Sequence[Sequence[Line]],
+    figures: Figures,
+    rule: str,
+    p_values: Known,
 ) -> tuple[Figures, float | None]:
     """Returns the figures of the runs compared, and the p value.
 
     These are the runs with counts. Where a side has none, the stored p value stands, if
     its runs still do.
     """
-    name = " > ".join(side[0]["cell"] for side in sides)
     pair = [[line for line in side if COUNTS in line] for side in sides]
     values = [[line["test"][rule] for line in side] for side in pair]
-    if all(pair) and p_values.get(name, {}).get("figures") != values:
-        tallies = [[stats.of_spans(results.counts(x, rule)) for x in y] for y in pair]
+    if all(pair) and p_values.get(order, {}).get("figures") != values:
+        tallies = [[results.tally(x, rule) for x in side] for side in pair]
         p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap
-        p_values[name] = {"figures": values, "p": p}
-    entry = p_values.get(name, {"figures": figures, "p": None})
+        p_values[order] = {"figures": values, "p": p}
+    entry = p_values.get(order, {"figures": figures, "p": None})
     pairs = zip(entry["figures"], figures, strict=True)
     is_stale = any(set(old) - set(new) for old, new in pairs)
     return (figures, None) if is_stale else (entry["figures"], entry["p"])

@@ -89,11 +89,6 @@ def _names(prefix: str = "", suffix: str = "") -> tuple[str, ...]:
     return tuple(f"{prefix}{figure}{suffix}" for figure in scoring.FIGURES)
 
 
-def of_spans(counts: np.ndarray) -> Tally:
-    """Returns the tally of correct, predicted and gold spans, `[S, 3]`."""
-    return Tally({_names(): counts})
-
-
 def of_scores(
     scores: Scores, alignment: Iterable[Pair], types: Iterable[str] = ()
 ) -> Tally:
