@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -95,13 +95,6 @@ class Timing:
         return Interval.of(rival_time / own_time for rival_time, own_time in pairs)
 
 
-def turns(names: Iterable[str], rounds: int) -> Iterator[str]:
-    """Yields names round by round, in reverse order every second round."""
-    ways = list(names), list(names)[::-1]
-    for number in range(rounds):
-        yield from ways[number % 2]
-
-
 def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
     """Returns the timings of runs that take turns.
 
@@ -120,9 +113,11 @@ def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Tim
         firsts[name] = seconds(run, 1)
         counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / seconds(run, 1)))
     samples: dict[str, list[float]] = {name: [] for name in runs}
-    for name in turns(runs, rounds):
-        time.sleep(_PAUSE_SECONDS)
-        samples[name].append(seconds(runs[name], counts[name]))
+    ways = [*runs], [*runs][::-1]
+    for number in range(rounds):
+        for name in ways[number % 2]:
+            time.sleep(_PAUSE_SECONDS)
+            samples[name].append(seconds(runs[name], counts[name]))
     return {name: Timing(firsts[name], tuple(samples[name])) for name in runs}
 
 

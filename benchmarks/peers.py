@@ -124,15 +124,13 @@ class PyTorch:
         random.shuffle(starts)
         for start in starts:
             self.optimizer.zero_grad()
-            self.loss(self.examples[start : start + batch]).backward()
+            members = self.examples[start : start + batch]
+            emissions, labels, mask = self._emissions(members)
+            loss = -self.net["crf"](emissions, labels, mask, reduction="mean")
+            loss.backward()
             clip(self.net.parameters(), 5.0)
             self.optimizer.step()
         next(self.net.parameters()).sum().item()  # waits for a GPU
-
-    def loss(self, members: Sequence[Any]) -> Any:
-        """Returns the mean loss of a batch."""
-        emissions, labels, mask = self._emissions(members)
-        return -self.net["crf"](emissions, labels, mask, reduction="mean")
 
     def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
         """Labels sentences, sorted by length."""

@@ -96,10 +96,8 @@ class Drafts:
     def changes(self, labels: Labels) -> Changes:
         """Returns the tokens of the draft that other labels correct and break."""
         right, old, new = map(_flat, (self.gold, self.draft, labels))
-        mended, broken = (
-            (old != right) & (new == right),
-            (old == right) & (new != right),
-        )
+        mended = (old != right) & (new == right)
+        broken = (old == right) & (new != right)
         moved = (old != right) & (new != right) & (old != new)
         counts = int(mended.sum()), int(broken.sum()), int(moved.sum())
         return Changes(*counts, self._mean(mended), self._mean(broken))
