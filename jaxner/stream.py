@@ -1,10 +1,8 @@
 """Tags texts larger than memory, record by record, and resumes after a kill.
 
-A record is a line of text, a sentence in columns, or a JSON object. Results go to
-`OUTPUT.part`, chunk by chunk; a journal beside it records how many of its bytes are
-valid and how many input records they cover. After a kill, the next run truncates the
-file to the journal's size and continues there, so no record is lost or written twice.
-The finished file is renamed to `OUTPUT`.
+A record is a line of text, a sentence in columns, or a JSON object. The journal of the
+output, see `outputs.Output`, has the number of records that it covers, so none is lost
+or written twice.
 """
 
 from __future__ import annotations

@@ -543,7 +543,7 @@ def calibration_table(
 
 def fitted_table(record: Value) -> Table:
     """Returns the calibration of each split before and after a temperature's fit."""
-    best = record.get("fitted", record["temperature"])
+    best = record["fitted"]
     sides = [
         ({"split": split, "T": degrees}, record[split][side])
         for split in ("dev", "test")
