@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,35 +39,6 @@ THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(21))
 SAMPLES = (1, 2, 4, 8, 16)
 LAN_SAMPLES = 8
 """Number of passes for a LAN trained without a number of its own; as UANet's."""
-
-
-class Changes(NamedTuple):
-    """Counts of tokens whose label changed (Table 1).
-
-    Mended tokens were wrong and are right, broken ones were right and are wrong, moved
-    ones are wrong with another label. The mean uncertainties, in nats, are nan without
-    any.
-    """
-
-    mended: int
-    broken: int
-    moved: int
-    mended_uncertainty: float
-    broken_uncertainty: float
-
-
-class Detection(NamedTuple):
-    """How well entropy separates the draft's wrong tokens from right ones.
-
-    Counts, mean entropies in nats, and the probability that a wrong token is more
-    uncertain than a right one, ties counting half; nan where undefined.
-    """
-
-    wrong: int
-    right: int
-    mean_wrong: float
-    mean_right: float
-    auroc: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,29 +64,37 @@ class Drafts:
             for row in rows
         ]
 
-    def changes(self, labels: Labels) -> Changes:
-        """Returns the tokens of the draft that other labels correct and break."""
+    def changes(self, labels: Labels) -> dict[str, dict[str, float]]:
+        """Returns the tokens of the draft that other labels change, right (✓) or not.
+
+        A kind, as in Table 1, has their number and mean entropy, nan without any.
+        """
         right, old, new = map(_flat, (self.gold, self.draft, labels))
-        mended = (old != right) & (new == right)
-        broken = (old == right) & (new != right)
-        moved = (old != right) & (new != right) & (old != new)
-        counts = int(mended.sum()), int(broken.sum()), int(moved.sum())
-        return Changes(*counts, self._mean(mended), self._mean(broken))
+        return {
+            "✗ → ✓": self._summary((old != right) & (new == right)),
+            "✓ → ✗": self._summary((old == right) & (new != right)),
+            "✗ → ✗": self._summary((old != right) & (new != right) & (old != new)),
+        }
 
     @property
-    def detection(self) -> Detection:
-        """How well the entropy detects the draft's errors."""
+    def detection(self) -> dict[str, Any]:
+        """How well the entropy separates the draft's wrong tokens from right ones.
+
+        "auroc" is the probability that a wrong token is more uncertain than a right
+        one, ties counting half; nan where undefined.
+        """
         entropy, wrong = _flat(self.entropy), _flat(self.gold) != _flat(self.draft)
         high, low, auroc = entropy[wrong], entropy[~wrong], float("nan")
         if len(high) and len(low):
             statistic = stats.mannwhitneyu(high, low).statistic
             auroc = float(statistic / (len(high) * len(low)))
-        means = self._mean(wrong), self._mean(~wrong)
-        return Detection(len(high), len(low), *means, auroc)
+        sides = {"✗": self._summary(wrong), "✓": self._summary(~wrong)}
+        return {**sides, "auroc": auroc}
 
-    def _mean(self, places: np.ndarray) -> float:
+    def _summary(self, places: np.ndarray) -> dict[str, float]:
         values = _flat(self.entropy)[places]
-        return float(values.mean()) if len(values) else float("nan")
+        mean = float(values.mean()) if len(values) else float("nan")
+        return {"tokens": len(values), "uncertainty": mean}
 
 
 def _flat(rows: Sequence[Sequence[Any]]) -> np.ndarray:

@@ -43,7 +43,7 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(uanet_run):
     drafts = refinement.drafts(params, dev)
     for entropy, uncertainty in zip(drafts.entropy, answers, strict=True):
         np.testing.assert_allclose(entropy, uncertainty.entropy, rtol=1e-3, atol=1e-5)
-    assert drafts.detection.auroc > 0.5
+    assert drafts.detection["auroc"] > 0.5
 
 
 @pytest.mark.slow
@@ -70,13 +70,15 @@ def test_table_1_counts_each_kind_of_change():
     sides = [["A", "A"], ["A", "B"]], [["B", "B"], ["B", "B"]], [[0.5, 0.7], [0.1, 0.3]]
     drafts = refinement.Drafts(gold, *sides, threshold=0.6)
     assert drafts.final == [["A", "B"], ["A", "B"]]
-    assert drafts.changes(drafts.refined) == (1, 1, 1, 0.7, 0.5)
-    assert drafts.changes(drafts.final)[:3] == (1, 0, 0)
-    assert drafts.detection[:2] == (3, 1)
-    assert drafts.detection.auroc == pytest.approx(1 / 3)
+    rows = drafts.changes(drafts.refined).values()
+    assert [[*row.values()] for row in rows] == [[1, 0.7], [1, 0.5], [1, 0.1]]
+    rows = drafts.changes(drafts.final).values()
+    assert [row["tokens"] for row in rows] == [1, 0, 0]
+    assert [drafts.detection[x]["tokens"] for x in "✗✓"] == [3, 1]
+    assert drafts.detection["auroc"] == pytest.approx(1 / 3)
     right = refinement.Drafts(gold, gold, gold, sides[2], 0.6).detection
-    assert right[:2] == (0, 4)
-    assert np.isnan([right.auroc, right.mean_wrong]).all()
+    assert [right[x]["tokens"] for x in "✗✓"] == [0, 4]
+    assert np.isnan([right["auroc"], right["✗"]["uncertainty"]]).all()
 
 
 @pytest.mark.slow
