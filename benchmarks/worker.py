@@ -90,10 +90,8 @@ def tag(turn: Callable[[float], None], task: Any) -> None:
     tagger = build(config, [tokens for tokens, _ in train], types)
     sentences = [tokens for tokens, _ in read(Path(task["corpus"], "test.conll"))]
     size = task["batch"] or len(sentences)
-    # Each turn is a new text for a vocabulary that remembers looked-up tokens.
-    forget = getattr(tagger.vocabulary, "forget", lambda: None)
     while True:
-        forget()
+        tagger.vocabulary.forget()  # as if the text were new
         for start in range(0, len(sentences), size):
             jaxner.tag(tagger, sentences[start : start + size])
         turn(0.0)
@@ -110,8 +108,7 @@ def main(**modes: Callable[[Callable[[float], None], Any], None]) -> None:
             os._exit(0)
 
     sys.stdin.readline()
-    task = {"changes": {}} | json.loads(sys.argv[2])
-    modes[sys.argv[1]](turn, task)
+    modes[sys.argv[1]](turn, json.loads(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
-from jaxner.evaluation import guarantees, page, report
+from jaxner.evaluation import calibration, guarantees, page, report
 from jaxner.evaluation.report import Prediction, Value
 from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Ensemble, Tagger
@@ -172,7 +172,7 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
         for row in record["types"]:
             row["measured"], row["sentences"] = guarantees.risk_on(answer, row)
         value["guarantees"] = record["types"]
-    return report.plain(value), prediction
+    return calibration.plain(value), prediction
 
 
 def _json(run: Workdir, name: str) -> Value:

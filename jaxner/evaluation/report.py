@@ -25,7 +25,6 @@ from jaxner.data.schemes import TAGS, Span, to_spans
 from jaxner.errors import InputError
 from jaxner.evaluation import calibration, errors, scoring, stats
 from jaxner.evaluation.calibration import Calibration
-from jaxner.evaluation.calibration import plain as plain
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Labels, Scores, percents
 from jaxner.outputs import AnyPath
