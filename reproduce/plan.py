@@ -62,10 +62,10 @@ class Published(NamedTuple):
         """
         content = tomllib.loads((FOLDER / "published.toml").read_text("utf-8"))
         tables, cells = content["tables"], {}
-        for table, entries in content["cell"].items():
+        for table, entries in content["cells"].items():
             common = {k: v for k, v in tables[table].items() if k != "note"}
-            for entry in entries:
-                cells[entry["id"]] = Cell(table=table, **common | entry)
+            for name, entry in entries.items():
+                cells[name] = Cell(name, table, **common | entry)
         return cls(cells, tables, content["claims"])
 
     def cell(self, name: str) -> Cell:
