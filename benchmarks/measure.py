@@ -273,7 +273,7 @@ class Report:
     """
 
     def __init__(self, path: str | None):
-        self._path, self._console = path, LineConsole()
+        self._path, self._console = path, LineConsole(width=1000)
         cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
         facts = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
         facts["python"] = platform.python_version()

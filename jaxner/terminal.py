@@ -22,8 +22,7 @@ class LineConsole(Console):
     """
 
     def __init__(self, **options: Any):
-        plain = dict.fromkeys(("highlight", "markup", "emoji"), False)
-        super().__init__(**{**plain, **options})
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
         if not self.is_terminal and "width" not in options:
             self.width = 1000  # tables keep all of their columns
 

@@ -133,5 +133,5 @@ def sentence_counts(cell: Cell, run: Workdir, split: str) -> dict[str, np.ndarra
 
 def _figures(tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Returns F1 in percent, which for tags is their accuracy, by rule."""
-    sums = {rule: scoring.Counts(*x.sum(0).tolist()) for rule, x in tallies.items()}
+    sums = {rule: scoring.total(x) for rule, x in tallies.items()}
     return {rule: round(100 * (counts.f1 or 0), 4) for rule, counts in sums.items()}
