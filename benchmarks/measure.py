@@ -286,11 +286,13 @@ class Report:
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Prints rows with equal keys as a table, and stores them."""
         cells = [[*map(show, row.values())] for row in rows]
-        self._console.print(Table([*rows[0]], cells, title=title))
+        columns = [*rows[0]] if rows else []
+        self._console.print(Table(columns, cells, title=title))
         self._tables[title] = rows
         if self._path:
             options: Any = {"indent": 1, "ensure_ascii": False}
             text = json.dumps(self._tables, default=dataclasses.asdict, **options)
+            Path(self._path).parent.mkdir(parents=True, exist_ok=True)
             outputs.write_text(self._path, text + "\n")
 
 

@@ -28,7 +28,6 @@ from jaxner.training.objectives import Objective
 from jaxner.types import Sentence
 
 WORK = ("B-WORK_OF_ART", "I-WORK_OF_ART", "E-WORK_OF_ART")
-STEPS = 500  # of Adam
 PHRASES = {
     ("Key", "and", "Peele"): WORK,
     ("You", "and", "I"): WORK,
@@ -37,7 +36,9 @@ PHRASES = {
 }
 
 
-def fit(encoder: Mapping[str, Any] | nn.Module, head: str = "softmax") -> float:
+def fit(
+    encoder: Mapping[str, Any] | nn.Module, head: str = "softmax", steps: int = 500
+) -> float:
     """Returns the share of middle labels that a small model gets right after training.
 
     Adam trains on all phrases in every step, without dropout. Success shows that a
@@ -48,6 +49,7 @@ def fit(encoder: Mapping[str, Any] | nn.Module, head: str = "softmax") -> float:
     Args:
         encoder: Options or your own module, as for `jaxner.build`.
         head: Name of the head.
+        steps: Number of steps of Adam.
     """
     names, model, batch = build(encoder, head)
     labels = np.array([names.label_ids(row) for row in PHRASES.values()])
@@ -56,7 +58,7 @@ def fit(encoder: Mapping[str, Any] | nn.Module, head: str = "softmax") -> float:
     # along it once β2 lets it forget earlier large gradients: 0.9, as in Strubell et
     # al. (2017); with 0.999, most deep encoders stay at chance. The falling rate ends
     # the long steps.
-    tx = optax.adam(optax.linear_schedule(0.01, 0.0, STEPS), b2=0.9)
+    tx = optax.adam(optax.linear_schedule(0.01, 0.0, steps), b2=0.9)
 
     def loss_of(params):
         copy = {"params": params, "frozen": weights["frozen"]}
@@ -69,7 +71,7 @@ def fit(encoder: Mapping[str, Any] | nn.Module, head: str = "softmax") -> float:
 
     @jax.jit
     def trained(params):
-        params, _ = jax.lax.fori_loop(0, STEPS, step, (params, tx.init(params)))
+        params, _ = jax.lax.fori_loop(0, steps, step, (params, tx.init(params)))
         last = {"params": params, "frozen": weights["frozen"]}
         return jax.vmap(
             lambda x: inference.viterbi(models.apply(model, last, x), x.mask)

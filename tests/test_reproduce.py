@@ -10,7 +10,7 @@ import pytest
 
 from jaxner import configuration
 from jaxner.data import corpora
-from jaxner.evaluation import predictions
+from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from reproduce import __main__ as command
 from reproduce import figures, own, results, tables
@@ -47,6 +47,7 @@ def test_a_cell_is_complete_and_its_overrides_are_options(cell):
     if ",size=" not in cell.config:  # other sizes are built in the same way
         assert shapes_of(config)
     assert config.data.name == cell.id.rpartition("/")[2] in corpora.CORPORA
+    assert cell.rule in (*scoring.RULES, "accuracy")
     assert (cell.figure == "accuracy") == (config.data.scheme == "tags")
     is_published = cell.verified and cell.source and cell.published
     assert cell.note or is_published or cell.table == "minilm"  # no paper's
