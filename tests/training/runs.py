@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def metrics_of(folder, *names):
     """The metrics of a run's epochs, without times."""
-    rest = {"seconds", "saving_seconds", *names}  # older runs have the second
+    rest = {"seconds", *names}
     lines = Workdir(folder).metrics()
     return [{k: v for k, v in line.items() if k not in rest} for line in lines]
 

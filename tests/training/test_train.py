@@ -25,7 +25,7 @@ from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import environment, train
 from jaxner.training.corpus import build_vocabulary, load_split
-from tests import fence, tiny
+from tests import tiny
 from tests.marks import slow
 from tests.training import runs
 
@@ -310,26 +310,6 @@ def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
     with program.opened():
         program.resume()
         assert program.show.first_loss == runs.losses(folder)[0]
-
-
-@pytest.mark.slow
-def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monkeypatch):
-    """The golden run has its first two epochs: latest, best and frozen arrays."""
-    monkeypatch.chdir(tmp_path)  # its config has no other folder
-    config = tiny.config(tiny.write_corpus(Path("corpus"), 12, lengths=range(99)))
-    config.model.encoder.hidden_dim = config.model.representation.words.dim = 4
-    config.model.representation.chars.update(dim=4, num_filters=4)
-    config.data.vectors = runs.write_vectors(Path(), ["the", "of", "w0"], dim=4)
-    config.data.min_vector_match = 0.0
-    shutil.unpack_archive(fence.GOLDEN / "v0_run.zip", "run")
-    frozen = jaxner.load("run").weights["frozen"]["representation"]["words"]["vectors"]
-    np.testing.assert_array_equal(frozen, np.full(frozen.shape, 0.5))
-    train.main_run(config, "run")
-    train.main_run(config, "fresh")
-    np.testing.assert_allclose(runs.losses("run"), runs.losses("fresh"), rtol=1e-4)
-    assert runs.metrics_of("run", "loss") == runs.metrics_of("fresh", "loss")
-    assert [p.name for p in Workdir("run").part("latest").iterdir()] == ["9"]
-    assert jaxner.load("run").vocabulary == jaxner.load("fresh").vocabulary
 
 
 # --- What a run refuses ---------------------------------------------------------------
