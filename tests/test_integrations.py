@@ -272,17 +272,3 @@ def test_ray_maps_and_serves_a_tagger(tiny_run, params, tmp_path):
     assert [" ".join(row["tokens"]) for row in rows] == lines
     labels = jaxner.tag(params, [row["tokens"] for row in rows])
     assert [row["labels"] for row in rows] == [[*names] for names in labels]
-
-
-def test_show_draws_entities_in_notebooks_and_terminals(params):
-    text = f"{TEXTS[0]} <b>"
-    view, mentions = params.show(text), jaxner.entities(params, text)
-    assert mentions
-    html = view._repr_html_()
-    assert "&lt;b&gt;" in html
-    assert "<html" not in html
-    assert "unicode-bidi: plaintext" in html
-    for mention in mentions:
-        badge = f"{mention.type}\u00a0{int(100 * mention.probability)}%"
-        assert badge in html
-        assert badge in repr(view)
