@@ -154,13 +154,8 @@ CASES = [
     # What a shell makes of a variable that is not set.
     ("tag RUN -o '' a.conll --overwrite", "--output: expected a value", 2),
     ("tag RUN a.conll --shard=", "--shard: expected a value", 2),
-    ("tag RUN a.conll --rejects ''", "--rejects: expected a value", 2),
     ("tag '' a.conll", "RUN: must be a path, got ''", 2),
-    ("tag RUN ''", "FILE: must be a path, got ''", 2),
-    ("convert a.conll -o '' -q", "--output: expected a value, got ''", 2),
-    ("train grn --minutes '' --quiet", "--minutes: expected a value", 2),
     ("''", "Unknown command ''", 2),
-    ("serve RUN --host ''", "--host: expected a value", 2),
     (f"{SMALL} --config.data.vectors=", "must be text that is not empty, got ''", 1),
     (f"{SMALL} --config.data.lowercase=maybe", "true or false", 1),
     (f"{SMALL} --config.data.contextual={{split}}.npz", "data.contextual", 1),
@@ -258,16 +253,8 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
 
 @pytest.mark.parametrize("name", ["toaster", *slow("cuda")])
 def test_a_platform_that_is_missing_is_a_line(name, tiny_run, tmp_path):
-    (tmp_path / "a.txt").write_text("Rome")
-    command = [
-        sys.executable,
-        "-m",
-        "jaxner",
-        "tag",
-        "-q",
-        tiny_run,
-        tmp_path / "a.txt",
-    ]
+    (path := tmp_path / "a.txt").write_text("Rome")
+    command = [sys.executable, "-m", "jaxner", "tag", "-q", tiny_run, path]
     variables = {**os.environ, "JAX_PLATFORMS": name}
     result = subprocess.run(command, env=variables, capture_output=True, text=True)
     if name == "toaster" or result.returncode:  # there may be a GPU
