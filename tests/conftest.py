@@ -145,7 +145,6 @@ def corpus(base):
 
 @pytest.fixture(scope="session")
 def dev(corpus):
-    """The dev split of the tiny corpus."""
     from jaxner.data import corpora
 
     return corpora.load(None, "dev", directory=corpus)
@@ -166,7 +165,6 @@ def tiny_run(corpus, base):
 
 @pytest.fixture
 def copied_run(tiny_run, tmp_path):
-    """A copy of the finished run, which a test may change."""
     return shutil.copytree(tiny_run, tmp_path / "run")
 
 

@@ -31,14 +31,12 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "browser"
 
 
 def run(model, feed):
-    """What a model gives, by output."""
     session = pytest.importorskip("onnxruntime").InferenceSession(model)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, feed), strict=True))
 
 
 def feed_of(sentence):
-    """The inputs that are one encoded sentence."""
     feed = {"words": sentence.words, "caps": sentence.caps, "vectors": sentence.vectors}
     feed["chars"] = sentence.chars[sentence.char_index]
     if sentence.pieces is not None:

@@ -29,7 +29,6 @@ GARBAGE = b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000, b'{"
 
 @pytest.fixture
 def run(tiny_run, tmp_path):
-    """A copy of a finished run."""
     return Path(shutil.copytree(tiny_run, tmp_path / "run"))
 
 
@@ -45,7 +44,6 @@ def step_of(run, part):
 
 
 def arrays_of(run, part):
-    """The largest file of a checkpoint."""
     files = (f for f in step_of(run, part).rglob("*") if f.is_file())
     return max(files, key=lambda f: f.stat().st_size)
 

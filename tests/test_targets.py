@@ -34,7 +34,6 @@ def accelerator(monkeypatch):
 
 
 def random_chain(length, seed):
-    """Returns potentials of seven labels, some pairs forbidden."""
     rng = np.random.default_rng(seed)
     pairs = np.where(rng.random((7, 7)) < 0.2, FORBIDDEN, rng.normal(size=(7, 7)))
     rows = rng.normal(size=(length, 7)), pairs, *rng.normal(size=(2, 7))

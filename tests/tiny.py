@@ -79,7 +79,6 @@ def write_corpus(
 
 
 def config(folder: Path, num_epochs: int = 3, arg: str = ""):
-    """The GRN's config, shrunk."""
     config = grn.get_config(arg)
     config.num_epochs = num_epochs
     config.data.dir = str(folder)

@@ -48,7 +48,6 @@ def mixture(members, sentence):
 
 
 def chances_in(arrays, names, length):
-    """The probabilities of the entities in arrays of one sentence."""
     rows = jax.tree.map(lambda a: np.asarray(a).reshape(-1, length), arrays)
     return {
         (s, int(rows.end[n, s]), names[rows.type[n, s]]): float(rows.probability[n, s])

@@ -698,7 +698,6 @@ kinds |= blank_cells
 
 @st.composite
 def spans_of(draw, length):
-    """The labels of random spans."""
     labels, position = ["O"] * length, 0
     while position < length:
         size = draw(st.integers(1, length - position))

@@ -40,7 +40,6 @@ def prediction():
 
 
 def run_of(prediction, name):
-    """A run with all parts of a page."""
     run = describe(prediction, rounds=20)
     hot = {"": [[0.0, 1.0], [0.5, 0.2]]}
     maps = {"title": "Relations", "note": HOSTILE, "maps": hot}

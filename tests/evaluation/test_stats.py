@@ -64,7 +64,6 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
 
 
 def noisy(gold, share, seed):
-    """Replaces a share of the labels by O."""
     generator = np.random.default_rng(seed)
     return [[x if generator.random() > share else "O" for x in row] for row in gold]
 

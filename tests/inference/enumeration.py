@@ -24,7 +24,6 @@ KINDS = ("crf", "constrained", "independent")
 
 
 def draw(length, size, seed=0, scale=1.0, dtype=np.float64):
-    """Random potentials of a CRF."""
     rng = np.random.default_rng(seed)
     shapes = (length, size), (size, size), (size,), (size,)
     return Potentials(*(jnp.asarray(scale * rng.normal(size=s), dtype) for s in shapes))

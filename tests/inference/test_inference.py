@@ -341,7 +341,6 @@ def test_the_first_of_equals_is_that_of_viterbi(kind):
 
 
 def answers(p, mask, labels=None):
-    """Everything that a sentence's potentials answer."""
     spans, types = enumeration.spans_of(enumeration.SCHEMES["BIO"])
     labels = jnp.array([1, 2, 0, 3, 4]) if labels is None else labels
     return {

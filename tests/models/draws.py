@@ -54,7 +54,6 @@ def build(**parts):
 
 
 def in_float64(weights):
-    """The trained weights as NumPy arrays."""
     return jax.tree.map(lambda a: np.asarray(a, np.float64), weights["params"])
 
 

@@ -163,7 +163,6 @@ def vocabulary_of(config):
 
 
 def corpus_of(config, **options):
-    """The corpus of a config on the device, and its sentences."""
     split, vocabulary = vocabulary_of(config)
     model = jaxner.build(vocabulary, **config.model.to_dict())
     items, labels = training_corpus.encode_split(split, vocabulary)

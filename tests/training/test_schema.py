@@ -41,7 +41,6 @@ OPTIONS = {
 
 
 def numbers_of(field):
-    """The kinds of numbers that an option may be."""
     return [kind for kind in fields.kinds(field.hint) if kind.type in (int, float)]
 
 

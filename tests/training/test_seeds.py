@@ -25,7 +25,6 @@ def config_of(corpus, **options):
 
 @pytest.fixture(scope="module")
 def restarts(corpus, tmp_path_factory):
-    """Two restarts in one program; their folder and result."""
     folder = tmp_path_factory.mktemp("runs") / "together"
     return folder, train.main_run(config_of(corpus, restarts="together"), folder)
 

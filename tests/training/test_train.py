@@ -32,7 +32,6 @@ from tests.training import runs
 
 @pytest.fixture
 def copy(corpus, tmp_path):
-    """A corpus that a test may change."""
     return shutil.copytree(corpus, tmp_path / "corpus")
 
 
@@ -151,7 +150,6 @@ def test_the_test_split_is_opened_when_all_else_is_done(copy, tmp_path):
 
 
 def load_data(folder, log=lambda text: None, **options):
-    """The data of a run, and its warnings."""
     options = tiny.config(folder).data.to_dict() | options
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
