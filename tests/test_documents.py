@@ -1,7 +1,6 @@
 """Taggers of documents: labels, training, and initial weights."""
 
 import itertools
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ import train
 from jaxner import models, tagging
 from jaxner.analysis import selection
 from jaxner.answers.entities import arrays
-from jaxner.data import batching, corpora, formats, schemes
+from jaxner.data import batching, formats, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
@@ -93,26 +92,6 @@ def test_answers_are_in_the_order_of_the_sentences(wild):
     assert labels == jaxner.tag(wild, sentences, documents=tuple(numbers))
     assert jaxner.tag(wild, [], documents=[]) == jaxner.tag(wild, []) == []
     assert jaxner.tag(wild, [[]]) == [[]]
-
-
-def test_encoded_sentences_stand_between_separators(wild):
-    sentences = some_sentences(5, seed=4)
-    expected = jaxner.tag(wild, sentences)
-    assert expected == [jaxner.tag(wild, sentence) for sentence in sentences]
-    assert expected == jaxner.tag(wild, sentences, documents=list("abcde"))
-    examples = [formats.Example(tuple(tokens)) for tokens in sentences]
-    split = corpora.Split("", "", Path(), examples, "", "")
-    assert expected == jaxner.tag(wild, split)
-    text = jaxner.encode(wild, sentences[0])
-    assert text.words[0] == text.words[-1] == 0
-    assert text.mask.all()
-    ids = jax.jit(jaxner.tag)(wild, jaxner.encode(wild, sentences))
-    np.testing.assert_array_equal(jaxner.tag(wild, text), ids[0, : len(text.words)])
-    for row, tokens, labels in zip(ids, sentences, expected, strict=True):
-        length = len(tokens) + 2
-        result = wild.vocabulary.decode(row[:length].tolist())
-        assert result == ["<sep>", *labels, "<sep>"]
-        assert not row[length:].any()
 
 
 def test_sentences_to_annotate_are_read_in_their_documents(wild):

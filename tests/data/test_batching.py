@@ -171,16 +171,6 @@ def test_a_block_takes_the_cheapest_shape_that_holds_it():
     assert batching.fit(sizes, shapes).tolist() == [1, 0, -1, -1]
 
 
-def test_words_twice_as_long_as_the_others_are_read_apart():
-    for longest, expected in ((5, (5, 0)), (6, (3, 1))):
-        chars = np.ones((200, longest), np.int32)
-        chars[1:, 3:] = 0
-        words = np.arange(1, 201, dtype=np.int32)
-        text = [spelled(words, chars, words > 0)]
-        (shape,) = Batches(text, [words], batch_size=1).shapes
-        assert (shape.chars, shape.long) == expected
-
-
 @pytest.mark.parametrize("num_blocks", [1, None])
 def test_a_single_long_sentence_costs_no_others(num_blocks):
     """Shapes follow all sentences, not only those of some batches."""

@@ -313,13 +313,6 @@ def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
 # --- What a run refuses ---------------------------------------------------------------
 
 
-def test_another_config_is_refused(tiny_run, corpus):
-    config = tiny.config(corpus)
-    config.model.head.dropout = 0.25
-    with pytest.raises(ValueError, match=r"head\.dropout: 0\.1 there, 0\.25 now"):
-        train.main_run(config, tiny_run)
-
-
 def test_minutes_set_the_epochs_and_the_trial_leaves_no_trace(corpus, tmp_path, capsys):
     """Rates depend on the epochs; the same command resumes.
 
