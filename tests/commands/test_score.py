@@ -159,7 +159,6 @@ def test_evaluate_prints_the_report_of_seqeval(tiny_run, run):
     ("text", "message"),
     [
         ("B-A\n", "one column"),
-        ('{"tokens":[],"labels":[]}\n', "one column: '{"),
         (b"B-\xdc\n", "set encoding"),
         ("w B-A B-A\nw O\n", "3 columns"),
         ("", "bad.conll"),

@@ -142,7 +142,6 @@ def test_bare_and_chinese_prefixes_are_said_and_converted_back(letters, form, fi
         ("EU ORG-B\nsays O\n", 1, "write B-ORG"),
         ("EU B-ORG\nsays B-OR\u200bG\n", 2, r"\(U\+200B\)"),
         ("EU\tB-ORG \n", 1, r"\(U\+0020\)"),
-        ("EU\tB- ORG\n", 1, r"\(U\+0020\)"),
     ],
 )
 def test_malformed_labels_are_errors_with_line_and_hint(file, text, line, hint):

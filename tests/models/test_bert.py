@@ -155,7 +155,6 @@ FAR, YARN = {"max_position_embeddings": 10**12}, {"rope_type": "yarn", "factor":
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
-        ("deberta-v2", FAR, "max_position_embeddings .* at most 65536"),
         ("modernbert", FAR, "max_position_embeddings .* at most 65536"),
         ("modernbert", {"rope_parameters": {"full_attention": YARN}}, "'default'"),
         ("modernbert", {"rope_parameters": YARN}, "'default'"),

@@ -115,8 +115,6 @@ def test_optimizers_have_the_arguments_of_their_makers():
         ("model", {"encoder": "grn"}, r"\.encoder must be .* a name, got 'grn'"),
         ("model", {"encoder": None}, "--config.model needs encoder"),
         ("", {"data": 1}, "--config.data must be a dictionary of options, got 1"),
-        ("", {"data": None}, "--config.data must be a dictionary"),
-        ("", {"model": None}, "--config.model must be a dictionary"),
         ("", {"num_seeds": 2**33}, r"the last seed of --config\.num_seeds must be"),
         ("", {"optimizer": None}, "--config.optimizer must be a dictionary"),
         ("optimizer", {"parts": 1}, r"optimizer\.parts must be a dictionary"),
