@@ -20,28 +20,6 @@ logs_of = jax.jit(jax.vmap(inference.log_probability, (None, 0, None)))
 
 
 @pytest.mark.parametrize("transitions", [True, False])
-@pytest.mark.parametrize("boundaries", [True, False])
-def test_linear_heads(transitions, boundaries):
-    head, x = Head(LABELS, transitions, boundaries), draws.features(5)[0]
-    weights = draws.weights_of(head, x)
-    names = {"transitions"} if transitions else set()
-    if transitions and boundaries:
-        names |= {"start", "end"}
-    assert set(weights["params"]) == {"emissions"} | names
-    potentials = draws.apply(head, weights, x)
-    p = draws.in_float64(weights)["emissions"]
-    draws.close(potentials.emissions, draws.dense(p, x))
-    for name in ("transitions", "start", "end"):
-        value = getattr(potentials, name)
-        if name in names:
-            np.testing.assert_array_equal(value, weights["params"][name])
-        elif transitions:  # a first or last label costs nothing
-            assert not value.any()
-        else:
-            assert value is None
-
-
-@pytest.mark.parametrize("transitions", [True, False])
 @pytest.mark.parametrize("scheme", [*schemes.SCHEMES, schemes.TAGS])
 def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitions):
     """Its distribution is that over all labellings, given that they are well-formed."""

@@ -169,18 +169,6 @@ def test_capitalisation_follows_the_paper(rule, paper, dim):
     assert not module.apply(weights, jnp.zeros(2, int), jnp.zeros(2, int)).any()
 
 
-@pytest.mark.parametrize("dim", [None, 3])
-def test_unknown_words_have_a_vector_in_place_of_their_class(dim):
-    module = Capitalisation("case", dim, unknown=True)
-    caps = jnp.array([vocab.caps(token) for token in ("EU", "Rome", "eBay", "Rome")])
-    words = jnp.array([1, 2, 1, 3])
-    weights = draws.weights_of(module, caps, words)
-    vectors = module.apply(weights, caps, words)
-    assert (vectors[::2] == weights["params"]["unknown"]).all()
-    reference = Capitalisation("case", dim).apply(weights, caps, words)
-    np.testing.assert_array_equal(vectors[1::2], reference[1::2])
-
-
 VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3, 5)), jnp.float32)
 
 
