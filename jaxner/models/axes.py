@@ -27,17 +27,8 @@ def automatic(function: Callable[..., R], operands: PyTree) -> Callable[..., R]:
         return function
     kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
     axes = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
-
-    def call(*operands: PyTree) -> PyTree:
-        plain = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), operands)
-        whole = jax.tree.map(
-            lambda x: NamedSharding(mesh, PartitionSpec(*[None] * x.ndim)),
-            jax.eval_shape(function, *plain),
-        )
-        auto = jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)
-        return auto(*operands)
-
-    return call
+    whole = NamedSharding(mesh, PartitionSpec())
+    return jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)
 
 
 def beside(like: Array, arrays: PyTree) -> PyTree:
@@ -46,12 +37,7 @@ def beside(like: Array, arrays: PyTree) -> PyTree:
     if mesh is None:
         return arrays
     first = jax.typeof(like).sharding.spec[0]
-
-    def placed(x: Array) -> Array:
-        spec = PartitionSpec(first, *[None] * (x.ndim - 1))
-        return jax.sharding.reshard(x, NamedSharding(mesh, spec))
-
-    return jax.tree.map(placed, arrays)
+    return jax.sharding.reshard(arrays, NamedSharding(mesh, PartitionSpec(first)))
 
 
 def _explicit_mesh(operands: PyTree) -> AbstractMesh | Mesh | None:
