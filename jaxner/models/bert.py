@@ -235,19 +235,16 @@ def attend(
     train: bool,
 ) -> Float[Array, "S H"]:
     """Returns softmax(q kᵀ / √d + bias) v over the pieces of a mask, heads in a row."""
-    mask = jnp.broadcast_to(mask, (q.shape[0], k.shape[0]))
-    if rate and train:  # of which `dot_product_attention` knows nothing
-        scores = jnp.einsum("tmd,smd->mts", q, k) / q.shape[2] ** 0.5
-        scores = scores if bias is None else scores + bias
-        scores = jnp.where(mask[None], scores, FORBIDDEN)
-        weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
+    # In bfloat16, scores and their sums would be too coarse.
+    kind = jnp.promote_types(q.dtype, jnp.float32)
+    scores = jnp.einsum("tmd,smd->mts", q, k, preferred_element_type=kind)
+    scores = scores / q.shape[2] ** 0.5
+    scores = scores if bias is None else scores + bias
+    scores = jnp.where(mask[None], scores, FORBIDDEN)
+    weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2).astype(q.dtype)
+    if rate and train:
         weights = layers.Dropout(rate)(weights, deterministic=False)
-        contexts = jnp.einsum("tsm,smd->tmd", weights, v)
-    else:
-        biases = None if bias is None else bias[None]
-        contexts = jax.nn.dot_product_attention(
-            q[None], k[None], v[None], biases, mask[None, None]
-        )[0]
+    contexts = jnp.einsum("tsm,smd->tmd", weights, v)
     return contexts.reshape(q.shape[0], -1)
 
 
