@@ -98,7 +98,7 @@ def from_pretrained(
         _check_complete(os.fspath(folder), {x.name for x in root.iterdir()})
     names = _label_names(config, label_names, path)
     tokenizer, _ = pretrained.pieces_and_sizes(root)
-    encoder, linear = pretrained.read_with_classifier(root, len(names))
+    encoder, linear = pretrained.read(root, len(names))
     with errors.using(path):
         section = dict(config.get(SECTION) or {})
         chain_names = _CHAIN if "transitions" in section else ()

@@ -7,7 +7,7 @@ Auto axes, whose shardings the compiler chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
@@ -28,7 +28,8 @@ def automatic(function: Callable[..., R], operands: PyTree) -> Callable[..., R]:
     kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
     axes = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
     whole = NamedSharding(mesh, PartitionSpec())
-    return jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)
+    auto: Any = jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)
+    return auto
 
 
 def beside(like: Array, arrays: PyTree) -> PyTree:

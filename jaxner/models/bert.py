@@ -111,6 +111,10 @@ class _Pretrained(nn.Module):
         return scan(sizes, train, name="layers")(x, by_layer, *inputs)[0]
 
 
+def _look_up(ids, number, size, name):
+    return nn.Embed(number, size, embedding_init=_draw, name=name)(ids)
+
+
 class BERT(_Pretrained):
     """BERT and its siblings: absolute positions, each layer LayerNorm(x + f(x)).
 
@@ -134,25 +138,22 @@ class BERT(_Pretrained):
     def _features(self, ids, mask, train):
         dim = self.embedding_size or self.hidden_size
 
-        def look_up(name, size, ids):
-            return layers.embed(size, dim, _draw, name)(ids)
-
         # The sum of piece, position and segment vectors (figure 2).
         # A batch may be padded beyond the last position; no result depends on it.
         places = jnp.minimum(jnp.arange(ids.shape[0]), self.length - 1)
-        x = look_up("words", self.vocab_size, ids) + look_up(
-            "positions", self.max_position_embeddings, places + self.first_position
-        )
+        x = _look_up(ids, self.vocab_size, dim, "words")
+        places += self.first_position
+        x += _look_up(places, self.max_position_embeddings, dim, "positions")
         if self.type_vocab_size:
-            x += look_up("types", self.type_vocab_size, jnp.zeros_like(ids))
+            x += _look_up(jnp.zeros_like(ids), self.type_vocab_size, dim, "types")
         x = layers.norm(self.layer_norm_eps, "norm")(x)
         x = layers.dropout(self.hidden_dropout_prob, x, train)
         if self.embedding_size not in (None, self.hidden_size):
             x = layers.dense(self.hidden_size, _draw, "projection")(x)
         bias = None
         if count := self.relative_attention_num_buckets:
-            table = layers.embed(count, self.num_attention_heads, _draw, "distances")
-            bias = jnp.moveaxis(table(_buckets(ids, count)), 2, 0)
+            buckets, heads = _buckets(ids, count), self.num_attention_heads
+            bias = jnp.moveaxis(_look_up(buckets, count, heads, "distances"), 2, 0)
         return self._stack(_Layer, x, mask, bias, None, train=train)
 
 
@@ -168,7 +169,7 @@ class DeBERTa(_Pretrained):
     position_buckets: Size = 256
 
     def _features(self, ids, mask, train):
-        x = layers.embed(self.vocab_size, self.hidden_size, _draw, "words")(ids)
+        x = _look_up(ids, self.vocab_size, self.hidden_size, "words")
         x = layers.norm(self.layer_norm_eps, "norm")(x)
         x = layers.dropout(self.hidden_dropout_prob, x, train)
         size = 2 * self.position_buckets, self.hidden_size
@@ -316,7 +317,7 @@ class ModernBERT(_Pretrained):
             )
 
     def _features(self, ids, mask, train):
-        x = layers.embed(self.vocab_size, self.hidden_size, _draw, "words")(ids)
+        x = _look_up(ids, self.vocab_size, self.hidden_size, "words")
         x = layers.norm(self.layer_norm_eps, "norm", bias=False)(x)
         x = layers.dropout(self.embedding_dropout, x, train)
         is_global = np.array([kind == "full_attention" for kind in self.layer_types])

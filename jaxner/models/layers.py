@@ -118,11 +118,6 @@ def dense(
     )
 
 
-def embed(number: int, size: int, init: Initializer, name: str) -> nn.Embed:
-    """Returns a table of vectors."""
-    return nn.Embed(number, size, embedding_init=init, name=name)
-
-
 def norm(eps: float, name: str, bias: bool = True) -> nn.LayerNorm:
     """Returns a layer normalisation as precise as PyTorch's, in two passes."""
     return nn.LayerNorm(eps, use_fast_variance=False, use_bias=bias, name=name)

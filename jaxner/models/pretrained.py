@@ -349,26 +349,19 @@ def files(folder: str | os.PathLike[str]) -> dict[str, Path]:
     return {f"pretrained {x.name}": x for x in paths if x.suffix in suffixes}
 
 
-def read(folder: str | os.PathLike[str]) -> Weights:
+def read(
+    folder: str | os.PathLike[str], num_labels: int | None = None
+) -> tuple[Weights, dict[str, np.ndarray]]:
     """Returns the encoder weights of a Hugging Face folder, as NumPy arrays.
 
-    They have the tree of the module's parameters. Skips heads on top of the encoder,
-    and converts half precision to float32.
+    They have the tree of the module's parameters; half precision becomes float32.
+    Second comes the linear layer of a token classifier with so many labels, or nothing
+    for None; other heads are skipped.
 
     Raises:
         FileNotFoundError: The folder has no weights, or only pickled ones.
         ImportError: safetensors is not installed.
         InputError: Tensors are missing, unknown or have another shape.
-    """
-    return read_with_classifier(folder, None)[0]
-
-
-def read_with_classifier(
-    folder: str | os.PathLike[str], num_labels: int | None
-) -> tuple[Weights, dict[str, np.ndarray]]:
-    """Returns what `read` does, and the linear layer of a token classifier.
-
-    None: there is no such layer.
     """
     attributes = sizes(folder)
     model, ids = make(attributes), jnp.zeros(1, jnp.int32)
@@ -458,11 +451,12 @@ def fill(
 
     `read` reads them; for an encoder of your own, its method of this name, if any.
     """
-    modules = [family.module for family in FAMILIES.values()]
-    reader = read if type(encoder) in modules else getattr(encoder, "read", None)
-    if reader is None:
+    if any(type(encoder) is family.module for family in FAMILIES.values()):
+        pretrained = named(read(folder)[0])
+    elif hasattr(encoder, "read"):
+        pretrained = named(encoder.read(folder))
+    else:
         return weights
-    pretrained = named(reader(folder))
 
     def take(name, leaf):
         _, prefix, rest = name.rpartition(PREFIX)

@@ -32,7 +32,8 @@ CONFIG, TENSORS = CASE_OF["bert"]["config"], tensors_of(CASE_OF["bert"]["shapes"
 def opened(kind, folder):
     """The encoder of a case, its weights, and a function from ids and mask."""
     write(folder, CASE_OF[kind]["config"], tensors_of(CASE_OF[kind]["shapes"]))
-    model, weights = pretrained.make(pretrained.sizes(folder)), pretrained.read(folder)
+    model = pretrained.make(pretrained.sizes(folder))
+    weights, _ = pretrained.read(folder)
     return model, weights, functools.partial(apply, model, {"params": weights})
 
 
@@ -119,8 +120,9 @@ def heads(tensors):
 
 def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
     (tmp_path / "shards").mkdir()
-    plain = pretrained.read(write(tmp_path / "plain", CONFIG, TENSORS))
-    close(pretrained.read(write(tmp_path / "heads", CONFIG, heads(TENSORS))), plain, 0)
+    plain, _ = pretrained.read(write(tmp_path / "plain", CONFIG, TENSORS))
+    below, _ = pretrained.read(write(tmp_path / "heads", CONFIG, heads(TENSORS)))
+    close(below, plain, 0)
     names, shards = sorted(TENSORS), tmp_path / "shards"
     files = {"model-1.safetensors": names[:5], "model-2.safetensors": names[5:]}
     for file, subset in files.items():
@@ -128,7 +130,7 @@ def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
     index = {"weight_map": {n: file for file, ns in files.items() for n in ns}}
     (shards / "model.safetensors.index.json").write_text(json.dumps(index))
     (shards / "config.json").write_text(json.dumps(CONFIG))
-    close(pretrained.read(shards), plain, 0)
+    close(pretrained.read(shards)[0], plain, 0)
     assert plain["layers"]["intermediate"]["kernel"].shape == (3, 12, 20)
 
 
