@@ -84,8 +84,8 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
     """Returns the question of a request; `Refusal`: it cannot be answered."""
     try:
         text = body.decode("utf-8-sig")
-        hooks = {"parse_int": _number, "parse_constant": int}  # there is no int("NaN")
-        content = json.loads(text, object_pairs_hook=unique, **hooks)
+        # There is no int("NaN").
+        content = json.loads(text, object_pairs_hook=unique, parse_constant=int)
     except (ValueError, RecursionError):
         raise Refusal(400, "Expected JSON in UTF-8, each name once.") from None
     if not isinstance(content, dict) or len({"texts", "tokens"} & {*content}) != 1:
@@ -123,11 +123,6 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
             most = f"Expected at most {limits.max_tokens} tokens in a {unit}"
             raise Refusal(422, f"{most}{', separators included' * bool(separators)}.")
     return question
-
-
-def _number(digits: str) -> int | float:
-    # Python refuses to read a whole number of more than 4,300 digits.
-    return int(digits) if len(digits) < 20 else float(digits)
 
 
 def _check(name: str, value: Any, hint: Any) -> None:
