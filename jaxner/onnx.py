@@ -227,7 +227,6 @@ class _Graph:
         return self.helper.np_dtype_to_tensor_dtype(kind)
 
     def cast(self, x: Any, dtype: Any) -> Any:
-        """Adds a conversion to the type that represents one of JAX's."""
         return self.add("Cast", x, to=self.kind(dtype))
 
     def info(self, name: str, spec: Any) -> Any:
@@ -236,7 +235,6 @@ class _Graph:
 
     @contextlib.contextmanager
     def into(self, nodes: list[Any]) -> Iterator[list[Any]]:
-        """Adds nodes to another list."""
         outer_nodes, self.nodes = self.nodes, nodes
         yield nodes
         self.nodes = outer_nodes
@@ -280,7 +278,6 @@ class _Graph:
         return [read(atom) for atom in jaxpr.outvars]
 
     def write(self, equation: Any, inputs: list[Any]) -> Sequence[Any]:
-        """Writes a primitive; returns its outputs."""
         name, options = equation.primitive.name, equation.params
         if name not in _PRIMITIVES:
             programs = [options[call] for call in _CALLS if call in options]

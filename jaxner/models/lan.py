@@ -94,7 +94,6 @@ class LabelAttention(nn.Module):
         )
 
     def _scores(self, features, labels, name, num_heads) -> Float[Array, "m T L"]:
-        """Returns the scaled products of queries and keys."""
         queries = self._project(features, f"{name}_query", num_heads)
         keys = self._project(labels, f"{name}_key", num_heads)
         return jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5

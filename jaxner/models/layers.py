@@ -316,7 +316,6 @@ _FEATURES, _SHARE = 100, 0.8
 
 
 def _suits(x, kernel, dilation) -> bool:
-    """Returns whether Toom and Cook's algorithm pays off for these sizes."""
     sizes = (*x.shape, *kernel.shape)
     is_known = all(isinstance(size, int) for size in sizes)  # no: symbolic
     is_precise = x.dtype == kernel.dtype and x.dtype in (jnp.float32, jnp.float64)
@@ -340,7 +339,6 @@ def _by_tiles(x, kernel, dilation):
 
 
 def _combine(matrix: list[list[float]], parts: list[Array]) -> list[Array]:
-    """Multiplies a matrix of constants by a vector of arrays."""
     sums = []
     for row in matrix:
         terms = [c * part for c, part in zip(row, parts, strict=True) if c]

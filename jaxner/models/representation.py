@@ -136,7 +136,6 @@ class Vectors(nn.Module):
 def _vectors_of(
     reader: CharacterCNN | CharacterLSTM | IntNet, chars: Int[Array, "T C"], train: bool
 ):
-    """Returns the vectors of characters, after dropout."""
     init = layers.TABLES[reader.table_initializer]
     table = reader.param("table", init, (reader.num_chars, reader.dim))
     # Later ids are unknown characters of a known type; see `Vocabulary.char_types`.
@@ -427,7 +426,6 @@ class Representation(nn.Module):
         return jnp.where(present[:, None], x, 0.0)
 
     def _dropped(self, words):
-        """Returns the words with some replaced by the unknown word."""
         first, end = self.singletons
         for rate, can_drop in (
             (self.word_dropout, words != PADDING),

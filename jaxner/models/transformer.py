@@ -71,12 +71,10 @@ class _Attentive(nn.Module):
     attention_dropout: Rate = 0.05
 
     def attention(self, name: str) -> RelativeAttention:
-        """Returns attention with these sizes and rates."""
         rates = self.dropout, self.attention_dropout
         return RelativeAttention(self.num_heads, self.head_dim, *rates, name=name)
 
     def layer(self, name: str, form: str = "code") -> RelativeLayer:
-        """Returns a layer with these sizes and rates."""
         rates = self.dropout, self.attention_dropout
         return RelativeLayer(self.num_heads, self.head_dim, *rates, form, name=name)
 
