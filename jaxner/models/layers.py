@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import devices
 from jaxner.fields import OneOf, Rate
+from jaxner.inference.crf import varying
 from jaxner.types import FORBIDDEN
 
 Mask = Bool[Array, " T"]
@@ -511,10 +512,8 @@ def bilstm(
     units, size = kernel.shape[1:3]
     kind = jnp.result_type(x, input_kernel)
     if carry is None:
-        # In `jax.shard_map`, a carry must vary over the axes over which outputs vary.
-        inputs = (x, input_kernel, kernel, bias, state_mask)
-        zero_sum = sum(jnp.sum(jnp.ravel(x)[:0]) for x in inputs if x is not None)
-        zero = jnp.zeros((2, units, size), kind) + jnp.asarray(zero_sum, kind)
+        inputs = jax.tree.leaves((x, input_kernel, kernel, bias, state_mask))
+        zero = varying(jnp.zeros((2, units, size), kind), *inputs)
         # The memory sums over the sentence: in bfloat16, small additions would vanish.
         carry = Carry(zero, zero.astype(jnp.promote_types(kind, jnp.float32)))
 
