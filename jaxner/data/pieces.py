@@ -187,28 +187,14 @@ def _homes(ends: np.ndarray, bounds: Sequence[tuple[int, int]]) -> np.ndarray:
     return homes
 
 
-def word_pieces(
-    vocab: Sequence[str],
-    max_length: int = 512,
-    lowercase: bool = False,
-    strip_accents: bool | None = False,
-    chinese_chars: bool = True,
-) -> PieceTokenizer:
-    """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation.
-
-    If `strip_accents` is None, it is `lowercase`, as in Devlin et al.
-    """
+def word_pieces(vocab: Sequence[str], lowercase: bool = False) -> PieceTokenizer:
+    """Returns BERT's tokenizer of the piece of each id; lower case has no accents."""
     ids = {piece: i for i, piece in enumerate(vocab)}
     if absent_pieces := [p for p in ("[UNK]", "[CLS]", "[SEP]") if p not in ids]:
         raise InputError(f"expected a piece {absent_pieces[0]}")
     tokenizers = errors.optional("tokenizers", "A pretrained encoder")
-    tokenizer = tokenizers.BertWordPieceTokenizer(
-        ids,
-        handle_chinese_chars=chinese_chars,
-        strip_accents=strip_accents,
-        lowercase=lowercase,
-    )
-    return PieceTokenizer(tokenizer.to_str(), max_length)
+    tokenizer = tokenizers.BertWordPieceTokenizer(ids, lowercase=lowercase)
+    return PieceTokenizer(tokenizer.to_str())
 
 
 def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenizer:
@@ -233,8 +219,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
             vocab = outputs.read_text(path).removesuffix("\n").split("\n")
             plain = [p for p in vocab if not (p.startswith("[") and p.endswith("]"))]
             is_lower = all(piece == piece.lower() for piece in plain)
-            tokenizer = word_pieces(vocab, lowercase=is_lower, strip_accents=None)
-            content = json.loads(tokenizer.json)
+            content = json.loads(word_pieces(vocab, is_lower).json)
         _add_spaces(content.get("pre_tokenizer"))
         normalizer = content.get("normalizer")
         if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxner.arguments import expect
 from jaxner.data import schemes
-from jaxner.data.pieces import PieceTokenizer, word_pieces
+from jaxner.data.pieces import PieceTokenizer
 from jaxner.data.vectors import Vectors, fitting
 from jaxner.errors import InputError
 from jaxner.fields import Count, checked
@@ -335,10 +335,7 @@ class Vocabulary:
             if isinstance(value, list):
                 content[name] = tuple(value)
         if pieces := content.get("pieces"):
-            # Runs of before other encoders came have BERT's pieces and their rules.
-            make = PieceTokenizer if "json" in pieces else word_pieces
-            pieces.pop("max_chars", None)
-            content["pieces"] = make(**pieces)
+            content["pieces"] = PieceTokenizer(**pieces)
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))
         vocabulary = cls(**content)
@@ -350,9 +347,6 @@ class Vocabulary:
         bounds, ids = vocabulary.singletons, range(len(vocabulary.words) + 1)
         if not isinstance(bounds, tuple) or [x in ids for x in bounds] != [True, True]:
             raise InputError("expected singletons as two ids of words")
-        if pieces and "json" not in pieces:  # the weights belong to the text as it was
-            whole = hashlib.sha256(text.encode()).hexdigest()
-            vocabulary.__dict__["fingerprint"] = whole
         return vocabulary
 
 
