@@ -180,8 +180,6 @@ def read_contextual(
                 raise _another(path, f"{place}, and the text here is {text[:80]!r}")
             vectors.append(TokenVectors(path, arrays, i, count, sizes))
             check_sizes(path, sizes, vectors[0].sizes)
-    if not vectors:
-        raise InputError("is for a text without sentences", path)
     return vectors
 
 
