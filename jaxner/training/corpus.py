@@ -35,6 +35,7 @@ from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.training import environment, schema, transfer
 from jaxner.training.cluster import ONE_DEVICE, Placement
+from jaxner.training.objectives import Labels
 from jaxner.training.seeds import Config
 from jaxner.types import LongWords, Options, Pieces, Sentence, WordVectors
 from jaxner.wording import counted
@@ -291,9 +292,7 @@ def build_vocabulary(
         sizes = train.vectors[0].sizes
         vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
         for split in ("dev", "test"):
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # without test, only dev counts
+            with contextlib.suppress(FileNotFoundError):  # without test, dev counts
                 if path := find_vectors(options, split):
                     files.check_sizes(path, files.contextual_sizes(path), sizes)
     if folder := options.get("pretrained"):
@@ -376,13 +375,6 @@ class Arrays(NamedTuple):
     old_probabilities: Float[AnyArray, "N L"] | None = None
 
 
-class Gold(NamedTuple):
-    """Label ids of a block, and what an old tagger says of its tokens."""
-
-    labels: Int[AnyArray, "B T"]
-    old_probabilities: Float[AnyArray, "B T L"]
-
-
 def take(
     arrays: Arrays,
     plan: Plan,
@@ -390,12 +382,11 @@ def take(
     shape: Shape,
     vectors: Float[AnyArray, "B T L D"] | None = None,
     place: Placement = ONE_DEVICE,
-) -> tuple[Sentence, Int[Array, "B T"] | Gold, Int[Array, " B"]]:
+) -> tuple[Sentence, Labels, Int[Array, " B"]]:
     """Returns the padded sentences of a block; works under `jit`.
 
-    Also returns their labels, `[B, T]`, or `Gold` if the arrays have old probabilities,
-    and the places of the sentences in their batch. `vectors` are those that do not
-    lie on the device.
+    Also returns their labels, perhaps with old probabilities, and the places of the
+    sentences in their batch. `vectors` are those that do not lie on the device.
     """
     text = arrays.text
 
@@ -434,9 +425,9 @@ def take(
             jnp.where(positions < 0, -1, indices),
         )
         batch = batch._replace(pieces=pieces)
-    labels = _at(arrays.labels, places, mask)
+    labels: Labels = _at(arrays.labels, places, mask)
     if arrays.old_probabilities is not None:
-        labels = Gold(labels, _at(arrays.old_probabilities, places, mask))
+        labels = labels, _at(arrays.old_probabilities, places, mask)
     return batch, labels, numbers
 
 

@@ -157,7 +157,7 @@ def orthogonality(
 
 
 Labels = Array | tuple[Array, Array]
-"""Label ids, perhaps with what an old tagger says."""
+"""Label ids, [B, T], perhaps with what an old tagger says, [B, T, L]."""
 
 
 class Sizes(NamedTuple):
@@ -259,8 +259,7 @@ def sentence_loss(
 ) -> Float[Array, ""]:
     """Returns the terms that are sums over sentences, for a batch or a part of it.
 
-    `labels` are `[B, T]`, perhaps with what an old tagger says, `[B, T, L]`. `rows`,
-    the index of each sentence in its batch, determines its dropout masks.
+    `rows`, the index of each sentence in its batch, determines its dropout masks.
     """
     batch = jax.tree.map(jnp.asarray, batch)
     labels = models.beside(batch.words, labels)

@@ -8,7 +8,7 @@ from jax.test_util import check_grads
 
 from jaxner import inference, models
 from jaxner.data.batching import Shape, pad, pad_labels
-from jaxner.training import corpus, objectives
+from jaxner.training import objectives
 from jaxner.training.objectives import Objective
 from tests.models import draws
 from tests.sentences import spelled
@@ -120,7 +120,7 @@ def test_the_loss_is_that_of_sentences_alone():
 def test_what_an_old_tagger_says_counts_by_its_weight():
     (model, weights), (batch, gold) = build(head="crf"), batch_of(*texts())
     says = np.random.default_rng(1).dirichlet(np.ones(3), gold.shape)
-    labels = corpus.Gold(gold, jnp.asarray(says, jnp.float32))
+    labels = gold, jnp.asarray(says, jnp.float32)
     sizes = objectives.Sizes(1, 1.0)
 
     def loss(retain):
