@@ -1,6 +1,5 @@
 """Checkpoints: a run's arrays on disk. Only this module knows Orbax.
 
-It writes by Orbax's v1 API, which also reads what the v0 API wrote before.
 Import it lazily, since Orbax takes longer to import than the rest of the library.
 Checksums are written after Orbax has committed the arrays; see `runs.check`.
 """
@@ -201,7 +200,6 @@ def _seal(path: Path, owner: Owner | None) -> None:
 def _restore(folder: Path, shapes: PyTree) -> PyTree:
     """Returns restored arrays, after checking names and shapes, before any memory."""
     path = folder / _ARRAYS
-    path = path if path.is_dir() else folder  # frozen ones by the v0 API
     with _quiet():
         with runs.using(path):
             content = ocp.metadata(_plain(folder)).metadata

@@ -527,15 +527,9 @@ class Program:
             if series.step is not None:
                 series.check()
         content, spec = self.latest.progress(), jax.eval_shape(_stored, self.state)
-        # Earlier versions saved a run alone, without the axis of restarts.
-        is_alone = "seeds" not in content
-        if is_alone:
-            spec = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), spec)
         tree = self.latest.restore(spec)
-        if is_alone:
-            tree = jax.tree.map(lambda leaf: leaf[None], tree)
-        progress = [Progress(**state) for state in content.get("seeds", [content])]
-        self.seconds = content.get("seconds", 0.0)
+        progress = [Progress(**state) for state in content["seeds"]]
+        self.seconds = content["seconds"]
         epoch, limit = max(state.epoch for state in progress), self.config.num_epochs
         if epoch > limit:
             raise InputError(
