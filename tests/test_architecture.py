@@ -10,7 +10,16 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
-    *("__version__", "types", "errors", "fields", "wording", "outputs", "cache"),
+    *(
+        "__version__",
+        "submodule",
+        "types",
+        "errors",
+        "fields",
+        "wording",
+        "outputs",
+        "cache",
+    ),
     *("terminal", "devices", "arguments", "archive", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "exporting", "exported", "stream", "training"),
