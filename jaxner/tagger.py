@@ -463,7 +463,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     seeds = folder.seeds()
     if not seeds:
         raise InputError(f"is one run, without restarts, got {seed!r}", folder.path)
-    if seed != "all" and seed not in seeds:
+    if seed != "all" and (isinstance(seed, bool) or seed not in seeds):
         names = ", ".join(map(str, seeds))
         message = f"holds the restarts of seeds {names}, got {seed!r}; 'all' is for all"
         if seed is None:

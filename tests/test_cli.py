@@ -174,6 +174,7 @@ CASES = [
     ("train RUN/config.json", "is no config; for data, give --data FOLDER", 1),
     ("evaluate RUN --n 5", "--decoding n_best", 2),
     ("evaluate RUN --seed 5", "--decoding sampled", 2),
+    ("calibrate RUN --risk 0.3 --type X", "Unknown --type 'X'; known: LOC", 1),
     ("calibrate RUN --confidence 0.95", "for thresholds of --risk", 2),
     ("calibrate RUN --risk 0.3 --confidence 0.95", "is for --of errors", 2),
     ("select RUN vectors.txt -o no/where --to brat", "no folder to write no/where", 1),

@@ -68,6 +68,7 @@ def calibrate(
     from jaxner.answers import temperature
     from jaxner.answers.entities import predict
     from jaxner.checkpoints import Checkpoints
+    from jaxner.data import schemes
     from jaxner.evaluation import card, guarantees, report
     from jaxner.runs import CALIBRATION, Workdir
     from jaxner.terminal import LineConsole
@@ -86,6 +87,11 @@ def calibrate(
     names = ["dev", "test"] if test else ["dev"]
     splits = {name: corpus.load_split(data, name) for name in names}
     dev = splits["dev"]
+    if dev.scheme == schemes.TAGS and (precision or recall or risk):
+        message = "--precision, --recall and --risk need entities; this run has tags"
+        raise InputError(message)
+    for kind in type_ or ():
+        fields.check_word("--type", kind, dev.types())
     fit = temperature.fit(original, dev)
     log(
         f"Temperature {fit.temperature:.4f}, fitted on "
@@ -114,9 +120,6 @@ def calibrate(
         log(f"{reason}: the temperature stays 1 (--keep-temperature keeps it)")
         tagger, result["temperature"] = original, 1.0
     curve = sides["dev"][tagger is not original].curve
-    if curve is None and (precision or recall or risk):
-        message = "--precision, --recall and --risk need entities; this run has tags"
-        raise InputError(message)
     if risk:
         answers = {x: predict(tagger, y, n_best=n_best) for x, y in splits.items()}
         options: dict[str, Any] = {"of": of}
