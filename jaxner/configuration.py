@@ -322,6 +322,8 @@ def override(config: Any, name: str, text: str) -> None:
 
 def meant(config: Any, name: str, text: str = "") -> str:
     """Returns a question with the options that an unknown name may mean, or ""."""
+    if name == "tags":  # as other commands have it
+        return ". Did you mean --config.data.scheme=tags?"
     flag, ends = f"--config.{name.replace('-', '_')}", {}
     for section in schema.sections(config):
         for option in (*section.fields, *section.inner):

@@ -29,7 +29,7 @@ class LineConsole(Console):
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
         """Prints as `rich.console.Console.print` does."""
         soft_wrap = not self.is_terminal if soft_wrap is None else soft_wrap
-        super().print(*objects, soft_wrap=soft_wrap, **options)
+        super().print(*objects, soft_wrap=soft_wrap, crop=False, **options)
 
     def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
         """Renders as `rich.console.Console.render`, without control characters."""

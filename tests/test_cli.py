@@ -179,6 +179,7 @@ CASES = [
     ("calibrate RUN --risk 0.3 --confidence 0.95", "is for --of errors", 2),
     ("select RUN vectors.txt -o no/where --to brat", "no folder to write no/where", 1),
     ("evaluate nowhere", "nowhere", 1),
+    ("train --data CORPUS --tags", "Did you mean --config.data.scheme=tags?", 2),
     ("evaluate RUN --split tset", "or a file. Did you mean 'test'?", 2),
     ("evaluate RUN --decoding n_bst", "n_best", 2),
     ("evaluate RUN --restart first", "known: all; or a seed", 2),

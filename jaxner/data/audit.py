@@ -106,7 +106,9 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
     notes = [*split.notes[bool(split.ill_formed) :]]  # the first: see _labels
     if result:
         notes.append("sentences with such labels are left out of all further checks")
-    result += (finding for check in _CHECKS for finding in check(split))
+    rest = [finding for check in _CHECKS for finding in check(split)]
+    # Where labels are malformed, there may be entities.
+    result += (finding for finding in rest if not errors or finding.check != "labels")
     result += (Finding("reading", note, str(path), "note") for note in notes)
     return split, result
 
@@ -227,11 +229,12 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
     longest = max(split.examples, key=lambda example: len(example.tokens))
     usual = statistics.median(len(example.tokens) for example in split.examples)
-    count, length = len(split.examples), len(longest.tokens)
-    is_odd = length > _LONG_SENTENCE and (count == 1 or length >= 10 * usual)
-    if is_odd or (count > 1 and usual > _LONG_MEDIAN):
+    length = len(longest.tokens)
+    is_odd = length > _LONG_SENTENCE and length >= 10 * usual
+    if is_odd or usual > _LONG_MEDIAN:
         message = f"the longest sentence has {length:,} tokens, the median {usual:g}; "
-        message += "are blank lines between sentences missing?"
+        message += "are blank lines between sentences missing, or does a header name "
+        message += f"their column otherwise than {formats.SENTENCE[0]}?"
         yield _at(split, (longest, 0), "long sentences", message)
 
 

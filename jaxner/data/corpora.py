@@ -142,7 +142,7 @@ def of_file(
     path, examples, notes = file.path, tuple(file.examples), [*file.notes]
     has_tags = scheme == schemes.TAGS
     names = {label for example in examples for label in example.labels}
-    wrong, is_io = {}, False
+    wrong, is_io, doubt = {}, False, _doubt(path, examples)
     if not has_tags:
         notes += schemes.choices(names)
         if is_io := schemes.is_io(names):
@@ -150,6 +150,10 @@ def of_file(
             names = set(schemes.from_io(names))
         wrong = schemes.flaws(names)
     wrong |= {n: problem for n in names if (problem := hidden(n))}
+    if doubt and (label := file.examples[0].labels[0]) in wrong:
+        wrong[label] += f"; {doubt}"
+    elif doubt and (has_tags or is_io):
+        notes.append(doubt)
     if wrong:
         problems = _label_errors(path, examples, wrong)
         if not has_tags and (problem := _exchanged(path, examples)):
@@ -203,6 +207,21 @@ def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
     message = f"the tokens look like labels ({listing}): set label_column to their "
     message += "column, the first is 0, and token_column to that of the tokens"
     return InputError(message, examples[0].path or path, examples[0].lines[0])
+
+
+def _doubt(path: Path, examples: Sequence[Example]) -> str:
+    """Returns what to do if the first line of a table may be a header; else nothing."""
+    is_table = path.name.removesuffix(".gz").endswith((".tsv", ".csv"))
+    if not (is_table and examples and examples[0].lines[0] == 1):
+        return ""
+    token, label = examples[0].tokens[0], examples[0].labels[0]
+    if sum(example.labels.count(label) for example in examples) > 1:
+        return ""
+    return (
+        f"the first line, {token!r} and {label!r}, may be a header, whose names are "
+        f"{formats.TOKEN[0]} (or {formats.TOKEN[2]}) and {formats.LABEL[2]} (or "
+        f"{formats.LABEL[6]})"
+    )
 
 
 def _label_errors(
@@ -367,9 +386,11 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     if files:
         return files[0]
     entries = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
-    content = f"it holds {entries or 'nothing'}" if folder.is_dir() else "there is none"
-    message = f"No {split} file in the folder {folder.absolute()}: {content}. Expected "
-    message += f"one with a name such as {split}.conll, and the ending of a format"
+    message = f"No {split} file: there is no folder {folder.absolute()}"
+    if folder.is_dir():
+        message = f"No {split} file in the folder {folder.absolute()}: it holds "
+        message += f"{entries or 'nothing'}. Expected one with a name such as {split}."
+        message += "conll, and the ending of a format"
     if any([*folder.glob(pattern)] for pattern in _DATA_SETS):
         message += ". In Python, jaxner.train takes a data set of Hugging Face's; "
         message += f"its split.to_json('{split}.jsonl') writes a file"

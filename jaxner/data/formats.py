@@ -87,6 +87,7 @@ class Layout(NamedTuple):
     group: Callable[[str], tuple[str, ...]] = lambda line: ("",)
     # What becomes of a sentence, and of the lines it was read from.
     change: Callable[[int, Sequence[str], Example], Items] | None = None
+    rest: Sequence[str] = ()  # titles of columns that are not read
 
 
 def _blocks(
@@ -216,6 +217,9 @@ def _sentences(
     remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
     source.note_cases(quotes, "token", remedy)
     source.note_cases(returns, "sentence", text)
+    if layout.rest and num_sentences == 1:
+        text = f"one sentence: no blank lines, and no column {SENTENCE[0]} or "
+        source.note(f"{text}{SENTENCE[2]}; not read: {', '.join(layout.rest)}")
     if len(signs) > max(1, num_sentences / 2):
         text = "{} with # as first token; if # begins comments, set comments to it"
         source.note_cases(signs, "sentence", text)
@@ -284,6 +288,10 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
     layout = Layout(re.compile(mark), split, size, size, token, label, comments)
     if max(groups, default=-1) >= 0:
         layout = layout._replace(group=group)
+    if names:
+        used = {token, label, *groups}
+        rest = [x for i, x in enumerate(cells) if i not in used and x.strip(" _")]
+        layout = layout._replace(rest=rest)
     yield from _sentences(source, itertools.chain(begin, lines), layout)
 
 

@@ -76,7 +76,7 @@ def parse(label: str) -> tuple[str, str]:
     prefix, kind = _SPELLINGS.get(prefix, prefix), kind if hyphen else NO_TYPE
     if prefix == "O" or prefix not in _LETTERS or not (kind and isinstance(label, str)):
         upper = str(label).upper()
-        hint = f"; write {upper}" if upper in _BARE else _correction(str(label))
+        hint = _correction(str(label)) or f"; write {upper}" * (upper in _BARE)
         raise InputError(
             f"Label {label!r} is neither 'O' nor PREFIX-TYPE with a prefix B, I, E, S, "
             f"L, U, M or W, such as 'B-PER'{hint}"
@@ -86,7 +86,7 @@ def parse(label: str) -> tuple[str, str]:
 
 def _correction(label: str) -> str:
     if _OUTSIDE_LABEL.fullmatch(label):
-        return "; write O, in upper case"
+        return "; write O, the letter" if label == "0" else "; write O"
     if match := _PREFIX_FIRST.fullmatch(label):
         return f"; write {match[1].upper()}-{match[2]}"
     match = _PREFIX_LAST.fullmatch(label)

@@ -103,6 +103,7 @@ def fitted(
             ends.append(piece.start + end)
             owners.append(owner)
     labels: list[str] = ["O"] * len(owners)
+    holders: list[CharSpan | None] = [None] * len(owners)
     items: list[Example | InputError | Note] = []
 
     def flaw(span: CharSpan) -> tuple[str, int, int]:
@@ -117,8 +118,8 @@ def fitted(
         if first > last or owners[first] != owners[last]:
             return "has no tokens in one sentence", 1, 0
         # No span is longer than one before it, so that it cannot lie around that.
-        if {labels[first], labels[last]} != {"O"}:
-            return "overlaps another span", 1, 0
+        if holder := holders[first] or holders[last]:
+            return f"overlaps the {holder.type} {holder.start}:{holder.end}", 1, 0
         if (begins[first], ends[last]) != (span.start, span.end):
             whole = _cut(text, begins[first], ends[last])
             return f"does not match the tokens of {whole}", first, last
@@ -145,6 +146,7 @@ def fitted(
                 continue
         labels[first] = f"B-{span.type}"
         labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
+        holders[first : last + 1] = [narrow] * (last - first + 1)
     rest = iter(labels)
     for piece in sentences:
         names = tuple(itertools.islice(rest, len(piece.tokens)))
@@ -214,6 +216,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     if isinstance(names, str):
         names = [*map(str.strip, names.split(","))]
     refused_lines, foreign_lines, wide_lines, blank_lines = [], [], [], []  # lines
+    empty_lines = []
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:
         words, kinds = content.get("tokens"), content.get("labels")
@@ -252,6 +255,8 @@ def json_lines(source: Source) -> Iterator[Record]:
         match = _WIDE.search(text) if options.offsets == "characters" else None
         if match and any(not s.text and s.end > match.start() for s in spans):
             wide_lines.append(line)
+        if not sentences and not spans:
+            empty_lines.append(line)
         return fitted(options, text, spans, sentences)
 
     unit = "line"
@@ -276,6 +281,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     form = "{} with characters of two units in UTF-16, such as emoji: offsets count "
     for case in (
         (blank_lines, "blank token", "left out {}"),
+        (empty_lines, "text", "left out {} without tokens"),
         (refused_lines, "record", "left out, since no annotator accepted them: {}"),
         (foreign_lines, "annotation", "left out, since they are no entities: {}"),
         (wide_lines, "text", f"{form}characters; offsets=utf-16 counts units"),

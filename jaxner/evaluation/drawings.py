@@ -72,6 +72,7 @@ def curves(
         for name, line in points.items():
             shape = "o" if len(line) < 40 else None
             axis.plot(*line.T, marker=shape, label=_in_legend(name))
+        axis.locator_params(axis="x", integer=x_label == "epoch")
         _label(axis, x_label, y_label, legend=len(lines) > 1)
         for name, star in (best or {}).items():
             stars = points[name][points[name][:, 0] == star]
@@ -85,6 +86,10 @@ def bars(rows: Mapping[str, Mapping[str, Value]]) -> str:
     groups = list(dict.fromkeys(itertools.chain(*rows.values())))
 
     def plot(figure: Any, axis: Any) -> None:
+        axis.set_ylim(0, 100)  # else of bars without height
+        axis.set_autoscaley_on(
+            any(x.get("f1") for r in rows.values() for x in r.values())
+        )
         width = 0.8 / max(len(rows), 1)
         places = np.arange(len(groups))
         for i, (name, row) in enumerate(rows.items()):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import rich.box
 import rich.table
+from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from jaxner.data.formats import Example
@@ -306,6 +307,8 @@ def comparisons(names: Sequence[str], runs: Sequence[Prediction]) -> list[Value]
 
 # --- Tables ---------------------------------------------------------------------------
 
+_LONG = 20  # characters of a name that may take several lines
+
 
 class Table(NamedTuple):
     """A table for terminal and page, with a note below and a title above."""
@@ -315,17 +318,24 @@ class Table(NamedTuple):
     note: str = ""
     title: str = ""
 
-    def __rich__(self) -> rich.table.Table:
+    def __rich_console__(self, console: Console, options: ConsoleOptions):
         # `Text`, because rich reads brackets in a string as markup.
         title, note = (Text(x) if x else None for x in (self.title, self.note))
         look: Value = {"box": rich.box.SIMPLE_HEAD, "collapse_padding": True}
         table = rich.table.Table(title=title, caption=note, pad_edge=False, **look)
-        for i, name in enumerate(self.columns):
-            justify = "right" if i else "left"
-            table.add_column(Text(shown(name)), justify=justify, no_wrap=True)
-        for row in self.rows:
-            table.add_row(*(Text(shown(cell)) for cell in row))
-        return table
+        # On a narrow terminal, long names take several lines; numbers are never cut.
+        least, rows = 2, [[*map(shown, row)] for row in self.rows]
+        for i, name in enumerate(map(shown, self.columns)):
+            width = max(map(len, [name, *(row[i] for row in rows)]))
+            side, is_long = "right" if i else "left", width > _LONG
+            table.add_column(
+                Text(name), justify=side, no_wrap=not is_long, overflow="fold"
+            )
+            least += 2 + (8 if is_long else width)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        whole = options.update(width=max(least, options.max_width))
+        yield from console.render(table, whole)
 
     def markdown(self) -> str:
         """Returns the table in Markdown, without its title."""

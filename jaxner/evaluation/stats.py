@@ -153,7 +153,8 @@ def bootstrap(
     """Computes an interval for each figure of a run, by the bootstrap.
 
     `level` is the share of the rounds whose figure lies within the bounds; rounds in
-    which it is undefined do not count. Equal seeds give equal bounds.
+    which it is undefined do not count. Equal seeds give equal bounds. Of one sentence
+    there are none: every draw is the same.
 
     Example:
         >>> counts = tally([["B-A"], ["O"]] * 50, [["B-A"], ["B-A"]] * 50)
@@ -161,6 +162,8 @@ def bootstrap(
         >>> precision.value, round(precision.low, 1), round(precision.high, 1)
         (0.5, 0.4, 0.6)
     """
+    if len(run.counts) == 1:
+        return {name: Interval(x, None, None) for name, x in run.of_all.items()}
     draws = _draws(len(run.counts), rounds, seed)
     totals = np.concatenate([np.tensordot(x, run.counts, 1) for x in draws])
     columns = zip(run.of_all.items(), run.figures(totals).T, strict=True)

@@ -27,6 +27,7 @@ ODD = [
     ("a B-X\nMÃ¼ller O\n", "encoding tokens", 2),
     ("a B-X\nM\ufffdller O\n", "encoding tokens", 2),
     (LONG, "long sentences", 1),
+    ("a B-X\n" + "b O\n" * 99, "long sentences", 1),
     (GOOD * 9 + LONG, "long sentences", 64),
     ("Mr B-X\nA I-X\nat O\nit O\n\nMr O\nA B-X\nat O\nit O\n", "contradictions", 1),
 ]
@@ -42,6 +43,11 @@ def test_probable_mistakes(file, content, check, line):
     assert all(finding.file == str(path) for finding in findings)
     for good in (GOOD * 2, "a B-LOC\n\n" * 60 + "b B-LOCS\n\n" * 3):
         assert audit.of_file(file(good))[1] == []
+
+
+def test_what_could_not_be_read_is_not_taken_for_absent(file):
+    _, findings = audit.of_file(file("Ann PER-B\n\nso O\nit O\n"))
+    assert [x.check for x in findings if x.level != "note"] == ["format"]
 
 
 def test_contradictions_are_counted_where_labels_differ(file):

@@ -1,6 +1,7 @@
 """Corpora are loaded by name or folder, and compared with published facts."""
 
 import dataclasses
+import gzip
 import hashlib
 import os
 
@@ -128,17 +129,58 @@ def test_bare_and_chinese_prefixes_are_said_and_converted_back(letters, form, fi
         assert [schemes.to_spans(example.labels) for example in copy.examples] == spans
 
 
+@pytest.mark.parametrize("ending", ["tsv", "csv.gz", "conll"])
+def test_an_unknown_header_is_suspected_in_a_table(file, ending):
+    def read(*rows, **options):
+        mark = "\t" if ending != "csv.gz" else ","
+        text = "\n".join(mark.join(row) for row in rows) + "\n"
+        content = gzip.compress(text.encode()) if ending[-2:] == "gz" else text
+        return corpora.read(file(content, f"a.{ending}"), **options)
+
+    head, is_table = ("Wort", "Etikett"), ending != "conll"
+    for rows, options in (
+        ([("EU", "ORG"), ("says", "O"), ("so", "O")], {}),
+        ([("EU", "NN"), ("says", "VB"), ("EU", "NN")], {"scheme": "tags"}),
+    ):
+        notes = [read(*x, **options).notes for x in ([head, *rows], rows * 2)]
+        assert ["'Wort' and 'Etikett'" in " ".join(x) for x in notes] == [
+            is_table,
+            False,
+        ]
+    with pytest.raises(InputError, match="may be a header" if is_table else "neither"):
+        read(head, ("EU", "B-ORG"), ("says", "O"))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.txt"])
+def test_a_column_of_sentences_with_another_name_is_said(file, name):
+    rows = "Satz,Token,Label\n1,EU,B-X\n1,says,O\n2,so,O\n"
+    rows = rows if name == "a.csv" else rows.replace(",", "\t")
+    (note,) = corpora.read(file(rows, name)).notes
+    assert note == (
+        "one sentence: no blank lines, and no column sentence or sentence_id; "
+        "not read: Satz"
+    )
+    assert not corpora.read(file(rows.replace("Satz", "sentence"), name)).notes
+
+
+def test_a_folder_that_is_missing_is_said(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"dev file: there is no folder .*away$"
+    ):
+        corpora.find(tmp_path / "away", "dev")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "hint"),
     [
         ("EU B-ORG\nsays O\nParis I\n", 3, "type"),
         ("EU b\nsays O\n", 1, "write B"),
-        ("EU B-ORG\nsays 0\n", 2, "write O"),
         ("EU PER_M\nsays O\n", 1, "write M-PER"),
         ("EU NNP\nsays VB\n", 1, "label_column"),
         ("B-ORG EU\nO says\nO yes\n", 1, "token_column"),
         ("EU B-ORG\nsays B_person\n", 2, "write B-person"),
         ("EU b-org\nsays o\n", 1, "write B-org"),
+        ("EU B-X\nsays 0\n", 2, "write O, the letter"),
         ("EU ORG-B\nsays O\n", 1, "write B-ORG"),
         ("EU B-ORG\nsays B-OR\u200bG\n", 2, r"\(U\+200B\)"),
         ("EU\tB-ORG \n", 1, r"\(U\+0020\)"),

@@ -562,8 +562,12 @@ def test_spans_that_do_not_fit_are_reported(file):
     assert [len(x.notes) for x in (drop, wide, strict)] == [3, 1, 0]
     assert [len(x.errors) for x in (drop, wide, strict)] == [0, 2, 3]
     assert {error.line for error in strict.errors} == {1}
+    assert any("overlaps the B 10:18" in str(error) for error in strict.errors)
     with pytest.raises(InputError):
         read(path, unfit="ignore")
+    empty = [line(text=text, spans=[]) for text in ("", "a", " ")]
+    (note,) = read(file("".join(empty), "a.jsonl")).notes
+    assert note == "line 1: left out 2 texts without tokens"
     path = file(line(text="a", spans=[[0, 9, "A"]] * 7), "a.jsonl")
     notes = read(path, unfit="drop").notes
     assert (len(notes), notes[5][:10]) == (6, "and 2 more")
