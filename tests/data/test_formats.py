@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, FORMATS, Example, read, write
 from jaxner.errors import InputError
+from jaxner.evaluation import predictions
 from tests.growth import LINEAR, growth
 
 # Characters that str.split() and str.splitlines() take for separators are favoured.
@@ -774,6 +775,14 @@ def test_what_cannot_be_written_is_refused(tmp_path):
             write(path, examples, "brat")
 
 
+def test_rows_that_look_like_a_header_come_back(tmp_path):
+    path, rows = tmp_path / "a.conll.gz", [("word", "x", "tag"), ("a", "b", "c")]
+    formats.write_columns(path, [rows, [("a", "b b", "c")]], [0, 2])
+    expected = [(0, 2, ("word", "a"), ("tag", "c")), (2, 9, ("a",), ("c",))]
+    assert rows_of(path) == expected
+    assert path.read_bytes()[:2] == b"\x1f\x8b"
+
+
 def test_utf_16_is_suspected(file):
     wide = "a O\n".encode("utf-16")
     line = json.dumps({"tokens": ["a"], "labels": ["O"]}).encode("utf-16")
@@ -784,6 +793,28 @@ def test_utf_16_is_suspected(file):
         read(file("það O\n".encode("latin-1"), "b.conll"))
     (example,) = read(file(wide, "b.conll"), encoding="utf-16").examples
     assert example.tokens == ("a",)
+
+
+def test_predictions_of_a_token_that_looks_like_a_mark_come_back(tmp_path):
+    rows = [[(DOCSTART, "O", "B-X")], [("a", "B-X", "O"), (f"{DOCSTART} b", "O", "O")]]
+    formats.write_columns(path := tmp_path / "a.conll", rows, [0, 2])
+    gold, predicted, tokens, _ = predictions.read_labels(path)
+    sentences = zip(tokens, gold, predicted, strict=True)
+    assert [[*zip(*columns, strict=True)] for columns in sentences] == rows
+    assert [example.document for example in read(path).examples] == [0, 2]
+
+
+def test_lines_that_are_written(tmp_path):
+    examples = [Example(("a",), ("B-X",)), Example(("b", "c"), ("B-X", "I-X"), 2)]
+    a, b, c = u(1, *"a_", "NER=B-X"), u(1, *"b_", "NER=B-X"), u(2, *"c_", "NER=I-X")
+    for format, expected in {
+        "conll": "a B-X\n\n" + "-DOCSTART- O\n\n" * 2 + "b B-X\nc I-X\n\n",
+        "conllu": f"{a}\n# newdoc\n# newdoc\n{b}{c}\n",
+    }.items():
+        write(path := tmp_path / "a", examples, format)
+        assert path.read_text() == expected
+    write(tmp_path / "b", [Example(("a ",), ("B-X",), 1)], "brat")
+    assert (tmp_path / "b" / "00001.ann").read_text() == "T1\tX 0 1\ta\n"
 
 
 def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
