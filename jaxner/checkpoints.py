@@ -230,7 +230,9 @@ def endless(arrays: PyTree) -> str:
     for name, leaf in _named(arrays).items():
         is_weight = not name.startswith("opt_state")
         is_number = is_weight and jnp.issubdtype(leaf.dtype, jnp.inexact)
-        if is_number and not np.isfinite(leaf).all():
+        # NumPy reads no array of several processes, and JAX would copy one of NumPy's.
+        library = np if isinstance(leaf, np.ndarray) else jnp
+        if is_number and not library.isfinite(leaf).all():
             return name
     return ""
 

@@ -312,7 +312,13 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         raise TypeError(
             "A tagger cannot be saved inside jax.jit: save what it returns."
         )
-    if reason := checkpoints.misfit(tagger.weights, models.shapes(tagger.model)):
+    fields.check(
+        "temperature", np.asarray(tagger.temperature).tolist(), fields.Positive
+    )
+    arrays = jax.tree.map(
+        lambda x: x if hasattr(x, "shape") else np.asarray(x), tagger.weights
+    )
+    if reason := checkpoints.misfit(arrays, models.shapes(tagger.model)):
         raise InputError(f"The weights do not fit the model: {reason}.")
     if name := checkpoints.endless(tagger.weights):
         raise InputError(f"The tagger has infinite or NaN weights in {name}.")

@@ -78,10 +78,18 @@ def begun(job: Job, overrides: Mapping[str, Any], status: str) -> Line:
 
 
 def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
-    """Returns the line of a finished run."""
+    """Returns the line of a finished run.
+
+    Raises:
+        InputError: The run began with other weights than its cell says.
+    """
     run, cell = Workdir(folder), job.cell
     result, facts = run.read_json("result.json"), run.read_json("environment.json")
     config = run.read_json("config.json")
+    source = config.get("init_from")
+    if "/".join(Path(source or "").parts[-3:-1]) != cell.begins_with:
+        expected = f"a run of {cell.begins_with}" if cell.begins_with else None
+        raise InputError(f"expected init_from to be {expected}, got {source}", folder)
     data = {name: facts["data"][name]["sha256"] for name in ("train", "dev")}
     line = begun(job, overrides, DONE) | {"commit": " ".join(facts["commits"])}
     tallies = {split: sentence_counts(cell, run, split) for split in ("dev", "test")}

@@ -114,6 +114,8 @@ def test_a_finished_run_has_a_line(tmp_path):
     line = results.line_of(Job(tags, 0), {}, run.path)
     assert line["dev"] == {"accuracy": 100.0}
     assert 99 < line["test"]["accuracy"] < 100
+    with pytest.raises(ValueError, match="init_from to be a run of grn/sample, got N"):
+        results.line_of(Job(tags._replace(begins_with="grn/sample"), 0), {}, run.path)
 
 
 @pytest.mark.slow  # trains a small system in another process

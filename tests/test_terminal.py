@@ -26,15 +26,13 @@ def test_lines_are_wrapped_between_words_on_a_terminal_alone():
 
 @pytest.mark.parametrize("width", [30, 50, 80])
 def test_numbers_are_whole_on_a_narrow_terminal(width):
-    names, row = (
-        ["type", "precision", "F1", "gold"],
-        ["Bezeichnung" * 4, 12.34, 36.36, 9],
-    )
-    file = io.StringIO()
-    LineConsole(file=file, width=width, force_terminal=True).print(Table(names, [row]))
-    text = file.getvalue()
-    assert all(word in text for word in (*names, "12.34", "36.36"))
-    assert "…" not in text
+    names = ["type", "precision", "F1", "gold"]
+    for label in ("Bezeichnung" * 4, "北京市海淀区中关村大街研究所一二"):
+        table, file = Table(names, [[label, 12.34, 36.36, 9]]), io.StringIO()
+        LineConsole(file=file, width=width, force_terminal=True).print(table)
+        text = file.getvalue()
+        assert all(word in text for word in (*names, "12.34", "36.36"))
+        assert "…" not in text
 
 
 def test_the_cursor_is_never_hidden():

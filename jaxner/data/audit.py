@@ -229,12 +229,11 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
     longest = max(split.examples, key=lambda example: len(example.tokens))
     usual = statistics.median(len(example.tokens) for example in split.examples)
-    length = len(longest.tokens)
+    count, length = len(split.examples), len(longest.tokens)
     is_odd = length > _LONG_SENTENCE and length >= 10 * usual
-    if is_odd or usual > _LONG_MEDIAN:
+    if is_odd or usual > _LONG_MEDIAN * (1 + (count == 1)):
         message = f"the longest sentence has {length:,} tokens, the median {usual:g}; "
-        message += "are blank lines between sentences missing, or does a header name "
-        message += f"their column otherwise than {formats.SENTENCE[0]}?"
+        message += "are blank lines between sentences missing?"
         yield _at(split, (longest, 0), "long sentences", message)
 
 

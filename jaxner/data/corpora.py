@@ -211,15 +211,19 @@ def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
 
 def _doubt(path: Path, examples: Sequence[Example]) -> str:
     """Returns what to do if the first line of a table may be a header; else nothing."""
-    is_table = path.name.removesuffix(".gz").endswith((".tsv", ".csv"))
+    is_table = path.name.lower().removesuffix(".gz").endswith((".tsv", ".csv"))
     if not (is_table and examples and examples[0].lines[0] == 1):
         return ""
     token, label = examples[0].tokens[0], examples[0].labels[0]
-    if sum(example.labels.count(label) for example in examples) > 1:
+    tokens = [x for example in examples for x in example.tokens]
+    labels = [x for example in examples for x in example.labels]
+    # By chance, both are seldom alone in a file with ten tokens a label.
+    are_alone = tokens.count(token) == labels.count(label) == 1
+    if not are_alone or len(tokens) < 10 * len({*labels}):
         return ""
     return (
-        f"the first line, {token!r} and {label!r}, may be a header, whose names are "
-        f"{formats.TOKEN[0]} (or {formats.TOKEN[2]}) and {formats.LABEL[2]} (or "
+        f"the first line, {token!r} and {label!r}, may be a header; jaxner knows the "
+        f"names {formats.TOKEN[0]} (or {formats.TOKEN[2]}) and {formats.LABEL[2]} (or "
         f"{formats.LABEL[6]})"
     )
 

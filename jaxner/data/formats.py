@@ -44,6 +44,7 @@ TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 
+_LONG = 60  # tokens of a sentence that may be several
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, MISC = 3, 9  # of CoNLL-U
 _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
@@ -136,7 +137,7 @@ def _sentences(
     places = (token, label) if source.has_labels else (token,)
     document, last, groups = 0, ("",), set()
     comments, returns, blank_lines, quotes, signs = [], [], [], [], []  # lines
-    num_sentences = 0
+    num_sentences = num_tokens = 0
     hint = BLANK_HINT if source.has_labels and token >= 0 else ""
 
     def has_value(cells: Sequence[str], column: int) -> bool:
@@ -148,7 +149,7 @@ def _sentences(
         return len(cells) <= layout.most and not has_value(cells, token)
 
     def parse(start: int, block: Sequence[str]) -> Items:
-        nonlocal num_sentences
+        nonlocal num_sentences, num_tokens
         rows: list[tuple[int, list[str]]] = []  # line, cells
         errors: list[InputError] = []
         is_flawed = source.flaw("\n".join(block))
@@ -187,7 +188,7 @@ def _sentences(
         numbers, cells = zip(*rows, strict=True)
         columns = (tuple(row[index] for row in cells) for index in places)
         tokens, labels, *_ = *columns, ()
-        num_sentences += 1
+        num_sentences, num_tokens = num_sentences + 1, num_tokens + len(rows)
         line = block[numbers[0] - start]
         is_sign = line[0] == tokens[0] == "#" and layout.comments == "\n"
         if source.has_labels and is_sign:
@@ -217,8 +218,8 @@ def _sentences(
     remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
     source.note_cases(quotes, "token", remedy)
     source.note_cases(returns, "sentence", text)
-    if layout.rest and num_sentences == 1:
-        text = f"one sentence: no blank lines, and no column {SENTENCE[0]} or "
+    if layout.rest and num_sentences == 1 and num_tokens > _LONG:
+        text = f"one sentence of {num_tokens:,} tokens: no column {SENTENCE[0]} or "
         source.note(f"{text}{SENTENCE[2]}; not read: {', '.join(layout.rest)}")
     if len(signs) > max(1, num_sentences / 2):
         text = "{} with # as first token; if # begins comments, set comments to it"
@@ -288,7 +289,7 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
     layout = Layout(re.compile(mark), split, size, size, token, label, comments)
     if max(groups, default=-1) >= 0:
         layout = layout._replace(group=group)
-    if names:
+    if names and groups[1] < 0:
         used = {token, label, *groups}
         rest = [x for i, x in enumerate(cells) if i not in used and x.strip(" _")]
         layout = layout._replace(rest=rest)

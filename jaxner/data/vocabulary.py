@@ -335,6 +335,8 @@ class Vocabulary:
             if isinstance(value, list):
                 content[name] = tuple(value)
         if pieces := content.get("pieces"):
+            if "json" not in pieces:
+                raise InputError("expected pieces as the json of a tokenizer")
             content["pieces"] = PieceTokenizer(**pieces)
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import rich.box
 import rich.table
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
@@ -326,7 +327,7 @@ class Table(NamedTuple):
         # On a narrow terminal, long names take several lines; numbers are never cut.
         least, rows = 2, [[*map(shown, row)] for row in self.rows]
         for i, name in enumerate(map(shown, self.columns)):
-            width = max(map(len, [name, *(row[i] for row in rows)]))
+            width = max(map(cell_len, [name, *(row[i] for row in rows)]))
             side, is_long = "right" if i else "left", width > _LONG
             table.add_column(
                 Text(name), justify=side, no_wrap=not is_long, overflow="fold"

@@ -254,6 +254,8 @@ def compare(
     values = [np.stack([x.figures(x.counts.sum(0)) for x in side]) for side in sides]
     means = [side.mean(0) for side in values]
     resamples = _resampled(sides, rounds, seed)
+    if len(runs[0].counts) == 1:  # every draw is the same
+        resamples = np.full_like(resamples, np.nan)
     if len(runs) == 2:
         exchanges = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:

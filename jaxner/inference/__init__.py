@@ -46,11 +46,12 @@ def _of_any_head(
     def choose(potentials: AnyPotentials, /, *args: P.args, **options: P.kwargs) -> R:
         call = signature.bind_partial(potentials, *args, **options)
         values = call.arguments
+        for part in {"mask", "labels"} & values.keys():
+            values[part] = jnp.asarray(values[part])
         check(potentials, values.get("mask"), values.get("labels"))
         if "labels" in values:  # where JAX would count from the end, as for others: NaN
-            labels = jnp.asarray(values["labels"])
-            last = jnp.iinfo(labels.dtype).max
-            values["labels"] = jnp.where(labels < 0, last, labels)
+            labels = values["labels"].astype(jnp.int32)
+            values["labels"] = jnp.where(labels < 0, jnp.iinfo(jnp.int32).max, labels)
         if not isinstance(potentials, Autoregressive):
             return kernel(*call.args, **call.kwargs)
         if counterpart is None:
@@ -91,8 +92,10 @@ def check(
                 f"Expected {part} {list(shape)} beside {name} "
                 f"{list(jnp.shape(scores))}, got {list(jnp.shape(array))}"
             )
-    if mask is not None and (kind := jnp.result_type(mask)) != jnp.bool_:
-        raise TypeError(f"Expected a mask of booleans, got {kind}")
+    if mask is not None and mask.dtype != jnp.bool_:
+        raise TypeError(f"Expected a mask of booleans, got {mask.dtype}")
+    if labels is not None and not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise TypeError(f"Expected labels as whole numbers, got {labels.dtype}")
 
 
 constrain = _of_any_head(crf.constrain)

@@ -60,7 +60,10 @@ def check_returned(part: str, module: object, value: PyTree, length: object) -> 
     wrong = [value]
     match value:
         case Potentials() | Autoregressive() if part == "head":
-            inference.check(value)
+            try:
+                inference.check(value)
+            except ValueError as error:
+                raise InputError(f"{type(module).__name__} returned: {error}") from None
             wrong = []
         case (features, dict()) if part == "encoder":
             stages = features if isinstance(features, tuple) and features else value[:1]

@@ -6,6 +6,7 @@ Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -227,17 +228,30 @@ def init(model: Model, key: Array) -> Weights:
     """
     check_model(model)
     check_key(key)
-
-    def draw(key: Array) -> Weights:
-        tokens, chars = jnp.zeros(1, jnp.int32), jnp.zeros((1, 1), jnp.int32)
-        sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
-        weights = model.init(key, sentence, train=False)
-        return {"params": weights["params"], "frozen": weights.get("frozen", {})}
-
+    try:
+        hash(model)
+    except TypeError:  # a module of your own holds an array
+        return _drawn(model, key)
     is_inside = any(isinstance(x, Tracer) for x in (key, jnp.zeros(())))
-    # One program, or each draw would be compiled alone, and a forward pass.
+    return _drawing(is_inside)(model, key)
+
+
+def _drawn(model: Model, key: Array) -> Weights:
+    tokens = jnp.zeros(1, jnp.int32)
+    chars = jnp.zeros((1, 1), jnp.int32)
+    sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
+    weights = model.init(key, sentence, train=False)
+    return {"params": weights["params"], "frozen": weights.get("frozen", {})}
+
+
+@functools.cache
+def _drawing(is_inside: bool) -> Callable[[Model, Array], Weights]:
+    """Returns one program: alone, each draw would be compiled, and a forward pass.
+
+    As it runs once, XLA's full effort does not pay.
+    """
     options = None if is_inside else devices.compiler_options(runs_once=True)
-    return jax.jit(draw, compiler_options=options)(key)
+    return jax.jit(_drawn, static_argnums=0, compiler_options=options)
 
 
 def map_named(function: Callable[[str, PyTree], object], weights: PyTree) -> PyTree:

@@ -529,7 +529,7 @@ class Program:
         content, spec = self.latest.progress(), jax.eval_shape(_stored, self.state)
         tree = self.latest.restore(spec)
         progress = [Progress(**state) for state in content["seeds"]]
-        self.seconds = content["seconds"]
+        self.seconds = content.get("seconds", 0.0)
         epoch, limit = max(state.epoch for state in progress), self.config.num_epochs
         if epoch > limit:
             raise InputError(

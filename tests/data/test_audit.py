@@ -27,7 +27,7 @@ ODD = [
     ("a B-X\nMÃ¼ller O\n", "encoding tokens", 2),
     ("a B-X\nM\ufffdller O\n", "encoding tokens", 2),
     (LONG, "long sentences", 1),
-    ("a B-X\n" + "b O\n" * 99, "long sentences", 1),
+    ("a B-X\n" + "b O\n" * 120, "long sentences", 1),
     (GOOD * 9 + LONG, "long sentences", 64),
     ("Mr B-X\nA I-X\nat O\nit O\n\nMr O\nA B-X\nat O\nit O\n", "contradictions", 1),
 ]

@@ -31,6 +31,9 @@ def test_undefined_figures_stay_undefined():
     assert set(stats.bootstrap(stats.tally([], []), rounds=3)["f1"]) == {None}
     runs = [stats.tally([["O"]], [["O"]])] * 2
     assert stats.compare(runs, runs, rounds=5)["f1"] == (None,) * 8
+    runs = [[stats.tally([["B-A"]], [[label]])] for label in ("B-A", "O")]
+    gap = stats.compare(*runs, rounds=9)["f1"]
+    assert (gap.difference, gap.low, gap.high, gap.bootstrap) == (1, None, None, None)
     figures = stats.tally([["B-B"]], [["B-B"]], types=["A"]).of_all
     assert (figures["f1 A"], figures["f1 B"], figures["macro f1"]) == (None, 1, 1)
     assert "f1 B" not in stats.tally([["S-A"]], [["I-B"]], "strict", "BIOES").of_all

@@ -77,7 +77,8 @@ def test_a_batch_needs_vmap(transitions):
             r"mask \[4\] beside emissions \[4, 3\]",
         ),
         ({"mask": jnp.ones((4, 1), bool)}, ValueError, r"got \[4, 1\]"),
-        ({"mask": jnp.ones(4)}, TypeError, "mask of booleans, got float32"),
+        ({"mask": [1, 1, 1, 1]}, TypeError, "mask of booleans, got int32"),
+        ({"labels": jnp.zeros(4)}, TypeError, "labels as whole numbers, got float32"),
         ({"labels": jnp.zeros(1, int)}, ValueError, r"labels \[4\].* got \[1\]"),
     ],
 )
