@@ -203,19 +203,19 @@ def _restore(folder: Path, shapes: PyTree) -> PyTree:
     with _quiet():
         with runs.using(path):
             content = ocp.metadata(_plain(folder)).metadata
-        if reason := misfit(content, shapes):
+        if reason := find_misfit(content, shapes):
             raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
         with runs.using(path), _alone():
             arrays = ocp.load(_plain(folder), target)
-    if name := endless(arrays):
+    if name := find_infinite(arrays):
         raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
     return jax.device_put(arrays, may_alias=False)
 
 
-def misfit(arrays: PyTree, shapes: PyTree) -> str:
+def find_misfit(arrays: PyTree, shapes: PyTree) -> str:
     """Returns how arrays differ from those of a model; nothing if they do not."""
     leaves, wishes = _named(arrays), _named(shapes)
     for name in sorted(leaves.keys() | wishes.keys()):
@@ -225,7 +225,7 @@ def misfit(arrays: PyTree, shapes: PyTree) -> str:
     return ""
 
 
-def endless(arrays: PyTree) -> str:
+def find_infinite(arrays: PyTree) -> str:
     """Returns the name of weights that are infinite or NaN; nothing if none are."""
     for name, leaf in _named(arrays).items():
         is_weight = not name.startswith("opt_state")

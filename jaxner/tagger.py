@@ -318,9 +318,9 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     arrays = jax.tree.map(
         lambda x: x if hasattr(x, "shape") else np.asarray(x), tagger.weights
     )
-    if reason := checkpoints.misfit(arrays, models.shapes(tagger.model)):
+    if reason := checkpoints.find_misfit(arrays, models.shapes(tagger.model)):
         raise InputError(f"The weights do not fit the model: {reason}.")
-    if name := checkpoints.endless(tagger.weights):
+    if name := checkpoints.find_infinite(tagger.weights):
         raise InputError(f"The tagger has infinite or NaN weights in {name}.")
     try:
         description = models.describe(tagger.model)

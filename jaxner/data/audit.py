@@ -26,7 +26,6 @@ LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NUM_CASES = 5  # cases in a message
 _LONG_TOKEN = 100  # characters
 _LONG_SENTENCE = 500  # tokens
-_LONG_MEDIAN = 60  # tokens
 _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\ufffd")
 
 
@@ -231,7 +230,7 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     usual = statistics.median(len(example.tokens) for example in split.examples)
     count, length = len(split.examples), len(longest.tokens)
     is_odd = length > _LONG_SENTENCE and length >= 10 * usual
-    if is_odd or usual > _LONG_MEDIAN * (1 + (count == 1)):
+    if is_odd or usual > formats.LONG * (1 + (count == 1)):
         message = f"the longest sentence has {length:,} tokens, the median {usual:g}; "
         message += "are blank lines between sentences missing?"
         yield _at(split, (longest, 0), "long sentences", message)

@@ -142,7 +142,7 @@ def of_file(
     path, examples, notes = file.path, tuple(file.examples), [*file.notes]
     has_tags = scheme == schemes.TAGS
     names = {label for example in examples for label in example.labels}
-    wrong, is_io, doubt = {}, False, _doubt(path, examples)
+    wrong, is_io, doubt = {}, False, _suspect_header(path, examples)
     if not has_tags:
         notes += schemes.choices(names)
         if is_io := schemes.is_io(names):
@@ -209,7 +209,7 @@ def _exchanged(path: Path, examples: Sequence[Example]) -> InputError | None:
     return InputError(message, examples[0].path or path, examples[0].lines[0])
 
 
-def _doubt(path: Path, examples: Sequence[Example]) -> str:
+def _suspect_header(path: Path, examples: Sequence[Example]) -> str:
     """Returns what to do if the first line of a table may be a header; else nothing."""
     is_table = path.name.lower().removesuffix(".gz").endswith((".tsv", ".csv"))
     if not (is_table and examples and examples[0].lines[0] == 1):

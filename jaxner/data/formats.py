@@ -44,7 +44,7 @@ TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("labels", "ner_tags", "label", "ner", "ner_tag", "entity", "tag", "tags")
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 
-_LONG = 60  # tokens of a sentence that may be several
+LONG = 60  # tokens of a sentence that may be several
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, MISC = 3, 9  # of CoNLL-U
 _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
@@ -218,7 +218,7 @@ def _sentences(
     remedy = "quoted as in CSV, and read with the quotes: {}; pandas: quoting=3"
     source.note_cases(quotes, "token", remedy)
     source.note_cases(returns, "sentence", text)
-    if layout.rest and num_sentences == 1 and num_tokens > _LONG:
+    if layout.rest and num_sentences == 1 and num_tokens > LONG:
         text = f"one sentence of {num_tokens:,} tokens: no column {SENTENCE[0]} or "
         source.note(f"{text}{SENTENCE[2]}; not read: {', '.join(layout.rest)}")
     if len(signs) > max(1, num_sentences / 2):
