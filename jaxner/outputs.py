@@ -140,7 +140,13 @@ def _check_writable(path: AnyPath) -> None:
     for parent in (folder, folder.parent):
         if target.absolute().relative_to(parent).as_posix() in RUN and _is_run(parent):
             raise InputError(f"{path} belongs to the run {parent}: name another file")
-    places = [*[target] * target.exists(), *[folder] * (not is_stream(path))]
+    check_permission(target)
+
+
+def check_permission(path: Path) -> None:
+    """Raises PermissionError if a file can neither be replaced nor made."""
+    folder = path.absolute().parent
+    places = [*[path] * path.exists(), *[folder] * (not is_stream(path))]
     if not all(os.access(parent, os.W_OK) for parent in places):
         raise PermissionError(f"There is no permission to write {path}")
 

@@ -234,7 +234,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
             "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
             "scores for separators"
         )
-    if any(isinstance(parts[part], nn.Module) for part in _MANDATORY):
+    if any(isinstance(part, nn.Module) for part in jax.tree.leaves(parts)):
         _check_scores(model, vocabulary)
     return model
 
@@ -253,7 +253,7 @@ def _check_sizes(module: nn.Module, sizes: Mapping[str, int]) -> None:
     """Raises an error where a module or a part of it has another size."""
     for field in dataclasses.fields(module):
         value = getattr(module, field.name, None)
-        if value != sizes.get(field.name, value):
+        if field.name in sizes and value != sizes[field.name]:
             raise InputError(
                 f"The model is of another vocabulary: {type(module).__name__} has "
                 f"{field.name}={value}, the vocabulary has {sizes[field.name]}."

@@ -225,6 +225,14 @@ def test_what_cannot_be_is_a_line_and_leaves_no_file(
     assert {*os.listdir()} == {"vectors.txt", "a.conll"}
 
 
+def test_a_run_is_writable_before_it_is_calibrated(tiny_run, capsys, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tiny_run)
+    with pytest.raises(SystemExit):
+        cli.run(["calibrate", str(tiny_run)])
+    output, errors = capsys.readouterr()
+    assert (output, "no permission to write" in errors) == ("", True)
+
+
 def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one():
     with pytest.raises(ZeroDivisionError), cli._errors("train"):
         raise ZeroDivisionError

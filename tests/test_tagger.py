@@ -68,6 +68,21 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
         np.testing.assert_allclose(program(warm, sentence), expected, atol=1e-6)
 
 
+def test_weights_may_be_arrays_of_numpy(params):
+    """In a batch, where ids are traced; as constants of a program, too."""
+    copy, batch = jax.device_get(params), jaxner.encode(params, [TOKENS] * 2)
+    labels = np.zeros(batch.words.shape, int)
+
+    def compute(tagger):
+        loss = jaxner.loss(tagger.model, tagger.weights, batch, labels)
+        return loss, jaxner.tag(tagger, batch), jaxner.marginals(tagger, batch)
+
+    expected = compute(params)
+    for result in (compute(copy), jax.jit(lambda: compute(copy))()):
+        for a, b in zip(result, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
 def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     warm = dataclasses.replace(params, temperature=1.3)

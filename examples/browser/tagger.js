@@ -50,6 +50,7 @@ function charId({ about, chars }, char) {
 }
 
 function caps(token) { // as jaxner.types.Caps
+  if (!token) return 0;
   const upper = /\p{Uppercase}/u.test(token);
   const lower = /[\p{Lowercase}\p{Lt}]/u.test(token);
   if (/^\p{Uppercase}+$/u.test(token)) return 1;

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any, Literal
 
-from jaxner import fields
+from jaxner import fields, outputs
 from jaxner.commands import load, note
 from jaxner.errors import InputError, UsageError
 from jaxner.wording import counted
@@ -81,6 +81,7 @@ def calibrate(
     log = LineConsole().print
     folder = Workdir(run)
     original = dataclasses.replace(load(run), temperature=1.0)
+    outputs.check_permission(folder.path / CALIBRATION)
     # Now, since the run may train on meanwhile.
     step = Checkpoints(folder.part("best"), read_only=True).step
     data = folder.read_json("config.json")["data"]

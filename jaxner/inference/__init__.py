@@ -4,7 +4,7 @@ Each function takes `potentials`, scores in nats; `mask`, True at the tokens; `l
 label ids, ignored under padding, which is on the right and changes no result.
 `jax.vmap` adds the batch. Potentials without transitions skip all scans. Those of the
 head 'seq2seq' have a beam search; functions that need sums or maxima over all
-labellings raise ValueError for them. The empty sentence has one labelling, of score 0.
+labellings raise InputError for them. The empty sentence has one labelling, of score 0.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from jaxner.errors import InputError
 from jaxner.inference import autoregressive, crf, spans
 from jaxner.inference.crf import Constraints as Constraints
 from jaxner.inference.spans import LabelSpans as LabelSpans
@@ -55,7 +56,7 @@ def _of_any_head(
         if not isinstance(potentials, Autoregressive):
             return kernel(*call.args, **call.kwargs)
         if counterpart is None:
-            raise ValueError(
+            raise InputError(
                 f"{name} has no form for an autoregressive head (head 'seq2seq'), nor "
                 "have sums and maxima over all its L^T labellings. Use head 'softmax' "
                 "or 'crf'."
@@ -79,7 +80,7 @@ def check(
     else:
         raise TypeError(f"Expected jaxner.types.Potentials, got {type(potentials)}")
     if jnp.ndim(scores) != 2:
-        raise ValueError(
+        raise InputError(
             f"Expected the {name} of one sentence, [T, L], got "
             f"{list(jnp.shape(scores))}: `jax.vmap` adds a batch"
         )
@@ -88,7 +89,7 @@ def check(
     for part, array in arrays.items():
         shape = shapes.get(part, jnp.shape(scores)[:1])
         if array is not None and jnp.shape(array) != shape:
-            raise ValueError(
+            raise InputError(
                 f"Expected {part} {list(shape)} beside {name} "
                 f"{list(jnp.shape(scores))}, got {list(jnp.shape(array))}"
             )

@@ -22,6 +22,7 @@ from jax.nn import log_softmax, logsumexp, softmax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from jaxner import devices
+from jaxner.errors import InputError
 from jaxner.inference import tree
 from jaxner.types import FORBIDDEN, Potentials
 
@@ -326,7 +327,7 @@ def n_best(
         [[[0, 1], [0, 0]], [3.0, 2.0]]
     """
     if n < 1:
-        raise ValueError(f"The number of labellings must be at least 1, got {n}")
+        raise InputError(f"The number of labellings must be at least 1, got {n}")
     emissions, transitions, start, end = chain(potentials)
     if not mask.shape[0]:
         return jnp.zeros((n, 0), jnp.int32), jnp.full(n, -jnp.inf).at[0].set(0.0)

@@ -56,9 +56,11 @@ def own_module(part: str, place: str) -> type[nn.Module]:
 
 
 def check_returned(part: str, module: object, value: PyTree, length: object) -> None:
-    """Raises an error unless an encoder or a head returned what it has to."""
+    """Raises an error unless a module returned what its part has to, for each token."""
     wrong = [value]
     match value:
+        case _ if part not in ("encoder", "head"):
+            wrong = [] if _are_features(value, length) else [value]
         case Potentials() | Autoregressive() if part == "head":
             try:
                 inference.check(value)
@@ -71,7 +73,8 @@ def check_returned(part: str, module: object, value: PyTree, length: object) -> 
     for x in wrong:
         is_array, name = hasattr(x, "shape"), type(module).__name__
         content = f"{x.dtype} {list(x.shape)}" if is_array else type(x).__name__
-        raise TypeError(f"{name} returned {content} for T={length}; {CONTRACTS[part]}.")
+        size = f"{'U' if part.endswith('chars') else 'T'}={length}"
+        raise TypeError(f"{name} returned {content} for {size}; {CONTRACTS[part]}.")
 
 
 def _are_features(x: PyTree, length: object) -> bool:

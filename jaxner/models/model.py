@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PyTree
 from jaxner import devices, inference
 from jaxner.arguments import expect
 from jaxner.driver import check_key
+from jaxner.errors import InputError
 from jaxner.fields import DERIVED, Field, OneOf, Part, Passes, Seed
 from jaxner.models import axes
 from jaxner.models.checks import check_returned
@@ -136,6 +137,7 @@ class Model(nn.Module):
             return super().apply(self._lowered(variables), *args, **kwargs)
 
     def _lowered(self, variables: Weights) -> Weights:
+        variables = jax.tree.map(jnp.asarray, variables)  # NumPy cannot take traced ids
         if self.dtype == "float32":
             return variables
 
@@ -157,7 +159,10 @@ class Model(nn.Module):
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
-        return self._run(self.representation, train, sentence).astype(self.dtype)
+        x = self._run(self.representation, train, sentence)
+        length = sentence.words.shape[0]
+        check_returned("representation", self.representation, x, length)
+        return x.astype(self.dtype)
 
     def _run(self, module: nn.Module, train: bool, *inputs: PyTree) -> PyTree:
         """Calls a module whose inner values training may compute twice."""
@@ -241,6 +246,9 @@ def _drawn(model: Model, key: Array) -> Weights:
     chars = jnp.zeros((1, 1), jnp.int32)
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
     weights = model.init(key, sentence, train=False)
+    if others := weights.keys() - {"params", "frozen", "intermediates"}:
+        names = ", ".join(sorted(others))
+        raise TypeError(f"A module keeps {names}; modules have parameters alone.")
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
 
 
@@ -323,7 +331,8 @@ def character_readers(model: Model) -> list[nn.Module]:
 
 
 def check_model(model: object) -> None:
-    """Raises TypeError unless a value is a Linen module."""
+    """Raises TypeError unless a value is a Linen module; RuntimeError after a fork."""
+    devices.check_fork()
     is_module = isinstance(model, nn.Module)
     expect(is_module, "a model, which jaxner.build returns", model)
 
@@ -423,7 +432,7 @@ def passes(
         stages, _ = model.apply(weights, sentence, x, **options)
         potentials = _with_separators(model, stages[-1], sentence)
         if not isinstance(potentials, Potentials):
-            raise ValueError(
+            raise InputError(
                 "Monte Carlo dropout needs head 'softmax' or 'crf': the passes of "
                 "head 'seq2seq' have no common scores"
             )

@@ -15,9 +15,11 @@ from jaxtyping import Array, Float, Int
 
 from jaxner import fields
 from jaxner.data.vocabulary import CHAR_TYPES, PADDING, UNKNOWN
+from jaxner.errors import InputError
 from jaxner.fields import FromData, Part
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
+from jaxner.models.checks import check_returned
 from jaxner.models.layers import Features
 from jaxner.types import FORBIDDEN, Caps, Options, Pieces, Sentence
 
@@ -408,7 +410,7 @@ class Representation(nn.Module):
         inputs = {"caps": self.caps, "vectors": self.vectors, "pieces": self.bert}
         for name, reader in inputs.items():
             if reader is not None and getattr(sentence, name) is None:
-                raise ValueError(f"This model needs the field `{name}` of a Sentence.")
+                raise InputError(f"This model needs the field `{name}` of a Sentence.")
         parts: list[Array] = []
         values: Any = sentence
         if self.words is not None:
@@ -439,6 +441,13 @@ class Representation(nn.Module):
     def _read_characters(self, sentence: Sentence, train: bool):
         """Returns character features, reading each distinct word once if it can."""
         chars, long = sentence.chars, sentence.long
+
+        def read(chars):
+            features = self.chars(chars, train=train)
+            part = "representation.chars"
+            check_returned(part, self.chars, features, chars.shape[0])
+            return features
+
         # With dropout and no key of the batch, each token reads a copy of its row.
         is_drawn = train and getattr(self.chars, "dropout", 0)
         is_drawn = is_drawn and not self.has_rng("chars")
@@ -448,11 +457,10 @@ class Representation(nn.Module):
             chars = jnp.pad(chars, ((0, 0), (0, padding)))
             chars, long = chars.at[long.rows].set(long.chars, mode="drop"), None
         if is_drawn:
-            return self.chars(chars[sentence.char_index], train=True)
-        features = self.chars(chars, train=train)
+            return read(chars[sentence.char_index])
+        features = read(chars)
         if long is not None:
-            long_features = self.chars(long.chars, train=train)
-            features = features.at[long.rows].set(long_features, mode="drop")
+            features = features.at[long.rows].set(read(long.chars), mode="drop")
         return features[sentence.char_index]
 
     def _blank(self, sentence: Sentence) -> Sentence:

@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from jaxner import inference
 from jaxner.data import schemes
+from jaxner.errors import InputError
 from jaxner.inference import FORBIDDEN, LabelSpans
 from jaxner.types import Autoregressive, Potentials
 from tests.inference import enumeration
@@ -377,7 +378,7 @@ def test_what_cannot_be_answered_raises():
     gates = zero((3, 4, 1)), zero((1, 4, 1)), zero((1, 2))
     head = Autoregressive(zero((2, 2)), None, *gates, None, None, zero(1))
     for name in ("marginals", "n_best", "sample", "labelling_entropy", "span_table"):
-        with pytest.raises(ValueError, match=name):
+        with pytest.raises(InputError, match=name):
             getattr(inference, name)(head, mask)
 
 

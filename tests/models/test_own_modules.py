@@ -16,6 +16,7 @@ from jaxner import configuration
 from jaxner.training import schema
 from jaxner.types import Potentials
 from tests import tiny
+from tests.models import draws
 
 VOCABULARY, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])  # 5 labels
 pytestmark = pytest.mark.usefixtures("no_checks")  # what a user's process does
@@ -31,6 +32,20 @@ class Own(nn.Module):
     @nn.compact
     def __call__(self, x, *mask, train):
         return self.output(nn.Dense(8)(x))
+
+
+class Reader(Own):
+    """Reads words of a sentence [T], or characters [U, C]."""
+
+    @nn.compact
+    def __call__(self, x, *, train):
+        return self.output(nn.Embed(300, 8)(getattr(x, "words", x)))
+
+
+class Keeper(nn.Module):
+    @nn.compact
+    def __call__(self, x, mask, *, train):
+        return nn.BatchNorm(use_running_average=not train)(x), {}
 
 
 class WithoutTrain(nn.Module):
@@ -56,11 +71,37 @@ class WithoutTrain(nn.Module):
         ("encoder", Own(lambda x: (x.astype(int), {})), TypeError, r"Own .*int32 \["),
         ("encoder", Own(lambda x: ((x, None), {})), TypeError, "Own .*NoneType for T"),
         ("encoder", WithoutTrain(), TypeError, "WithoutTrain as encoder .*train"),
+        ("encoder", Keeper(), TypeError, "keeps batch_stats; modules have parameters"),
+        (
+            "representation",
+            Reader(lambda x: (x, {})),
+            TypeError,
+            "returned tuple for T",
+        ),
+        ("representation", Reader(lambda x: x[:1]), TypeError, r"\[1, 8\] for T=2"),
+        ("representation", Reader(lambda x: x > 0), TypeError, "Reader .*bool"),
+        ("chars", Reader(lambda x: x), TypeError, r"\[1, 1, 8\] for U=1; .*characters"),
+        ("chars", Reader(lambda x: x.sum((0, 1))[None]), TypeError, "for U="),
     ],
 )
 def test_a_module_that_breaks_its_contract_is_refused(part, module, error, message):
+    if part == "chars":
+        part, module = "representation", {"words": {"dim": 4}, "chars": module}
     with pytest.raises(error, match=message):
         build(**{part: module})
+
+
+def test_a_module_may_hold_an_array():
+    class Shift(nn.Module):
+        table: jnp.ndarray
+
+        @nn.compact
+        def __call__(self, x, mask, *, train):
+            return nn.Dense(4)(x) + self.table, {}
+
+    model = build(encoder=Shift(jnp.ones((1, 4))))
+    tagger = jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
+    assert len(jaxner.tag(tagger, ["Rome"])) == 1
 
 
 @pytest.fixture
