@@ -69,7 +69,7 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
 
 
 def test_weights_may_be_arrays_of_numpy(params):
-    """In a batch, where ids are traced; as constants of a program, too."""
+    """In a batch, where ids are traced, and as constants; no type is promoted."""
     copy, batch = jax.device_get(params), jaxner.encode(params, [TOKENS] * 2)
     labels = np.zeros(batch.words.shape, int)
 
@@ -78,7 +78,9 @@ def test_weights_may_be_arrays_of_numpy(params):
         return loss, jaxner.tag(tagger, batch), jaxner.marginals(tagger, batch)
 
     expected = compute(params)
-    for result in (compute(copy), jax.jit(lambda: compute(copy))()):
+    with jax.numpy_dtype_promotion("strict"):
+        strict = jax.jit(compute)(params)
+    for result in (strict, compute(copy), jax.jit(lambda: compute(copy))()):
         for a, b in zip(result, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4)
 

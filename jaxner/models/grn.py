@@ -80,7 +80,7 @@ class GRN(nn.Module):
         from_i, to_j = (
             layers.dense(outputs, init, name, init)(x) for name in ("from", "to")
         )
-        count = jnp.maximum(jnp.sum(mask), 1)
+        count = jnp.maximum(jnp.sum(mask), 1).astype(x.dtype)
         if self.relation == "gated":
             a, b = (jnp.clip(x, -_SATURATION, _SATURATION) for x in (from_i, to_j))
             total = gated_sum(a, b, x)

@@ -209,7 +209,7 @@ def batch_loss(
     labels = jnp.asarray(labels)
     rows, is_sentence = jnp.arange(labels.shape[0]), jnp.any(batch.mask, axis=1)
     counts = jnp.sum(is_sentence), jnp.sum(batch.mask)
-    sizes = Sizes(*(jnp.maximum(count, 1) for count in counts))
+    sizes = Sizes(*(jnp.maximum(count, 1).astype(jnp.float32) for count in counts))
     loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
     return loss + weight_loss(model, weights["params"], objective)
 
