@@ -129,7 +129,7 @@ def train(
     texts = {}
     for split, rows in splits.items():
         fields.check_word("split", split, corpora.SPLITS)
-        texts[f"{split}.jsonl"], _ = _read(rows, values.data)
+        texts[f"{split}.jsonl"], _ = _read(rows, values.data, split)
     if splits and "train" not in splits:
         raise InputError(f"Expected a split 'train', got {', '.join(splits)}")
     try:
@@ -201,11 +201,11 @@ def evaluate(
     return task.score(tokens, gold, predicted)
 
 
-def _read(rows: Any, options: Any) -> tuple[str, corpora.Split]:
-    """Returns examples as a text of JSON lines, and as a split."""
+def _read(rows: Any, options: Any, name: str = "examples") -> tuple[str, corpora.Split]:
+    """Returns examples as a text of JSON lines, and as a split; errors give a name."""
     text = "\n".join(json_lines(rows)) + "\n"
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "examples")
+        path = Path(folder, name)
         outputs.write_text(path, text)
         try:
             return text, corpus.load_file({**options, "format": "jsonl"}, path)
@@ -256,8 +256,8 @@ def _record(row: Any, names: Sequence[str]) -> dict[str, Any]:
 
 def _is_paired(row: Any) -> bool:
     """Returns whether a row has a pair for each token; two may look like one pair."""
-    is_listed = isinstance(row, list) and {*map(type, row)} == {tuple}
-    if not is_listed or {*map(len, row)} != {2}:
+    kinds = {*map(type, row)} if isinstance(row, list) else set()
+    if kinds not in ({tuple}, {list}) or {*map(len, row)} != {2}:
         return False
     return not schemes.flaws(pair[1] for pair in row) and bool(schemes.flaws(row[-1]))
 

@@ -297,7 +297,8 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
         draft = Path(beside, path.name)
         draft.mkdir()
         metadata = {"format": "pt"}  # transformers asks for it
-        files.save_file(tensors, draft / "model.safetensors", metadata=metadata)
+        with outputs.writing(draft / "model.safetensors") as file:
+            file.write(files.save(tensors, metadata=metadata))
         outputs.write_text(draft / "config.json", json.dumps(config, indent=2))
         outputs.write_text(draft / "tokenizer.json", tokenizer.json)
         text = json.dumps(options, indent=2, ensure_ascii=False)

@@ -93,7 +93,7 @@ def check(
                 names[key] = path
 
 
-def _is_run(folder: Path) -> bool:
+def is_run(folder: Path) -> bool:
     """Returns whether a folder holds a run, or restarts."""
     files = folder / "vocabulary.json", *folder.glob("seed-*/vocabulary.json")
     return any(x.exists() and x.with_name("checkpoints").exists() for x in files)
@@ -138,7 +138,7 @@ def _check_writable(path: AnyPath) -> None:
         kind = "folder" if target.is_dir() else "socket"
         raise InputError(f"Expected a file to write, got the {kind} {path}")
     for parent in (folder, folder.parent):
-        if target.absolute().relative_to(parent).as_posix() in RUN and _is_run(parent):
+        if target.absolute().relative_to(parent).as_posix() in RUN and is_run(parent):
             raise InputError(f"{path} belongs to the run {parent}: name another file")
     check_permission(target)
 

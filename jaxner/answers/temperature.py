@@ -169,8 +169,13 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
 def guarantees(
     prediction: Prediction, types: Sequence[str], risk: float, **options: Any
 ) -> list[Guarantee]:
-    """Returns a threshold for each type; `options` are as in `guarantees.bounded`."""
+    """Returns a threshold for each type; `options` are as in `guarantees.bounded`.
+
+    `InputError`: there are no entities, or none of a type; or as of `bounded`.
+    """
     type_names = schemes.types_of(label for row in prediction.gold for label in row)
+    if not type_names:
+        raise InputError("Thresholds need labelled entities, and there are none.")
     for kind in types:
         fields.check_word("type", kind, type_names)
     return [

@@ -91,6 +91,8 @@ def calibrate(
     if dev.scheme == schemes.TAGS and (precision or recall or risk):
         message = "--precision, --recall and --risk need entities; this run has tags"
         raise InputError(message)
+    if risk and not dev.types():
+        raise InputError("--risk needs entities, and dev has none")
     for kind in type_ or ():
         fields.check_word("--type", kind, dev.types())
     fit = temperature.fit(original, dev)
@@ -125,11 +127,15 @@ def calibrate(
         answers = {x: predict(tagger, y, n_best=n_best) for x, y in splits.items()}
         options: dict[str, Any] = {"of": of}
         options |= {"confidence": confidence} if confidence else {}
-        promises = temperature.guarantees(answers["dev"], type_ or (), risk, **options)
+        types = [*dict.fromkeys(type_ or ())]
+        promises = temperature.guarantees(answers["dev"], types, risk, **options)
         rows = [promise._asdict() for promise in promises]
         for row in rows:
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
         log(report.guarantees_table(rows))
+        others = {*schemes.types_of(tagger.labels)} - {row["type"] for row in rows}
+        if others:
+            note(f"No threshold bounds the risk of {', '.join(sorted(others))}")
         result["guarantees"] = {"n_best": n_best, "types": rows}
     folder.write_json(CALIBRATION, result)
     if (folder.path / "README.md").exists():
@@ -150,7 +156,7 @@ def _threshold(curve: Any, name: str, target: float, log) -> float | None:
     """Returns the threshold that reaches a precision or recall, and logs it."""
     threshold = getattr(curve, f"for_{name}")(target)
     if threshold is None:
-        highest = max(getattr(curve, name), default=float("nan"))
+        highest = max(getattr(curve, name), default=0.0)  # of no entity
         hint = "; --n-best 10 finds more entities" if name == "recall" else ""
         log(
             f"No threshold reaches {name} {100 * target:.2f} on dev; the highest is "

@@ -67,14 +67,19 @@ def convert(
     split = corpora.read(file, **_keywords(format, reading))
     note(split.summary())
     examples = split.to_scheme(scheme) if scheme else split.examples
-    if scheme and split.ill_formed:
+    kind = formats.FORMATS[to or formats.guess(output)]
+    if (scheme or kind.has_spans) and split.ill_formed:
         count = counted(split.ill_formed, "ill-formed label")
         note(f"Made {count} well-formed")
     formats.write(output, examples, to, tags=split.scheme == schemes.TAGS)
     if not outputs.is_stream(output):
         note(f"Wrote {output}")
     if to == "brat" and not any(example.text for example in examples):
-        note("To read it back with the same tokens, give --tokenizer whitespace")
+        words = [word for example in examples for word in example.tokens]
+        blanks = sum(len(word.split()) > 1 for word in words)
+        rest = f"; {counted(blanks, 'token')} with blanks come back as several"
+        text = "To read it back with the same tokens, give --tokenizer whitespace"
+        note(text + rest * bool(blanks))
 
 
 def check(
@@ -122,7 +127,8 @@ def check(
     splits: list[corpora.Split] = []
     findings: list[audit.Finding] = []
     tagger = None
-    if files and (files[0] / "vocabulary.json").exists():
+    is_tagger = files and (files[0] / "vocabulary.json").exists()
+    if is_tagger or (files and outputs.is_run(files[0])):
         run = files.pop(0)
         tagger = load(run)
         if files:

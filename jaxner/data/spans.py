@@ -216,7 +216,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     if isinstance(names, str):
         names = [*map(str.strip, names.split(","))]
     refused_lines, foreign_lines, wide_lines, blank_lines = [], [], [], []  # lines
-    empty_lines = []
+    empty_lines, double_lines = [], []
 
     def parse(content: dict[str, Any], names: Sequence[str], line: int) -> Items:
         words, kinds = content.get("tokens"), content.get("labels")
@@ -237,6 +237,9 @@ def json_lines(source: Source) -> Iterator[Record]:
             return [*sentences]
         if content.get("tokens") and isinstance(kinds, list):
             labels = _decoded(kinds, len(sentences[0].tokens), names)
+            lists = [content.get(key) for key in _SPANS if content.get(key) != kinds]
+            if any(isinstance(x, dict | list) for y in lists if y for x in y):
+                double_lines.append(line)
             return [dataclasses.replace(sentences[0], labels=labels)]
         lists = [x for x in map(content.get, _SPANS) if isinstance(x, list)]
         items = next(filter(None, lists), [])
@@ -282,6 +285,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     for case in (
         (blank_lines, "blank token", "left out {}"),
         (empty_lines, "text", "left out {} without tokens"),
+        (double_lines, "record", "{} with labels and spans: the labels are read"),
         (refused_lines, "record", "left out, since no annotator accepted them: {}"),
         (foreign_lines, "annotation", "left out, since they are no entities: {}"),
         (wide_lines, "text", f"{form}characters; offsets=utf-16 counts units"),

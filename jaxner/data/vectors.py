@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxner import errors
+from jaxner import errors, outputs
 from jaxner.data.sources import opened
 from jaxner.errors import InputError
 from jaxner.wording import counted
@@ -205,11 +205,12 @@ def write_contextual(
         _by_token(values, len(tokens), f"sentence {i + 1}")
         arrays[str(i)] = np.ascontiguousarray(values)
     library = _library(Path(path))
-    if library is np:
-        np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
-    else:
-        metadata = {"tokens": json.dumps(texts)}
-        library.numpy.save_file(arrays, path, metadata=metadata)
+    with outputs.writing(path) as file:
+        if library is np:
+            np.savez(file, **arrays, tokens=np.array(texts, dtype=str))
+        else:
+            metadata = {"tokens": json.dumps(texts)}
+            file.write(library.numpy.save(arrays, metadata=metadata))
 
 
 def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from jaxner import fields
 from jaxner.errors import InputError
 from jaxner.evaluation.report import Prediction
 from jaxner.wording import counted
@@ -99,8 +100,12 @@ def bounded(
     Bentkus (Bates et al., JACM 2021); for a share `confidence` of draws, the risk is at
     most `risk`.
 
-    `InputError`: the sentences are too few, or no threshold reaches the risk.
+    `InputError`: the sentences are too few, no threshold reaches the risk, or an
+    argument is wrong: `risk` and `confidence` lie between 0 and 1.
     """
+    fields.check_word("of", of, get_args(Of))
+    for name, value in {"risk": risk, "confidence": confidence}.items():
+        fields.check(name, value, fields.Chance)
     find = _for_misses if of == "misses" else _for_errors
     threshold = find(rows, kind, risk, 1 - confidence)
     values = losses(rows, threshold, of)

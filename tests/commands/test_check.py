@@ -41,6 +41,13 @@ def test_files(file, run):
         assert output.count("error: ") == 1
 
 
+def test_a_folder_of_restarts_is_told_from_a_corpus(tmp_path, run):
+    (tmp_path / "seed-0/checkpoints").mkdir(parents=True)
+    (tmp_path / "seed-0/vocabulary.json").touch()
+    status, output = run("check", tmp_path)
+    assert (status, "holds the restarts of seeds 0" in output) == (1, True)
+
+
 def test_files_are_compared_with_the_first(file, run):
     """Whatever their names are: that is the training text."""
     text = "one O\ntwo O\nthree O\nRome B-LOC\n\n"

@@ -569,6 +569,9 @@ def test_spans_that_do_not_fit_are_reported(file):
     empty = [line(text=text, spans=[]) for text in ("", "a", " ")]
     (note,) = read(file("".join(empty), "a.jsonl")).notes
     assert note == "line 1: left out 2 texts without tokens"
+    both = line(text="a", tokens=["a"], labels=["O"], spans=[[0, 1, "A"]])
+    (note,) = read(file(both, "a.jsonl")).notes
+    assert note == "line 1: 1 record with labels and spans: the labels are read"
     path = file(line(text="a", spans=[[0, 9, "A"]] * 7), "a.jsonl")
     notes = read(path, unfit="drop").notes
     assert (len(notes), notes[5][:10]) == (6, "and 2 more")

@@ -121,6 +121,8 @@ def test_what_is_written_is_read(suffix, leading, tmp_path):
     pytest.importorskip({".safetensors": "safetensors"}.get(suffix, "numpy"))
     path, values = tmp_path / f"train{suffix}", arrays(*leading)
     vectors.write_contextual(path, values, TEXT)
+    (tmp_path / "usual").touch()
+    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
     result = vectors.read_contextual(path, TEXT)
     assert (len(result), *result[0].sizes) == (3, *(leading or (1,)), 4)
     assert vectors.contextual_sizes(path) == result[0].sizes

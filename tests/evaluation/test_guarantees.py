@@ -44,6 +44,16 @@ def test_a_promise_that_cannot_be_kept_is_refused():
         bounded([[(-1.0, True)]] * 6 + rows + [[(0.5, True)]], "PER", 0.1, "misses")
     with pytest.raises(InputError, match=r"least risk within reach is 0\.[56]"):
         bounded([[(0.995, i % 2 == 0)] for i in range(200)], "PER", 0.1, "errors")
+    for risk, kind, confidence in (
+        *((risk, "misses", 0.9) for risk in (0, 1, -1, float("nan"), "a")),
+        *((0.1, "errors", confidence) for confidence in (0, 1)),
+        (0.1, "miss", 0.9),
+    ):
+        with pytest.raises(InputError, match="must|Unknown"):
+            bounded(rows, "PER", risk, kind, confidence)
+    empty = Prediction(None, [["O"]], [["O"]], "BIO", entity_certainty={})
+    with pytest.raises(InputError, match="there are none"):
+        temperature.guarantees(empty, [], 0.1, of="misses")
 
 
 @pytest.mark.parametrize("errors", [0, 3, 11])
@@ -67,7 +77,8 @@ def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, 
         with pytest.raises(InputError, match="--risk"):
             temperature.guaranteed(folder)
     words = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
-    run("calibrate", copied_run, *words)
+    _, output = run("calibrate", copied_run, *words)
+    assert "No threshold bounds the risk of LOC, MISC, ORG\n" in output
     record = Workdir(copied_run).read_json("calibration.json")["guarantees"]
     (row,) = record["types"]
     assert row["measured"] == row["dev"] <= 0.99
