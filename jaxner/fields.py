@@ -67,11 +67,11 @@ class OneOf:
     allows: Callable[[str], bool] = lambda _: False
 
     def __contains__(self, value: Any) -> bool:
-        is_text = isinstance(value, str)
-        return is_text and (value in self.words or self.allows(value))
+        is_text, is_word = isinstance(value, str), isinstance(value, str | int | None)
+        return is_word and (value in self.words or (is_text and self.allows(value)))
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, self.words))
+        return ", ".join(filter(None, map(str, self.words)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -227,13 +227,16 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     if origin in (tuple, collections.abc.Sequence):
         return tuple(kind._replace(is_several=True) for kind in kinds(inner[0]))
     if origin is typing.Literal:
-        return (Kind(str, OneOf(inner)),)
+        words: dict[type, list[Any]] = {}
+        for word in inner:
+            words.setdefault(type(word), []).append(word)
+        return tuple(Kind(kind, OneOf(group)) for kind, group in words.items())
     return (Kind(hint),) if hint in _TYPES else ()
 
 
 def _unknown(value: Any, name: str, rule: OneOf) -> str:
     """Returns the message about an unknown word: all words, and what may be meant."""
-    close = difflib.get_close_matches(str(value).lower(), [*rule.words], 1)
+    close = difflib.get_close_matches(str(value).lower(), map(str, rule.words), 1)
     hint = f". Did you mean {close[0]!r}?" if close else ""
     words = "; ".join(filter(None, (str(rule), rule.note)))
     return f"{f'Unknown {name}'.rstrip()} {value!r}; known: {words}{hint}"
@@ -322,7 +325,11 @@ def all_of(owner: Callable[..., Any]) -> Mapping[str, Field]:
 
     "Args" of a docstring, or "Attributes" of a class and its bases, give the meanings.
     """
-    hints = typing.get_type_hints(owner, include_extras=True)
+    try:
+        hints = typing.get_type_hints(owner, include_extras=True)
+    except NameError as error:  # such as of an import for type checkers alone
+        message = f"{owner.__name__} has an annotation that cannot be read: {error}"
+        raise InputError(message) from None
     bases = reversed(getattr(owner, "__mro__", [owner]))
     texts = dict(pair for base in bases for pair in _meanings(base.__doc__))
     return {
@@ -364,6 +371,8 @@ def check_fields(instance: Any) -> None:
     """Checks each option of a dataclass or Linen module, then all by its `check`."""
     kind = type(instance)
     for name, field in of(kind).items():
+        if name in getattr(kind, "MORE", ()):
+            continue  # an option that is no field
         check(f"{name} of {kind.__name__}", getattr(instance, name), field.hint)
     if hasattr(instance, "check"):
         instance.check()

@@ -235,6 +235,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
             "scores for separators"
         )
     if any(isinstance(part, nn.Module) for part in jax.tree.leaves(parts)):
+        _check_sizes(model, _sizes(vocabulary))
         _check_scores(model, vocabulary)
     return model
 
@@ -253,7 +254,7 @@ def _check_sizes(module: nn.Module, sizes: Mapping[str, int]) -> None:
     """Raises an error where a module or a part of it has another size."""
     for field in dataclasses.fields(module):
         value = getattr(module, field.name, None)
-        if field.name in sizes and value != sizes[field.name]:
+        if field.name in sizes and value not in (None, sizes[field.name]):
             raise InputError(
                 f"The model is of another vocabulary: {type(module).__name__} has "
                 f"{field.name}={value}, the vocabulary has {sizes[field.name]}."

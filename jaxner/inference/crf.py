@@ -21,8 +21,7 @@ import jax.numpy as jnp
 from jax.nn import log_softmax, logsumexp, softmax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from jaxner import devices
-from jaxner.errors import InputError
+from jaxner import devices, fields
 from jaxner.inference import tree
 from jaxner.types import FORBIDDEN, Potentials
 
@@ -215,7 +214,7 @@ def log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
 
     All scores have to be finite (`FORBIDDEN` is). For a CRF, the gradient comes from
     the posteriors and needs O(T·L) memory; forward mode raises TypeError (`jax.jvp`,
-    `jax.jacfwd`, `jax.hessian`), while reverse over reverse mode is exact.
+    `jax.jacfwd`, `jax.linearize`), while reverse over reverse mode is exact.
 
     Example:
         >>> even, mask = Potentials(jnp.zeros((2, 4))), jnp.ones(2, bool)
@@ -326,8 +325,7 @@ def n_best(
         >>> [array.tolist() for array in n_best(potentials, jnp.ones(2, bool), 2)]
         [[[0, 1], [0, 0]], [3.0, 2.0]]
     """
-    if n < 1:
-        raise InputError(f"The number of labellings must be at least 1, got {n}")
+    fields.check("n", n, fields.Size)
     emissions, transitions, start, end = chain(potentials)
     if not mask.shape[0]:
         return jnp.zeros((n, 0), jnp.int32), jnp.full(n, -jnp.inf).at[0].set(0.0)

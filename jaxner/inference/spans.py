@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax.nn import log_softmax, softmax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxner.errors import InputError
+from jaxner import fields
 from jaxner.inference import crf
 from jaxner.inference.crf import HIGHEST, Mask, varying
 from jaxner.types import Potentials
@@ -192,8 +192,7 @@ def span_table(
         >>> span_table(even, mask, io, num_types=1, max_width=2)[..., 0].tolist()
         [[0.25, 0.125], [0.125, 0.125], [0.25, 0.0]]
     """
-    if max_width < 1:
-        raise InputError(f"Expected a width of at least 1 token, got {max_width}")
+    fields.check("max_width", max_width, fields.Size)
 
     def widen(begins, goes_on, _):
         return jnp.concatenate([begins[None], goes_on[:-1]])

@@ -236,9 +236,11 @@ class SelfAttention(nn.Module):
 
     def check(self) -> None:
         """Raises ValueError if a part in `keep` is unknown."""
+        if not self.keep:
+            return
         heads = (f"context{i + 1}" for i in range(self.num_heads))
         parts = ("hidden", "context", *heads)
-        if unknown := [part for part in self.keep or () if part not in parts]:
+        if unknown := [part for part in self.keep if part not in parts]:
             raise ValueError(
                 f"Unknown part {unknown[0]!r} in keep of SelfAttention; known: "
                 f"{', '.join(parts)}"

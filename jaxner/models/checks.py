@@ -27,11 +27,23 @@ CONTRACTS = {
 
 
 def check_module(part: str, module: nn.Module) -> None:
-    """Raises TypeError unless a module of one's own takes `train`."""
+    """Raises an error unless a module of one's own fits a part, by its own check, too.
+
+    TypeError: it does not take `train`.
+    """
+    name, last = type(module).__name__, part.rpartition(".")[2]
+    last = "encoder" if last in ("first", "then") else last  # of a chain
+    contract = CONTRACTS.get(part) or CONTRACTS.get(last)
+    if contract is None:
+        raise InputError(f"{part} takes options, not a module of your own, got {name}")
     takes = inspect.signature(type(module).__call__).parameters.values()
     if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
-        name, contract = type(module).__name__, CONTRACTS.get(part, "")
         raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
+    if hasattr(module, "check"):
+        try:
+            module.check()
+        except ValueError as error:
+            raise InputError(f"{part}: {error}") from None
 
 
 def own_module(part: str, place: str) -> type[nn.Module]:
@@ -46,7 +58,9 @@ def own_module(part: str, place: str) -> type[nn.Module]:
     try:
         kind = pkgutil.resolve_name(place)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"{part} {place!r} cannot be imported: {error}") from None
+        remedy = "its folder has to be the current one, or in PYTHONPATH"
+        message = f"{part} {place!r} cannot be imported: {error}; {remedy}"
+        raise InputError(message) from None
     finally:
         if is_new:
             sys.path.remove(folder)

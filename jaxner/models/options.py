@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
+import numpy as np
 
 from jaxner import fields, models
 from jaxner.errors import InputError
@@ -164,7 +165,11 @@ def build(
             raise InputError(f"{flag} needs {demand}{remedy}")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
-        count = getattr(model.encoder, "num_stages", 1)
+        encoder = model.encoder
+        count = getattr(encoder, "num_stages", 1)
+        if type(encoder) not in models.MODULES.values() and count == 1:
+            demand = f"the attribute num_stages of {type(encoder).__name__}"
+            raise InputError(f"{section.flag('head.per_stage')} needs {demand}")
         copies = tuple(model.head.clone() for _ in range(count - 1))
         model = model.clone(earlier_heads=copies)
     return model
@@ -173,19 +178,15 @@ def build(
 def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     """Returns the module of a part, with those of the parts within."""
     if isinstance(values, nn.Module):
-        check_module(path, values)
+        is_ours = type(values) in models.MODULES.values()
+        fields.check_fields(values) if is_ours else check_module(path, values)
         return values
     section = section_of(path, values, part)
     section.check()
     kind, names = section.kind, fields.of(section.kind)
     choices = fields.all_of(kind)
     mandatory = {name for name, x in choices.items() if x.default is fields.REQUIRED}
-    # JSON has no tuples, and lists do not hash.
-    options = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in values.items()
-        if name in names
-    }
+    options = {name: _plain(x) for name, x in values.items() if name in names}
     for name, inner in section.inner.items():
         is_needed = name in mandatory and inner.default
         inner_values = values.get(name, {} if is_needed else None)
@@ -208,6 +209,13 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     return module
 
 
+def _plain(value: object) -> object:
+    """Returns a value that hashes and that JSON has: no list, no number of NumPy."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 # --- Descriptions ---------------------------------------------------------------------
 
 
@@ -219,7 +227,7 @@ def describe(module: object) -> object:
     if isinstance(module, (list, tuple)):
         return [*map(describe, module)]
     if not isinstance(module, (nn.Module, MCDropout)):
-        return module
+        return _plain(module)
     kind = type(module).__name__
     if models.MODULES.get(kind) is not type(module):
         raise TypeError(

@@ -49,7 +49,7 @@ def test_a_promise_that_cannot_be_kept_is_refused():
         *((0.1, "errors", confidence) for confidence in (0, 1)),
         (0.1, "miss", 0.9),
     ):
-        with pytest.raises(InputError, match="must|Unknown"):
+        with pytest.raises(InputError, match=r"must|Unknown"):
             bounded(rows, "PER", risk, kind, confidence)
     empty = Prediction(None, [["O"]], [["O"]], "BIO", entity_certainty={})
     with pytest.raises(InputError, match="there are none"):

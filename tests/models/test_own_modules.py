@@ -13,6 +13,7 @@ from flax import linen as nn
 
 import jaxner
 from jaxner import configuration
+from jaxner.models import BiLSTM, CharacterCNN
 from jaxner.training import schema
 from jaxner.types import Potentials
 from tests import tiny
@@ -48,6 +49,13 @@ class Keeper(nn.Module):
         return nn.BatchNorm(use_running_average=not train)(x), {}
 
 
+class Checked(Own):
+    output: Any = None
+
+    def check(self):
+        raise ValueError("no size")
+
+
 class WithoutTrain(nn.Module):
     @nn.compact
     def __call__(self, x, mask):
@@ -80,15 +88,59 @@ class WithoutTrain(nn.Module):
         ),
         ("representation", Reader(lambda x: x[:1]), TypeError, r"\[1, 8\] for T=2"),
         ("representation", Reader(lambda x: x > 0), TypeError, "Reader .*bool"),
+        ("words", Own(lambda x: x), ValueError, "words takes options, not a module of"),
+        ("refinement", Own(lambda x: x), ValueError, "takes options, .* got Own"),
+        ("encoder", BiLSTM(output_dropout=1.5), ValueError, "output_dropout of BiLSTM"),
+        ("encoder", Checked(), ValueError, "encoder: no size"),
+        (
+            "chars",
+            CharacterCNN(num_chars=3),
+            ValueError,
+            "CharacterCNN has num_chars=3",
+        ),
         ("chars", Reader(lambda x: x), TypeError, r"\[1, 1, 8\] for U=1; .*characters"),
         ("chars", Reader(lambda x: x.sum((0, 1))[None]), TypeError, "for U="),
     ],
 )
 def test_a_module_that_breaks_its_contract_is_refused(part, module, error, message):
-    if part == "chars":
-        part, module = "representation", {"words": {"dim": 4}, "chars": module}
+    if part in ("words", "chars"):
+        module = {"words": {"dim": 4}, "chars": {"name": "cnn"}, part: module}
+        part = "representation"
     with pytest.raises(error, match=message):
         build(**{part: module})
+
+
+def test_stages_of_ones_own_have_heads_if_their_number_is_known():
+    class Stages(nn.Module):
+        @nn.compact
+        def __call__(self, x, mask, *, train):
+            return (x, nn.Dense(4)(x)), {}
+
+    class Counted(Stages):
+        num_stages = 2
+
+    head = {"name": "softmax", "per_stage": True}
+    assert len(build(encoder=Counted(), head=head).earlier_heads) == 1
+    with pytest.raises(ValueError, match="needs the attribute num_stages of Stages"):
+        build(encoder=Stages(), head=head)
+
+
+def test_numbers_of_numpy_are_options(tmp_path):
+    chars = {"name": "cnn", "num_filters": np.int64(2), "width": np.int64(3)}
+    words = {"dim": np.int64(4)}
+    representation = {"words": words, "chars": chars, "dropout": np.float32(0.25)}
+    encoder = BiLSTM(hidden_dim=np.int64(4), num_units=1)
+    model = build(representation=representation, encoder=encoder)
+    tagger = jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
+    jaxner.save(tmp_path / "a", tagger)
+    assert jaxner.load(tmp_path / "a").model == model
+
+
+def test_many_heads_are_checked_in_no_time():
+    """Names of 2³¹ heads would fill the memory."""
+    with pytest.raises(ValueError, match="'x' in keep"):
+        build(encoder={"name": "attention", "num_heads": 2, "keep": "x"})
+    build(encoder={"name": "attention", "num_heads": 2**31})
 
 
 def test_a_module_may_hold_an_array():
@@ -110,7 +162,9 @@ def package(tmp_path, monkeypatch):
     name = f"mine_{tmp_path.name}".replace("-", "_")
     (tmp_path / f"{name}.py").write_text(
         """
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -139,10 +193,17 @@ class Around(nn.Module):
 class Scores(nn.Module):
     num_labels: int
     scale: float = 1.0
+    power: Literal[1, 2, None] = 1
 
     @nn.compact
     def __call__(self, x, *, train):
         return Potentials(self.scale * nn.Dense(self.num_labels)(x))
+
+if TYPE_CHECKING:
+    from nowhere import Size as Unknown
+
+class Unread(Scores):
+    size: Unknown | None = None
 
 class Lengths(nn.Module):
     num_chars: int
@@ -161,7 +222,7 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
     model = build(
         representation={"words": {"dim": 8}, "chars": {"name": f"{package}:Lengths"}},
         encoder={"name": f"{package}:Twice", "size": 3},
-        head={"name": f"{package}:Scores", "scale": 2.0},
+        head={"name": f"{package}:Scores", "scale": 2.0, "power": 2},
     )
     assert (model.head.num_labels, model.head.scale) == (5, 2.0)
     assert model.representation.chars.num_chars == len(VOCABULARY.chars)
@@ -174,8 +235,13 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
         with pytest.raises(ValueError, match=name):
             build(encoder={"name": name})
     assert sys.path == old
-    with pytest.raises(ValueError, match="scael"):
-        build(head={"name": f"{package}:Scores", "scael": 1})
+    for kind, options, message in (
+        ("Scores", {"scael": 1}, "scael"),
+        ("Scores", {"power": 3}, "Unknown head.power 3; known: 1, 2"),
+        ("Unread", {}, "Unread has an annotation .*'Unknown' is not defined"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build(head={"name": f"{package}:{kind}", **options})
 
 
 def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
