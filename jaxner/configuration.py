@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from jaxner import fields, outputs
@@ -114,8 +115,15 @@ def _base(dataset: str) -> Any:
 
 
 def _complete(config: Any) -> Any:
-    """Adds to each section of a config the options that it does not say, in place."""
+    """Adds to each section of a config the options that it does not say, in place.
+
+    Numbers of NumPy become Python's, which JSON has.
+    """
     for section in list(schema.sections(config)):
+        for name, value in section.values.items():
+            if isinstance(value, np.generic):
+                with config.ignore_type():
+                    section.values[name] = value.item()
         for name, field in section.fields.items():
             if name not in section.values and field.default is not fields.REQUIRED:
                 section.values[name] = field.default

@@ -183,7 +183,8 @@ def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     tmp_path /= ":1 (2), [b]"
     tmp_path.mkdir()
-    (tmp_path / "sizes_of_mine.py").write_text("SIZE = 7\n")
+    text = "import numpy\nSIZE = numpy.int64(7)\n"  # which JSON does not have
+    (tmp_path / "sizes_of_mine.py").write_text(text)
     (tmp_path / "mine.py").write_text(
         "from sizes_of_mine import SIZE\n"
         "from jaxner import configuration, families\n"
@@ -195,6 +196,7 @@ def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
     )
     config = configuration.load(f"{tmp_path / 'mine.py'}:conll2003")
     assert (config.model.encoder.hidden_dim, config.data.name) == (7, "conll2003")
+    assert type(config.model.encoder.hidden_dim) is int
 
 
 @pytest.mark.parametrize(
