@@ -256,8 +256,7 @@ def _record(row: Any, names: Sequence[str]) -> dict[str, Any]:
 
 def _is_paired(row: Any) -> bool:
     """Returns whether a row has a pair for each token; two may look like one pair."""
-    kinds = {*map(type, row)} if isinstance(row, list) else set()
-    if kinds not in ({tuple}, {list}) or {*map(len, row)} != {2}:
+    if not all(isinstance(x, list | tuple) and len(x) == 2 for x in row):
         return False
     return not schemes.flaws(pair[1] for pair in row) and bool(schemes.flaws(row[-1]))
 

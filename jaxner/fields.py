@@ -227,10 +227,9 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     if origin in (tuple, collections.abc.Sequence):
         return tuple(kind._replace(is_several=True) for kind in kinds(inner[0]))
     if origin is typing.Literal:
-        words: dict[type, list[Any]] = {}
-        for word in inner:
-            words.setdefault(type(word), []).append(word)
-        return tuple(Kind(kind, OneOf(group)) for kind, group in words.items())
+        word_types = [*dict.fromkeys(map(type, inner))]
+        is_option = _TYPES.keys() >= {*word_types}
+        return tuple(Kind(x, OneOf(inner)) for x in word_types if is_option)
     return (Kind(hint),) if hint in _TYPES else ()
 
 
@@ -265,6 +264,7 @@ def parse(text: str, hint: Any) -> Any:
 
 def problem(value: Any, hint: Any, name: str = "") -> str | None:
     """Returns the message about a value; None if an annotation allows it."""
+    value = value.tolist() if getattr(value, "shape", None) == () else value
     order = sorted(kinds(hint), key=lambda kind: not kind.has_type(value))
     problems = [kind.problem(value, name) for kind in order]
     # The problem of the type that the value has says most.

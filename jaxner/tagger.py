@@ -234,7 +234,8 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
             "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
             "scores for separators"
         )
-    if any(isinstance(part, nn.Module) for part in jax.tree.leaves(parts)):
+    leaves = jax.tree.leaves(parts)
+    if any(isinstance(x, nn.Module) or ":" in str(x) for x in leaves):
         _check_sizes(model, _sizes(vocabulary))
         _check_scores(model, vocabulary)
     return model
@@ -254,7 +255,10 @@ def _check_sizes(module: nn.Module, sizes: Mapping[str, int]) -> None:
     """Raises an error where a module or a part of it has another size."""
     for field in dataclasses.fields(module):
         value = getattr(module, field.name, None)
-        if field.name in sizes and value not in (None, sizes[field.name]):
+        is_free = field.default is not dataclasses.MISSING  # if it is one's own
+        is_ours = type(module) in models.MODULES.values()
+        is_size = isinstance(value, int) and (is_ours or not is_free)
+        if is_size and value != sizes.get(field.name, value):
             raise InputError(
                 f"The model is of another vocabulary: {type(module).__name__} has "
                 f"{field.name}={value}, the vocabulary has {sizes[field.name]}."

@@ -171,7 +171,7 @@ def guarantees(
 ) -> list[Guarantee]:
     """Returns a threshold for each type; `options` are as in `guarantees.bounded`.
 
-    `InputError`: there are no entities, or none of a type; or as of `bounded`.
+    `InputError`: there are no entities, or none of a type; or as `bounded` raises it.
     """
     type_names = schemes.types_of(label for row in prediction.gold for label in row)
     if not type_names:

@@ -133,9 +133,10 @@ def calibrate(
         for row in rows:
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
         log(report.guarantees_table(rows))
-        others = {*schemes.types_of(tagger.labels)} - {row["type"] for row in rows}
-        if others:
-            note(f"No threshold bounds the risk of {', '.join(sorted(others))}")
+        type_names = schemes.types_of(tagger.labels)
+        free = [x for x in type_names if x not in {row["type"] for row in rows}]
+        if free:
+            note(f"Without a threshold: {', '.join(free)}")
         result["guarantees"] = {"n_best": n_best, "types": rows}
     folder.write_json(CALIBRATION, result)
     if (folder.path / "README.md").exists():

@@ -75,11 +75,10 @@ def convert(
     if not outputs.is_stream(output):
         note(f"Wrote {output}")
     if to == "brat" and not any(example.text for example in examples):
-        words = [word for example in examples for word in example.tokens]
-        blanks = sum(len(word.split()) > 1 for word in words)
-        rest = f"; {counted(blanks, 'token')} with blanks come back as several"
-        text = "To read it back with the same tokens, give --tokenizer whitespace"
-        note(text + rest * bool(blanks))
+        note("To read it back with the same tokens, give --tokenizer whitespace")
+    words = [word for example in examples for word in example.tokens]
+    if to == "brat" and (count := sum(len(word.split()) > 1 for word in words)):
+        note(f"Tokens with blanks, which come back as several: {count:,}")
 
 
 def check(
@@ -127,8 +126,8 @@ def check(
     splits: list[corpora.Split] = []
     findings: list[audit.Finding] = []
     tagger = None
-    is_tagger = files and (files[0] / "vocabulary.json").exists()
-    if is_tagger or (files and outputs.is_run(files[0])):
+    path = files[0] if files else Path()
+    if files and ((path / "vocabulary.json").exists() or outputs.is_run(path)):
         run = files.pop(0)
         tagger = load(run)
         if files:

@@ -237,9 +237,9 @@ def json_lines(source: Source) -> Iterator[Record]:
             return [*sentences]
         if content.get("tokens") and isinstance(kinds, list):
             labels = _decoded(kinds, len(sentences[0].tokens), names)
-            lists = [content.get(key) for key in _SPANS if content.get(key) != kinds]
-            if any(isinstance(x, dict | list) for y in lists if y for x in y):
-                double_lines.append(line)
+            values = (x for x in map(content.get, _SPANS) if isinstance(x, list))
+            spans = [x for x in itertools.chain(*values) if isinstance(x, dict | list)]
+            double_lines.extend([line] * any(_results(spans)))
             return [dataclasses.replace(sentences[0], labels=labels)]
         lists = [x for x in map(content.get, _SPANS) if isinstance(x, list)]
         items = next(filter(None, lists), [])

@@ -7,6 +7,7 @@ Shape letters: `T` tokens, `D` input features, `H` features; `N` state size of a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxner.fields import Depth, OneOf, Part, Rate, Real, Size
 from jaxner.models import layers
+from jaxner.models.checks import check_returned
 from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN
 
@@ -123,13 +125,19 @@ class Chain(nn.Module):
     def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token, and both encoders' intermediates."""
         first, second = self.first, self.then
-        features, arrays = first(x, mask, train=train)
+
+        def read(encoder, x):
+            output = encoder(x, mask, train=train)
+            check_returned("encoder", encoder, output, mask.shape[0])
+            return output
+
+        features, arrays = read(first, x)
         if not isinstance(features, tuple):
-            features, values = second(features, mask, train=train)
+            features, values = read(second, features)
             return features, {**arrays, **values}
         stages, values = [], {}
         for stage in features:
-            features, values = second(stage, mask, train=train)
+            features, values = read(second, stage)
             stages += features if isinstance(features, tuple) else [features]
         return tuple(stages), {**arrays, **values}
 
@@ -236,15 +244,14 @@ class SelfAttention(nn.Module):
 
     def check(self) -> None:
         """Raises ValueError if a part in `keep` is unknown."""
-        if not self.keep:
-            return
-        heads = (f"context{i + 1}" for i in range(self.num_heads))
-        parts = ("hidden", "context", *heads)
-        if unknown := [part for part in self.keep if part not in parts]:
-            raise ValueError(
-                f"Unknown part {unknown[0]!r} in keep of SelfAttention; known: "
-                f"{', '.join(parts)}"
-            )
+        for part in self.keep or ():
+            number = re.fullmatch("context([1-9][0-9]*)", part)
+            is_head = number is not None and int(number[1]) <= self.num_heads
+            if not (part in ("hidden", "context") or is_head):
+                raise ValueError(
+                    f"Unknown part {part!r} in keep of SelfAttention; known: hidden, "
+                    f"context, context1 to context{self.num_heads}"
+                )
 
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:

@@ -17,8 +17,7 @@ from jaxner.types import Autoregressive, Potentials
 
 CONTRACTS = {
     "representation": "a representation maps (sentence, *, train) to features [T, D]",
-    "representation.chars": "a reader of characters maps (chars [U, C], *, train) to "
-    "features [U, F]",
+    "chars": "a reader of characters maps (chars [U, C], *, train) to features [U, F]",
     "encoder": "an encoder maps (x [T, D], mask [T], *, train) to (features [T, H], "
     "{}), floats with zeros under padding",
     "head": "a head maps (x [T, H], *, train) to jaxner.types.Potentials",
@@ -26,24 +25,15 @@ CONTRACTS = {
 """What modules of one's own take and return."""
 
 
-def check_module(part: str, module: nn.Module) -> None:
-    """Raises an error unless a module of one's own fits a part, by its own check, too.
-
-    TypeError: it does not take `train`.
-    """
-    name, last = type(module).__name__, part.rpartition(".")[2]
-    last = "encoder" if last in ("first", "then") else last  # of a chain
-    contract = CONTRACTS.get(part) or CONTRACTS.get(last)
-    if contract is None:
-        raise InputError(f"{part} takes options, not a module of your own, got {name}")
+def check_module(path: str, part: str, module: nn.Module) -> None:
+    """Raises an error unless a module of one's own may be a part, and takes `train`."""
+    name = type(module).__name__
+    if part not in CONTRACTS:
+        raise InputError(f"{path} takes options, not a module of your own, got {name}")
     takes = inspect.signature(type(module).__call__).parameters.values()
     if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
-        raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
-    if hasattr(module, "check"):
-        try:
-            module.check()
-        except ValueError as error:
-            raise InputError(f"{part}: {error}") from None
+        contract = CONTRACTS[part]
+        raise TypeError(f"{name} as {path} needs the argument `train`: {contract}.")
 
 
 def own_module(part: str, place: str) -> type[nn.Module]:
@@ -87,7 +77,7 @@ def check_returned(part: str, module: object, value: PyTree, length: object) -> 
     for x in wrong:
         is_array, name = hasattr(x, "shape"), type(module).__name__
         content = f"{x.dtype} {list(x.shape)}" if is_array else type(x).__name__
-        size = f"{'U' if part.endswith('chars') else 'T'}={length}"
+        size = f"{'U' if part == 'chars' else 'T'}={length}"
         raise TypeError(f"{name} returned {content} for {size}; {CONTRACTS[part]}.")
 
 

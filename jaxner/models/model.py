@@ -184,6 +184,9 @@ class Model(nn.Module):
         features, arrays = output
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
+        if len(stages) != len(heads) + 1:
+            counts = f"{len(stages)} stages, and num_stages says {len(heads) + 1}"
+            raise InputError(f"{type(self.encoder).__name__} returned {counts}")
         scores = []
         for head, stage in zip((*heads, self.head), stages, strict=True):
             scores.append(head(stage.astype(jnp.float32), train="head" in parts))
@@ -211,6 +214,7 @@ class Model(nn.Module):
         # The refinement's gradient does not flow into the draft.
         labels = jax.lax.stop_gradient(probabilities).astype(self.dtype)
         potentials = refinement(words, labels, sentence.mask, train=train)
+        check_returned("head", refinement.head, potentials, sentence.words.shape[0])
         return jax.tree.map(lambda a: a.astype(jnp.float32), potentials)
 
 
@@ -246,9 +250,9 @@ def _drawn(model: Model, key: Array) -> Weights:
     chars = jnp.zeros((1, 1), jnp.int32)
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
     weights = model.init(key, sentence, train=False)
-    if others := weights.keys() - {"params", "frozen", "intermediates"}:
-        names = ", ".join(sorted(others))
-        raise TypeError(f"A module keeps {names}; modules have parameters alone.")
+    if states := weights.keys() & {"batch_stats", "cache"}:
+        names = ", ".join(sorted(states))
+        raise TypeError(f"A module keeps state ({names}): it may have only parameters.")
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
 
 

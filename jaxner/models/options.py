@@ -165,11 +165,11 @@ def build(
             raise InputError(f"{flag} needs {demand}{remedy}")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
-        encoder = model.encoder
-        count = getattr(encoder, "num_stages", 1)
-        if type(encoder) not in models.MODULES.values() and count == 1:
-            demand = f"the attribute num_stages of {type(encoder).__name__}"
+        is_ours = isinstance(model.encoder, tuple(models.MODULES.values()))
+        if not (is_ours or hasattr(model.encoder, "num_stages")):
+            demand = f"the attribute num_stages of {type(model.encoder).__name__}"
             raise InputError(f"{section.flag('head.per_stage')} needs {demand}")
+        count = getattr(model.encoder, "num_stages", 1)
         copies = tuple(model.head.clone() for _ in range(count - 1))
         model = model.clone(earlier_heads=copies)
     return model
@@ -178,15 +178,22 @@ def build(
 def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
     """Returns the module of a part, with those of the parts within."""
     if isinstance(values, nn.Module):
-        is_ours = type(values) in models.MODULES.values()
-        fields.check_fields(values) if is_ours else check_module(path, values)
+        if type(values) not in models.MODULES.values():
+            check_module(path, _role(part), values)
+            return values
+        fields.check_fields(values)
+        for name, inner in fields.parts(type(values)).items():
+            if isinstance(module := getattr(values, name), nn.Module):
+                _module(f"{path}.{name}", module, inner, sizes)
         return values
+    if isinstance(values, Mapping):
+        values = {name: _plain(x) for name, x in values.items()}
     section = section_of(path, values, part)
     section.check()
     kind, names = section.kind, fields.of(section.kind)
     choices = fields.all_of(kind)
     mandatory = {name for name, x in choices.items() if x.default is fields.REQUIRED}
-    options = {name: _plain(x) for name, x in values.items() if name in names}
+    options = {name: value for name, value in values.items() if name in names}
     for name, inner in section.inner.items():
         is_needed = name in mandatory and inner.default
         inner_values = values.get(name, {} if is_needed else None)
@@ -206,14 +213,20 @@ def _module(path: str, values: Any, part: Part, sizes: Any) -> Any:
             module.check()
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
+    if isinstance(module, nn.Module) and type(module) not in models.MODULES.values():
+        check_module(path, _role(part), module)
     return module
 
 
+def _role(part: Part) -> str:
+    """Returns the name of a part in `checks.CONTRACTS`; others have none."""
+    return part.kind if isinstance(part.kind, str) else part.kind.__name__.lower()
+
+
 def _plain(value: object) -> object:
-    """Returns a value that hashes and that JSON has: no list, no number of NumPy."""
-    if isinstance(value, list | tuple):
-        return tuple(map(_plain, value))
-    return value.item() if isinstance(value, np.generic) else value
+    """Returns a value that hashes and that JSON has: no list, nothing of NumPy."""
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
 # --- Descriptions ---------------------------------------------------------------------

@@ -444,8 +444,7 @@ class Representation(nn.Module):
 
         def read(chars):
             features = self.chars(chars, train=train)
-            part = "representation.chars"
-            check_returned(part, self.chars, features, chars.shape[0])
+            check_returned("chars", self.chars, features, chars.shape[0])
             return features
 
         # With dropout and no key of the batch, each token reads a copy of its row.

@@ -37,7 +37,7 @@ def test_what_comes_back_otherwise_is_said(file, tmp_path, run):
     table = file("Ann\tB-PER\nleft\tO\nNew York\tI-LOC\n", "a.conll")
     _, output = run("convert", table, "-o", tmp_path / "brat", "--to=brat")
     assert "Made 1 ill-formed label well-formed\n" in output
-    assert "whitespace; 1 token with blanks come back as several\n" in output
+    assert "Tokens with blanks, which come back as several: 1\n" in output
 
 
 def test_sentences_before_the_first_document_stay_before_it(tmp_path, run):

@@ -572,6 +572,13 @@ def test_spans_that_do_not_fit_are_reported(file):
     both = line(text="a", tokens=["a"], labels=["O"], spans=[[0, 1, "A"]])
     (note,) = read(file(both, "a.jsonl")).notes
     assert note == "line 1: 1 record with labels and spans: the labels are read"
+    row = {
+        "tokens": ["a"],
+        "labels": ["O"],
+        "label": 1,
+        "completions": [{"result": []}],
+    }
+    assert not read(file(line(**row), "a.jsonl")).notes
     path = file(line(text="a", spans=[[0, 9, "A"]] * 7), "a.jsonl")
     notes = read(path, unfit="drop").notes
     assert (len(notes), notes[5][:10]) == (6, "and 2 more")

@@ -78,7 +78,7 @@ def test_the_command_stores_thresholds_that_tagging_takes(copied_run, tmp_path, 
             temperature.guaranteed(folder)
     words = ["--risk=0.99", "--type=PER", "--keep-temperature", "--test"]
     _, output = run("calibrate", copied_run, *words)
-    assert "No threshold bounds the risk of LOC, MISC, ORG\n" in output
+    assert "Without a threshold: LOC, MISC, ORG\n" in output
     record = Workdir(copied_run).read_json("calibration.json")["guarantees"]
     (row,) = record["types"]
     assert row["measured"] == row["dev"] <= 0.99

@@ -13,7 +13,7 @@ from flax import linen as nn
 
 import jaxner
 from jaxner import configuration
-from jaxner.models import BiLSTM, CharacterCNN
+from jaxner.models import BiLSTM, Chain, CharacterCNN
 from jaxner.training import schema
 from jaxner.types import Potentials
 from tests import tiny
@@ -49,13 +49,6 @@ class Keeper(nn.Module):
         return nn.BatchNorm(use_running_average=not train)(x), {}
 
 
-class Checked(Own):
-    output: Any = None
-
-    def check(self):
-        raise ValueError("no size")
-
-
 class WithoutTrain(nn.Module):
     @nn.compact
     def __call__(self, x, mask):
@@ -79,7 +72,7 @@ class WithoutTrain(nn.Module):
         ("encoder", Own(lambda x: (x.astype(int), {})), TypeError, r"Own .*int32 \["),
         ("encoder", Own(lambda x: ((x, None), {})), TypeError, "Own .*NoneType for T"),
         ("encoder", WithoutTrain(), TypeError, "WithoutTrain as encoder .*train"),
-        ("encoder", Keeper(), TypeError, "keeps batch_stats; modules have parameters"),
+        ("encoder", Keeper(), TypeError, r"keeps state \(batch_stats\): it may"),
         (
             "representation",
             Reader(lambda x: (x, {})),
@@ -91,7 +84,8 @@ class WithoutTrain(nn.Module):
         ("words", Own(lambda x: x), ValueError, "words takes options, not a module of"),
         ("refinement", Own(lambda x: x), ValueError, "takes options, .* got Own"),
         ("encoder", BiLSTM(output_dropout=1.5), ValueError, "output_dropout of BiLSTM"),
-        ("encoder", Checked(), ValueError, "encoder: no size"),
+        ("encoder", Chain(BiLSTM(8), Own(lambda x: x)), TypeError, "Own .*zeros under"),
+        ("encoder", Chain(BiLSTM(0), BiLSTM(8)), ValueError, "hidden_dim of BiLSTM"),
         (
             "chars",
             CharacterCNN(num_chars=3),
@@ -119,17 +113,23 @@ def test_stages_of_ones_own_have_heads_if_their_number_is_known():
     class Counted(Stages):
         num_stages = 2
 
+    class Miscounted(Stages):
+        num_stages = 3
+
     head = {"name": "softmax", "per_stage": True}
     assert len(build(encoder=Counted(), head=head).earlier_heads) == 1
     with pytest.raises(ValueError, match="needs the attribute num_stages of Stages"):
         build(encoder=Stages(), head=head)
+    with pytest.raises(ValueError, match="2 stages, and num_stages says 3"):
+        build(encoder=Miscounted(), head=head)
 
 
 def test_numbers_of_numpy_are_options(tmp_path):
     chars = {"name": "cnn", "num_filters": np.int64(2), "width": np.int64(3)}
     words = {"dim": np.int64(4)}
     representation = {"words": words, "chars": chars, "dropout": np.float32(0.25)}
-    encoder = BiLSTM(hidden_dim=np.int64(4), num_units=1)
+    representation["caps"] = {"rule": "shape", "dim": 2, "unknown": np.bool_(True)}
+    encoder = BiLSTM(hidden_dim=np.int64(4), cross=np.bool_(False))
     model = build(representation=representation, encoder=encoder)
     tagger = jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
     jaxner.save(tmp_path / "a", tagger)
@@ -140,15 +140,18 @@ def test_many_heads_are_checked_in_no_time():
     """Names of 2³¹ heads would fill the memory."""
     with pytest.raises(ValueError, match="'x' in keep"):
         build(encoder={"name": "attention", "num_heads": 2, "keep": "x"})
-    build(encoder={"name": "attention", "num_heads": 2**31})
+    for part in (None, "context7"):
+        build(encoder={"name": "attention", "num_heads": 2**31, "keep": part})
 
 
 def test_a_module_may_hold_an_array():
     class Shift(nn.Module):
         table: jnp.ndarray
+        num_chars: int = 64  # of its own: with a default
 
         @nn.compact
         def __call__(self, x, mask, *, train):
+            self.sow("metrics", "mean", x.mean())
             return nn.Dense(4)(x) + self.table, {}
 
     model = build(encoder=Shift(jnp.ones((1, 4))))
@@ -190,6 +193,13 @@ class Around(nn.Module):
     def __call__(self, x, mask, *, train):
         return self.inner(x, mask, train=train)
 
+class Short(nn.Module):
+    num_labels: int
+
+    @nn.compact
+    def __call__(self, x, *, train):
+        return Potentials(nn.Dense(self.num_labels - 1)(x))
+
 class Scores(nn.Module):
     num_labels: int
     scale: float = 1.0
@@ -219,6 +229,8 @@ class Lengths(nn.Module):
 
 
 def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(package):
+    inner = {"name": f"{package}:Twice", "size": 3}
+    build(encoder={"name": f"{package}:Around", "inner": inner})
     model = build(
         representation={"words": {"dim": 8}, "chars": {"name": f"{package}:Lengths"}},
         encoder={"name": f"{package}:Twice", "size": 3},
@@ -237,7 +249,8 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
     assert sys.path == old
     for kind, options, message in (
         ("Scores", {"scael": 1}, "scael"),
-        ("Scores", {"power": 3}, "Unknown head.power 3; known: 1, 2"),
+        ("Short", {}, r"emissions \[2, 5\] of two tokens.* Short returned \[2, 4\]"),
+        ("Scores", {"power": 3}, "Unknown head.power 3; known: 1, 2, None"),
         ("Unread", {}, "Unread has an annotation .*'Unknown' is not defined"),
     ):
         with pytest.raises(ValueError, match=message):
