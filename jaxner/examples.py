@@ -258,6 +258,8 @@ def _is_paired(row: Any) -> bool:
     """Returns whether a row has a pair for each token; two may look like one pair."""
     if not all(isinstance(x, list | tuple) and len(x) == 2 for x in row):
         return False
+    if not all(isinstance(x, str) for pair in row for x in pair):
+        return False  # numbers of classes
     return not schemes.flaws(pair[1] for pair in row) and bool(schemes.flaws(row[-1]))
 
 

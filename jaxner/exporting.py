@@ -74,7 +74,7 @@ def export(
     try:
         description = models.describe(tagger.model)
     except TypeError as error:
-        raise InputError(f"A file holds no code, and {error}") from None
+        raise InputError(str(error)) from None
     arrays = {name: np.asarray(leaf) for name, leaf in named(tagger.weights).items()}
     temperature = float(str(np.float32(tagger.temperature)))
     vocabulary = tagger.vocabulary.to_json()

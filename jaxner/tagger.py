@@ -255,9 +255,10 @@ def _check_sizes(module: nn.Module, sizes: Mapping[str, int]) -> None:
     """Raises an error where a module or a part of it has another size."""
     for field in dataclasses.fields(module):
         value = getattr(module, field.name, None)
-        is_free = field.default is not dataclasses.MISSING  # if it is one's own
-        is_ours = type(module) in models.MODULES.values()
-        is_size = isinstance(value, int) and (is_ours or not is_free)
+        # A field of one's own that has a default is an option, whatever its name.
+        is_known = type(module) in models.MODULES.values()
+        is_derived = is_known or field.default is dataclasses.MISSING
+        is_size = is_derived and isinstance(value, int)
         if is_size and value != sizes.get(field.name, value):
             raise InputError(
                 f"The model is of another vocabulary: {type(module).__name__} has "

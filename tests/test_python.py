@@ -123,6 +123,12 @@ def test_documents_and_sentences_are_as_in_a_file(file):
     assert [example.document for example in split.examples] == [1, 1, 2]
 
 
+def test_two_sentences_of_two_are_not_a_pair_for_each_token():
+    for row in ([["Ann", "ran"], ["PER", "O"]], (("Ann", "ran"), ("B-PER", "O"))):
+        assert not examples._is_paired(row)
+    assert not examples._is_paired((["Ann", "ran"], [1, 0]))
+
+
 @pytest.mark.parametrize("documents", [None, "aaaa", "abab", "aabb"])
 def test_a_sentence_that_comes_back_is_said(documents):
     rows = [{"sentence": f"s{i % 2}", "token": "x", "label": "O"} for i in range(4)]

@@ -134,9 +134,9 @@ def calibrate(
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
         log(report.guarantees_table(rows))
         type_names = schemes.types_of(tagger.labels)
-        free = [x for x in type_names if x not in {row["type"] for row in rows}]
-        if free:
-            note(f"Without a threshold: {', '.join(free)}")
+        absent_types = [x for x in type_names if x not in {row["type"] for row in rows}]
+        if absent_types:
+            note(f"Without a threshold: {', '.join(absent_types)}")
         result["guarantees"] = {"n_best": n_best, "types": rows}
     folder.write_json(CALIBRATION, result)
     if (folder.path / "README.md").exists():

@@ -165,8 +165,8 @@ def build(
             raise InputError(f"{flag} needs {demand}{remedy}")
     if head.get("per_stage"):
         # One module each: a module used twice would share its weights.
-        is_ours = isinstance(model.encoder, tuple(models.MODULES.values()))
-        if not (is_ours or hasattr(model.encoder, "num_stages")):
+        is_known = isinstance(model.encoder, tuple(models.MODULES.values()))
+        if not (is_known or hasattr(model.encoder, "num_stages")):
             demand = f"the attribute num_stages of {type(model.encoder).__name__}"
             raise InputError(f"{section.flag('head.per_stage')} needs {demand}")
         count = getattr(model.encoder, "num_stages", 1)
@@ -243,10 +243,7 @@ def describe(module: object) -> object:
         return _plain(module)
     kind = type(module).__name__
     if models.MODULES.get(kind) is not type(module):
-        raise TypeError(
-            f"{kind} is your own module, and a folder holds no code: pass the model to "
-            "`load`"
-        )
+        raise TypeError(f"{kind} is your own module, whose code no file holds")
     parts = {name: getattr(module, name) for name in fields.all_of(type(module))}
     return {"module": kind} | {name: describe(part) for name, part in parts.items()}
 
