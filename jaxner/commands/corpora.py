@@ -76,9 +76,10 @@ def convert(
         note(f"Wrote {output}")
     if to == "brat" and not any(example.text for example in examples):
         note("To read it back with the same tokens, give --tokenizer whitespace")
-    words = [word for example in examples for word in example.tokens]
-    if to == "brat" and (count := sum(len(word.split()) > 1 for word in words)):
-        note(f"Tokens with blanks, which come back as several: {count:,}")
+    if to == "brat":
+        words = (word for example in examples for word in example.tokens)
+        if count := sum(len(word.split()) > 1 for word in words):
+            note(f"Tokens with blanks, which come back as several: {count:,}")
 
 
 def check(

@@ -29,7 +29,7 @@ def check_module(path: str, part: str, module: nn.Module) -> None:
     """Raises an error unless a module of one's own may be a part, and takes `train`."""
     name = type(module).__name__
     if part not in CONTRACTS:
-        raise InputError(f"{path} takes options, not a module of your own, got {name}")
+        raise InputError(f"{path} takes options, not your module {name}")
     takes = inspect.signature(type(module).__call__).parameters.values()
     if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
         contract = CONTRACTS[part]

@@ -81,8 +81,8 @@ class WithoutTrain(nn.Module):
         ),
         ("representation", Reader(lambda x: x[:1]), TypeError, r"\[1, 8\] for T=2"),
         ("representation", Reader(lambda x: x > 0), TypeError, "Reader .*bool"),
-        ("words", Own(lambda x: x), ValueError, "words takes options, not a module of"),
-        ("refinement", Own(lambda x: x), ValueError, "takes options, .* got Own"),
+        ("words", Own(lambda x: x), ValueError, "words takes options, not your module"),
+        ("refinement", Own(lambda x: x), ValueError, "takes options, .* Own"),
         ("encoder", BiLSTM(output_dropout=1.5), ValueError, "output_dropout of BiLSTM"),
         ("encoder", Chain(BiLSTM(8), Own(lambda x: x)), TypeError, "Own .*zeros under"),
         ("encoder", Chain(BiLSTM(0), BiLSTM(8)), ValueError, "hidden_dim of BiLSTM"),
@@ -147,7 +147,7 @@ def test_many_heads_are_checked_in_no_time():
 def test_a_module_may_hold_an_array():
     class Shift(nn.Module):
         table: jnp.ndarray
-        num_chars: int = 64  # of its own: with a default
+        num_chars: int = 64  # an option, since it has a default
 
         @nn.compact
         def __call__(self, x, mask, *, train):
