@@ -28,6 +28,14 @@ def check_tagger(tagger: Any) -> None:
     expect(is_whole and "params" in parts[0], demand, tagger)
 
 
+def check_single(tagger: Any) -> None:
+    """Raises as `check_tagger`; InputError if a value is an ensemble."""
+    check_tagger(tagger)
+    if hasattr(tagger, "member"):
+        message = "An ensemble is several taggers: write each one, ensemble.member(i)."
+        raise InputError(message)
+
+
 def check_reads_text(tagger: Any) -> None:
     """Raises InputError if a tagger needs more than a text has."""
     if tagger.vocabulary.vector_sizes is not None:
@@ -56,19 +64,8 @@ def check_folder(workdir: Any) -> None:
 
 
 def check_documents(documents: Any, number: int) -> None:
-    """Raises an error unless documents are a list, one for each sentence, or None."""
-    if documents is None:
-        return
-    is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
-    demand = "documents as a list with the document of each sentence, such as [0, 0, 1]"
-    expect(is_list and not isinstance(documents, (str, bytes, dict)), demand, documents)
-    if len(documents) != number:
+    """Raises InputError unless there is one document for each sentence, or None."""
+    if documents is not None and len(documents) != number:
         raise InputError(
             f"Expected one document per sentence, {number}, got {len(documents)}."
         )
-
-
-def check_mapping(name: str, value: Any, example: str) -> None:
-    """Raises TypeError unless a value is a dictionary whose keys are strings."""
-    is_right = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-    expect(is_right, f"{name} as a dictionary, such as {example}", value)

@@ -35,10 +35,6 @@ _COMMIT_FILE, _TMP_NAME = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
 _ARRAYS, _PROGRESS = "arrays", "progress"
 _PLAIN = re.compile(r"[^\\*?\[\]\ud800-\udfff]*")
 _LOCK = threading.RLock()
-# It prints the traceback of what fails in the background, and `finish` raises.
-logging.getLogger("absl").addFilter(
-    lambda record: "orbax/checkpoint/_src/futures" not in record.pathname
-)
 _CONTEXT = ocp.Context()
 _CONTEXT.checkpointables.registry = ocp.handlers.local_registry().add(
     ocp.handlers.JsonHandler, checkpointable_name=_PROGRESS
@@ -57,8 +53,6 @@ class Checkpoints:
         self, path: Path, *, read_only: bool = False, owner: Owner | None = None
     ):
         self.path, self._owner = path, owner
-        # A save in the background.
-        self._background: tuple[int, ocp.AsyncResponse] | None = None
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint")
         # A copied folder may lack a part of the newest one.
@@ -74,12 +68,6 @@ class Checkpoints:
                 raise InputError(f"expected a name {signs}", path)
             self._keep_newest()
 
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.finish()
-
     def folder(self) -> Path:
         """Returns the folder of the newest checkpoint."""
         if self.step is None:
@@ -87,29 +75,13 @@ class Checkpoints:
         return self.path / str(self.step)
 
     def save(self, step: int, arrays: PyTree, progress: Mapping[str, object]) -> None:
-        """Saves in the background; a kill at any moment leaves the last one intact.
-
-        Nobody may reuse the memory of the arrays (donation) before `finish`, which also
-        raises what goes wrong later.
-        """
-        self.finish()
+        """Saves a checkpoint; a kill at any moment leaves the last one intact."""
         # Resumed just before it: the same run saves the same arrays.
         if self.step is not None and step <= self.step:
             return
-        with _saving(self.path):
-            parts = {_ARRAYS: arrays, _PROGRESS: dict(progress)}
-            with _CONTEXT:
-                folder = _plain(self.path / str(step))
-                saving = ocp.save_checkpointables_async(folder, parts)
-        self._background = step, saving
-
-    def finish(self) -> None:
-        """Waits until the newest checkpoint is on disk, with its checksums."""
-        if self._background is None:
-            return
-        (step, saving), self._background = self._background, None
-        with _saving(self.path):
-            saving.result()
+        parts = {_ARRAYS: arrays, _PROGRESS: dict(progress)}
+        with _saving(self.path), _CONTEXT:
+            ocp.save_checkpointables(_plain(self.path / str(step)), parts)
         self.step = step
         self.seal()
         self._keep_newest()

@@ -9,9 +9,8 @@ import bisect
 import collections
 import itertools
 import re
-import time
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +19,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxner import devices
-from jaxner.arguments import check_documents, expect
+from jaxner.arguments import check_documents
 from jaxner.data import batching
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
@@ -41,9 +40,7 @@ _PROGRAM = 2  # full batches of padding that a long text takes instead of a prog
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _QUEUE_LENGTH = 16
-# Tokens of a sentence that may be worth a warning; its least time, in seconds; and the
-# part of the sentence whose time, with that of twice as much, foretells the whole's.
-_LONG, _SLOW, _PART = 1 << 13, 30.0, 16
+_LONG = 1 << 13  # tokens of a sentence whose pairs take long to compare
 # Several words, or one with the end of its line or cell.
 _TEXT = re.compile(r"\S[ \t\r\n]+\S|\S *[\t\r\n]|[\t\r\n] *\S")
 
@@ -86,9 +83,6 @@ def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
     """Returns each sentence encoded separately, without padding."""
     if vectors is None:
         vectors = [None] * len(sentences)
-    is_list = hasattr(vectors, "__len__") and not isinstance(vectors, (str, Mapping))
-    demand = "vectors as an array for one sentence, or a list of arrays for several"
-    expect(is_list, demand, vectors)
     if len(vectors) != len(sentences):
         raise InputError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
@@ -98,21 +92,19 @@ def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
 
 
 class Text(NamedTuple):
-    """Encoded sentences for `over_batches`, without padding, and perhaps in batches.
+    """Encoded sentences for `over_batches`, without padding.
 
     Attributes:
         rows: The sentences; of a tagger of documents, the documents.
         lengths: Tokens of each sentence.
         members: The sentences of each document; None for sentences alone.
         is_one: Whether the caller gave a single sentence.
-        batches: Rows and padded arrays of each batch; None: padded when needed.
     """
 
     rows: Sequence[Sentence]
     lengths: Sequence[int]
     members: Sequence[Sequence[int]] | None = None
     is_one: bool = False
-    batches: Sequence[tuple[list[int], Sentence]] | None = None
 
 
 def text_of(
@@ -144,19 +136,6 @@ def text_of(
     return Text(rows_by_document, lengths, members, is_one)
 
 
-def padded(tagger: Any, split: Split, passes: int = 0) -> Text:
-    """Returns a split in batches on the devices of a tagger, for calls again and again.
-
-    Vectors of its tokens may be too large to stay there: these are padded in each call.
-    """
-    text = text_of(tagger, split)
-    if split.vectors is not None:
-        return text
-    batches = _batches(text.rows, tagger, max(passes, 1))
-    copies = [(rows, jax.tree.map(jnp.asarray, batch)) for rows, batch in batches]
-    return text._replace(batches=copies)
-
-
 def over_batches(
     compute: Callable[[Sentence], Any],
     tagger: Any,
@@ -169,17 +148,14 @@ def over_batches(
     """Returns for each sentence the results `[T, …]` of a function of batches.
 
     As `tagging.over`, but `compute` maps a batch, whose sentences share their distinct
-    words, to a tree of arrays `[B, T, …]`. `tagger` is a tagger or an exported one;
-    `sentences` may be a `Text`.
+    words, to a tree of arrays `[B, T, …]`. `tagger` is a tagger or an exported one.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((jnp.zeros(()), tagger))):
         raise TypeError(
             "Strings cannot be tagged inside jax.jit or jax.grad: encode them outside "
             "(jaxner.encode), and pass what it returns."
         )
-    text = sentences
-    if not isinstance(text, Text):
-        text = text_of(tagger, sentences, documents, vectors)
+    text = text_of(tagger, sentences, documents, vectors)
     results = trees = _in_batches(compute, tagger, text, passes)
     if text.members is not None:
         results = [None] * len(text.lengths)
@@ -196,20 +172,17 @@ def _in_batches(
     tagger: Any,
     text: Text,
     passes: int,
-    foretells: bool = True,
 ) -> list[Any]:
     """Returns the results for each row; up to `_QUEUE_LENGTH` batches are in flight."""
     sentences = text.rows
     lengths = [len(s.words) for s in sentences]
     maximum = max(lengths, default=0)
-    if foretells and tagger.is_quadratic and maximum > _LONG:
-        longest = lengths.index(maximum)
-
-        def tag_first(count: int) -> None:
-            part = Text([batching.first(sentences[longest], count)], [count])
-            _in_batches(compute, tagger, part, passes, foretells=False)
-
-        _foretell(tag_first, [n for n in lengths if n > _LONG])
+    if tagger.is_quadratic and maximum > _LONG:
+        warnings.warn(
+            f"A sentence has {maximum:,} tokens, and the tagger compares all pairs of "
+            "them, which may take minutes. Shorter sentences take far less.",
+            stacklevel=2,
+        )
     results: list[Any] = [None] * len(sentences)
     queue: collections.deque[tuple[list[int], Any]] = collections.deque()
 
@@ -221,42 +194,13 @@ def _in_batches(
             parts = [leaf[row, : lengths[i]] for leaf in leaves]
             results[i] = tree.unflatten(parts)
 
-    batches = text.batches
-    if batches is None:
-        batches = _batches(sentences, tagger, max(passes, 1))
-    for rows, batch in batches:
+    for rows, batch in _batches(sentences, tagger, max(passes, 1)):
         queue.append((rows, compute(batch)))
         if len(queue) == _QUEUE_LENGTH:
             fetch()
     while queue:
         fetch()
     return results
-
-
-def _foretell(tag_first: Callable[[int], None], lengths: Sequence[int]) -> None:
-    """Warns of long sentences, if they take long; they have these numbers of tokens.
-
-    `tag_first` tags so many tokens of the longest one. Two runs of it tell the part of
-    the time that grows with the length, and that with its square.
-    """
-    seconds, part = [], max(lengths) // _PART
-    for count in (part, 2 * part):
-        tag_first(count)  # which compiles
-        start = time.perf_counter()
-        tag_first(count)
-        seconds.append(time.perf_counter() - start)
-    square = max(seconds[1] - 2 * seconds[0], 0.0) / 2
-    linear = seconds[0] - square
-    units = np.array([round_up(n, 1)[0] for n in lengths]) / round_up(part, 1)[0]
-    duration = float(np.sum(linear * units + square * units**2))
-    if duration >= _SLOW:
-        note = f", the longest of {len(lengths):,}" * (len(lengths) > 1)
-        warnings.warn(
-            f"A sentence has {max(lengths):,} tokens{note}, and the tagger compares "
-            f"all pairs of them: expect at least {duration / 60:.1f} minutes. The same "
-            "text in shorter sentences takes far less.",
-            stacklevel=2,
-        )
 
 
 def _batches(

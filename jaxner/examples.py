@@ -214,11 +214,7 @@ def _read(rows: Any, options: Any, name: str = "examples") -> tuple[str, corpora
 
 
 def json_lines(data: Any) -> Iterator[str]:
-    """Yields examples as JSON lines; see `formats.json_lines`.
-
-    Warns:
-        UserWarning: In a table of tokens, a sentence comes back after another.
-    """
+    """Yields examples as JSON lines; see `formats.json_lines`."""
     names, rows = _rows(data)
     for number, (document, row) in enumerate(rows, 1):
         try:
@@ -226,26 +222,17 @@ def json_lines(data: Any) -> Iterator[str]:
             record |= {"document": document} if document else {}
             # Numbers and arrays of NumPy become Python's.
             line = json.dumps(record, ensure_ascii=False, default=lambda x: x.tolist())
-            line.encode()  # a ValueError for half of a character
         except InputError as error:
             raise InputError(f"Example {number}: {error.message}") from None
-        except UnicodeEncodeError:
-            message = "half of a surrogate pair is no character"
-            raise InputError(f"Example {number}: {message}") from None
         except (AttributeError, TypeError, ValueError):
             message = "expected a pair of tokens and labels, or of a text and "
             message += f"its entities, got {start(repr(row))}"
             raise InputError(f"Example {number}: {message}") from None
-        if not record.get("tokens", True):
-            raise InputError(f"Example {number} has no tokens: leave it out")
         yield line
 
 
 def _record(row: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Returns a pair of tokens and labels, or of a text and its spans, as JSON has it.
-
-    An error for anything else.
-    """
+    """Returns a pair of tokens and labels, or of text and spans, as JSON has it."""
     tokens, labels = row
     if isinstance(labels, Mapping):
         return {"text": tokens, **labels}

@@ -17,12 +17,12 @@ from jax import export as programs
 
 from jaxner import __version__, archive, models, outputs, tagging
 from jaxner.answers import entities, probabilities
-from jaxner.arguments import check_tagger
+from jaxner.arguments import check_single
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, optional, using
 from jaxner.fields import OneOf, checked
 from jaxner.models.model import map_named, named
-from jaxner.tagger import Ensemble, Tagger
+from jaxner.tagger import Tagger
 from jaxner.types import Pieces, Sentence, batch_axes
 from jaxner.wording import markdown
 
@@ -66,9 +66,7 @@ def export(
         >>> jaxner.load_exported(file).tag(tokens) == tagger.tag(tokens)
         True
     """
-    check_tagger(tagger)
-    if isinstance(tagger, Ensemble):
-        raise InputError("Export each member, ensemble.member(i), to its own file.")
+    check_single(tagger)
     target = outputs.expanded(path)
     outputs.check(target)
     try:

@@ -40,7 +40,6 @@ def chen(config: Any) -> None:
 # and characters from U(±√(3/dim)). Kaiming's draw, our modules' default, makes filters
 # √6 times and vectors √2 times as large.
 NCRFPP_DRAWS = {"initializer": "torch", "table_initializer": "lecun", "dropout": 0.5}
-"""How characters are drawn and dropped."""
 
 
 def gui(config: Any) -> None:
@@ -91,10 +90,9 @@ def warm_adamw(**values: Any) -> dict[str, Any]:
 
 
 def refine(config: Any, arg: Any, learning_rate: float = 0.015, **values: Any) -> None:
-    """Sets UANet on a variational LSTM: the draft, and what refines its labels.
+    """Sets UANet on a variational LSTM: the draft, and what refines its labels, if any.
 
-    The learning rate is the draft's, under SGD; `values` are the refinement's, none for
-    the draft alone.
+    The learning rate is the draft's, under SGD; `values` are the refinement's.
     """
     rates = {"input_dropout": 0.01, "output_dropout": 0.25}
     config.model.encoder = {**torch_bilstm(hidden_dim=200), **rates}
@@ -143,12 +141,7 @@ def tune(config: Any, arg: Any, learning_rate: float = 3e-5) -> None:
 
 
 def table(text: str) -> dict[str, Any]:
-    """Reads settings from a table whose first line names the columns.
-
-    These are `rate`, `b2` and `eps` of Adam; dropout of `inputs`, `features` and
-    `words`; `batch`, its size; `clip`, the largest norm of the gradient; `penalty`, the
-    weight of the dropout regulariser; and others. The first cell is the key.
-    """
+    """Reads settings from a table whose first line names the columns, first the key."""
     (_, *columns), *rows = (line.split() for line in text.strip().splitlines())
     return {
         name: ConfigDict(dict(zip(columns, map(ast.literal_eval, cells), strict=True)))

@@ -21,9 +21,9 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import cache, devices, errors, examples, fields, models, outputs
+from jaxner import cache, devices, errors, examples, models, outputs
 from jaxner import tagger as taggers
-from jaxner.arguments import check_tagger
+from jaxner.arguments import check_single
 from jaxner.data import corpora, pieces, schemes, spans
 from jaxner.data.vocabulary import build as build_vocabulary
 from jaxner.data.vocabulary import strings
@@ -31,7 +31,7 @@ from jaxner.errors import InputError
 from jaxner.fields import OneOf, checked
 from jaxner.models import pretrained
 from jaxner.models.model import map_named, named
-from jaxner.tagger import Ensemble, Tagger
+from jaxner.tagger import Tagger
 from jaxner.training import environment
 from jaxner.wording import one_line, shown
 
@@ -101,19 +101,13 @@ def from_pretrained(
     encoder, linear = pretrained.read(root, len(names))
     with errors.using(path):
         section = dict(config.get(SECTION) or {})
-        chain_names = _CHAIN if "transitions" in section else ()
-        chain = {x: np.float32(section[x]) for x in chain_names if x in section}
+        chain = {x: np.float32(section[x]) for x in _CHAIN if x in section}
         if not all(np.isfinite(x).all() for x in chain.values()):
             raise InputError(f"NaN or infinity in {SECTION}.{', '.join(_CHAIN)}")
-        temperature = float(np.float32(section.get("temperature", 1.0)))
-        fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
-        fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
-        is_constrained = section.get("constrained", False)
-        fields.check(f"{SECTION}.constrained", is_constrained, bool)
+        temperature = np.float32(section.get("temperature", 1.0))
         dropout = config.get("classifier_dropout")
         if dropout is None:
             dropout = pretrained.make(attributes).hidden_dropout_prob
-        fields.check("classifier_dropout", dropout, fields.Rate)
     with errors.using(path) if label_names is None else contextlib.nullcontext():
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
         if problem := next(filter(None, map(corpora.hidden, names)), ""):
@@ -132,7 +126,7 @@ def from_pretrained(
     if data is None:
         options.data.update(dir=None, split_dev=None)
     options.model.head.dropout = dropout
-    options.model.head.constrained = is_constrained
+    options.model.head.constrained = section.get("constrained", False)
     if chain:
         options.model.head.boundaries = len(chain) > 1
     model = taggers.build(vocabulary, **options.model.to_dict())
@@ -148,7 +142,7 @@ def from_pretrained(
         return jnp.asarray(array)
 
     weights = map_named(take, models.shapes(model))
-    tagger = Tagger(weights, model, vocabulary, jnp.float32(temperature))
+    tagger = Tagger(weights, model, vocabulary, jnp.asarray(temperature))
     if run is None:
         return tagger
     record = environment.describe([], pretrained.files(root))
@@ -241,10 +235,6 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
 
     transformers gives the labels that `tag` gives, if the head is a softmax.
 
-    Args:
-        tagger: What `load` returned, of a pretrained encoder and a head.
-        folder: A folder that is empty or does not exist; "~" is your home.
-
     Raises:
         FileExistsError: The folder is not empty.
         ImportError: safetensors is not installed.
@@ -261,7 +251,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
         >>> "model.safetensors" in os.listdir(folder)
         True
     """
-    check_tagger(tagger)
+    check_single(tagger)
     path = taggers.new_folder(folder).path
     files = errors.optional("safetensors.numpy", "Export to transformers")
     if reason := _obstacle(tagger):
@@ -323,8 +313,6 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
 def _obstacle(tagger: Tagger) -> str | None:
     """Returns why transformers has no model like a tagger's; None if it has."""
     model: Any = tagger.model
-    if isinstance(tagger, Ensemble):
-        return "is an ensemble: export each member, ensemble.member(i)"
     reader, kind = model.representation, dict(tagger.vocabulary.encoder_sizes or ())
     bert = getattr(reader, "bert", None)
     family = pretrained.FAMILIES.get(kind.get("model_type", "bert"))

@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import inference, models, outputs
-from jaxner.arguments import check_tagger
+from jaxner.arguments import check_single
 from jaxner.data.vocabulary import CHAR_TYPES, MAX_CHARACTERS, Vocabulary
 from jaxner.errors import InputError, optional
-from jaxner.tagger import Ensemble, Tagger
+from jaxner.tagger import Tagger
 from jaxner.types import Pieces, Potentials, Sentence
 
 OPSET = 18
@@ -48,10 +48,6 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
     and `positions` [T, Q], as of `Pieces`. The JSON file, `grn.json` beside `grn.onnx`,
     has the vocabulary and its rules.
 
-    Args:
-        tagger: What `load` returned.
-        path: The file, ending in `.onnx`.
-
     Raises:
         ImportError: The package onnx is missing.
         InputError: The tagger cannot be expressed, or the file has another ending.
@@ -63,12 +59,10 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
         >>> sorted(file.name for file in folder.iterdir())
         ['grn.json', 'grn.onnx']
     """
-    check_tagger(tagger)
+    check_single(tagger)
     target = outputs.expanded(path)
     if target.suffix != ".onnx":
         raise InputError("expected the name of a file that ends in .onnx", target)
-    if isinstance(tagger, Ensemble):
-        raise InputError("An ensemble is several models: export ensemble.member(i).")
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(tagger.weights))
     if size >= MOST_BYTES:
         raise InputError(f"An ONNX file holds less than 2 GB, got {size:,} bytes.")
@@ -184,7 +178,7 @@ class _Graph:
         self.lengths: list[Any] = []  # nodes of lengths, which stand before all others
         self.symbols: dict[str, _Value] = {}  # lengths [1] by their names
         self.shapes: dict[str, _Value] = {}
-        self.constants: dict[Any, tuple[_Value, np.ndarray, Any]] = {}
+        self.constants: dict[Any, tuple[_Value, np.ndarray]] = {}
         self.count = 0
 
     def new(self) -> _Value:
@@ -212,14 +206,12 @@ class _Graph:
         return np.asarray(x)[index]
 
     def constant(self, value: Any) -> _Value:
-        """Returns a constant: one for small equal ones, or for an array."""
+        """Returns a constant, the same for all that are equal."""
         array = np.asarray(value, np.float32 if isinstance(value, float) else None)
         if isinstance(value, list) or np.issubdtype(array.dtype, np.integer):
             array = array.astype(np.int64)
-        is_small = array.size <= _SMALL_SIZE
-        key = (array.dtype.str, array.shape, array.tobytes()) if is_small else id(value)
-        # The entry holds the value, so that no other one gets its id.
-        return self.constants.setdefault(key, (self.new(), array, value))[0]
+        key = array.dtype.str, array.shape, array.tobytes()
+        return self.constants.setdefault(key, (self.new(), array))[0]
 
     def kind(self, dtype: Any) -> int:
         """Returns ONNX's number of the type that represents one of JAX's."""
@@ -290,7 +282,7 @@ class _Graph:
 
     def model(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
         ends = ([self.info(n, end[n]) for n in end] for end in (inputs, outputs))
-        weights = [self.to_tensor(a, x.name) for x, a, _ in self.constants.values()]
+        weights = [self.to_tensor(a, x.name) for x, a in self.constants.values()]
         nodes = self.lengths + self.nodes
         graph = self.helper.make_graph(nodes, "tagger", *ends, weights)
         opset = self.helper.make_opsetid("", OPSET)
@@ -303,7 +295,6 @@ class _Graph:
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # options that are programs
 _WRAPAROUND = ("add", "sub", "mul", "reduce_sum", "convert_element_type")
 _WORD = (1 << 32) - 1
-_SMALL_SIZE = 64  # elements of a small constant
 
 
 def _expect(equation: Any, condition: Any) -> None:

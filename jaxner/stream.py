@@ -7,7 +7,6 @@ or written twice.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import json
 import time
@@ -211,8 +210,7 @@ def tag_file(
     differs from that of the interrupted run.
     """
     progress, stops = Progress(**output.state), output.rejects is None
-    parts = _parts(tagger, source, sink, progress, shard, chunk, stops)
-    for part in _ahead(parts):
+    for part in _parts(tagger, source, sink, progress, shard, chunk, stops):
         rest, texts = _answers(tagger, part, constrained, least), []
         for _, record, sentences in part.good:
             answers = [next(rest) for _ in sentences]
@@ -323,12 +321,3 @@ def _parts(
         raise error
     if part:
         yield part._replace(records=count, checksum=checksum)
-
-
-def _ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """Computes the next item in a thread while the caller uses the current one."""
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        task = pool.submit(next, items, None)
-        while (item := task.result()) is not None:
-            task = pool.submit(next, items, None)
-            yield item

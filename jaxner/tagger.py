@@ -95,12 +95,10 @@ class Tagger:
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
-        values: Any = self.temperature
-        if isinstance(values, (np.generic, np.ndarray, jax.Array)):
-            values = values if isinstance(values, Tracer) else values.tolist()
-        is_list = isinstance(self, Ensemble) and isinstance(values, list)
-        for value in values if is_list else [values]:
-            if isinstance(value, (bool, int, float, str, list)):
+        if not isinstance(self.temperature, Tracer):
+            values: Any = np.asarray(self.temperature).tolist()
+            is_list = isinstance(self, Ensemble) and isinstance(values, list)
+            for value in values if is_list else [values]:
                 fields.check("temperature", value, fields.Positive)
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:
@@ -291,10 +289,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     """Saves a tagger to a new folder, for `load`.
 
     The folder includes the model if all modules are this library's; if a module is your
-    own, pass the model to `load`.
-
-    Args:
-        workdir: A folder that is empty or does not exist; "~" is your home.
+    own, pass the model to `load`. The folder is empty or does not exist; "~" is your
+    home.
 
     Raises:
         FileExistsError, NotADirectoryError: It is a file, or not empty.
@@ -311,13 +307,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     from jaxner import checkpoints  # which takes long
 
     folder = new_folder(workdir)
-    arguments.check_tagger(tagger)
-    if isinstance(tagger, Ensemble):
-        raise TypeError("Save each member, ensemble.member(i), to its own folder.")
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tagger)):
-        raise TypeError(
-            "A tagger cannot be saved inside jax.jit: save what it returns."
-        )
+    arguments.check_single(tagger)
     fields.check(
         "temperature", np.asarray(tagger.temperature).tolist(), fields.Positive
     )
@@ -354,8 +344,8 @@ def write(folder: Workdir, tagger: Tagger, name: str, content: Options) -> None:
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
     frozen = tagger.weights.get("frozen", {})
     checkpoints.save_frozen(folder.part("frozen"), frozen, owner)
-    with checkpoints.Checkpoints(folder.part("best"), owner=owner) as best:
-        best.save(0, tagger.weights["params"], {"epoch": 0})
+    best = checkpoints.Checkpoints(folder.part("best"), owner=owner)
+    best.save(0, tagger.weights["params"], {"epoch": 0})
     temperature = float(str(np.float32(tagger.temperature)))  # 1.3, not 1.2999999523
     if temperature != 1.0:
         folder.write_json(CALIBRATION, {"temperature": temperature, "step": 0})
@@ -476,14 +466,12 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     if not seeds:
         raise InputError(f"is one run, without restarts, got {seed!r}", folder.path)
     if seed != "all" and (isinstance(seed, bool) or seed not in seeds):
-        names = ", ".join(map(str, seeds))
-        message = f"holds the restarts of seeds {names}, got {seed!r}; 'all' is for all"
-        if seed is None:
-            path = folder.seed(seeds[0]).path
-            message = f"holds the restarts of seeds {names}: give a folder, such as "
-            message += f"{path}. jaxner.load takes all of them with seed='all', jaxner "
-            message += "evaluate with --restart all"
-        raise InputError(message, folder.path)
+        names, path = ", ".join(map(str, seeds)), folder.seed(seeds[0]).path
+        raise InputError(
+            f"holds the restarts of seeds {names}, got {seed!r}: give a folder of one, "
+            f"such as {path}, or name one, or 'all' (in jaxner evaluate, by --restart)",
+            folder.path,
+        )
     if seed == "all" and (folder.path / "config.json").is_file():
         count = folder.read_json("config.json").get("num_seeds", len(seeds))
         if count > len(seeds):
@@ -507,7 +495,6 @@ def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
 
 def _changed(options: Options, changes: Mapping[str, object]) -> dict[str, object]:
     """Returns options with changes, named by path as on the command line."""
-    arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
     result = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")

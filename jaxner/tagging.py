@@ -40,12 +40,12 @@ DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
 Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_best")]
 
 if TYPE_CHECKING:
-    Tokens = Sequence[str] | Sequence[Sequence[str]] | Split | Sentence | driver.Text
+    Tokens = Sequence[str] | Sequence[Sequence[str]] | Split | Sentence
     Vectors = AnyArray | Sequence[AnyArray] | None
 else:  # what callers give is checked by `driver`
     Tokens = Vectors = Any
-"""One sentence, several, a split, or what `encode` or `driver.text_of` returned; and
-the precomputed vectors of a sentence or of several."""
+"""One sentence, several, a split, or what `encode` returned; and the precomputed
+vectors of a sentence or of several."""
 
 
 def encode(tagger: Tagger, sentences: Tokens, *, vectors: Vectors = None) -> Sentence:
@@ -85,14 +85,12 @@ def over(
 ) -> PyTree:
     """Maps a function of one encoded sentence over tokens in any form.
 
-    `function` maps `(tagger, sentence, key, **options)` to a tree of arrays `[T, …]`,
-    options static. It must be a module-level function: each new function compiles
-    again. `passes`, per sentence in one call, reduce the batch size. Sentences may also
-    be a list of what `Vocabulary.encode` returned; else arguments are those of `tag`.
+    It maps `(tagger, sentence, key, **options)` to a tree of arrays `[T, …]`, options
+    static; each new function compiles again. `passes`, per sentence in one call, reduce
+    the batch size. Sentences may also be a list of what `Vocabulary.encode` returned.
 
-    Returns, for one sentence, a tree of NumPy arrays without padding; a list of trees
-    for several; JAX arrays `[T, …]` or `[B, T, …]` for what `encode` returned, inside
-    the caller's `jit`, `vmap` or `shard_map`.
+    Returns a tree of NumPy arrays without padding, or a list of trees; JAX arrays
+    `[T, …]` or `[B, T, …]` for what `encode` returned.
     """
     check_tagger(tagger)
     if key is not None:
@@ -222,26 +220,10 @@ def tag(
     return ids if is_encoded else driver.of_every(tagger.vocabulary.decode, ids)
 
 
-class PaddedSplit(NamedTuple):
-    """A split to be labelled again and again: its gold labels, and its text."""
-
-    gold: list[Sequence[str]]
-    text: driver.Text
-
-
-def pad_split(tagger: Tagger, split: Split) -> PaddedSplit:
-    """Returns a split for `label_split`, encoded and padded for a tagger like this."""
-    examples = split.to_scheme(tagger.vocabulary.scheme)
-    text = driver.padded(tagger, split, tagger.model.mc_dropout.num_samples)
-    return PaddedSplit([e.labels for e in examples], text)
-
-
 def label_split(
-    tagger: Tagger, split: Split | PaddedSplit, **options: Any
+    tagger: Tagger, split: Split, **options: Any
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and those of `tag`, in the tagger's scheme."""
-    if isinstance(split, PaddedSplit):
-        return split.gold, tag(tagger, split.text, **options)
     examples = split.to_scheme(tagger.vocabulary.scheme)
     return [e.labels for e in examples], tag(tagger, split, **options)
 
@@ -284,12 +266,11 @@ def predict(
     *,
     constrained: bool = False,
 ) -> Predictive:
-    """Computes the distribution over the labellings of one sentence.
+    """Computes the distribution over the labellings of one sentence; see `entities`.
 
-    The arguments are those of `entities`; a refinement, which has one distribution,
-    ignores `num_samples`. For an ensemble, the distribution is the mean over its
-    members, and the logarithms of the mean marginals choose the labels: a mean of
-    scores would give more weight to members with larger scores.
+    A refinement has one distribution: it ignores `num_samples`. For an ensemble, it is
+    the mean over the members, and the logarithms of the mean marginals choose labels: a
+    mean of scores would give more weight to members with larger scores.
     """
     model, weights = tagger.model, tagger.weights
     if isinstance(tagger, Ensemble):
@@ -310,11 +291,7 @@ def predict(
 
 
 def _has_rules(tagger: Tagger) -> bool:
-    """Returns whether the tagger's head is constrained.
-
-    Then so is what is computed from its scores: means over members or passes, scores
-    without transitions, scores divided by a temperature.
-    """
+    """Returns whether the head is constrained, and so all that its scores give."""
     return getattr(tagger.model.head, "constrained", False)
 
 
@@ -403,8 +380,7 @@ def best_labellings(
 
     The most probable come first. With several passes, `potentials` choose the
     labellings, and their mean probability orders them. For an ensemble, they are the
-    most probable on average among the n best of each member. A labelling that does not
-    exist (there are fewer than n) has probability 0; in long sentences, others do, too.
+    most probable on average among the n best of each member.
     """
     mask = sentence.mask
     if isinstance(tagger, Ensemble):

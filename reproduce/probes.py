@@ -27,6 +27,7 @@ from jaxner.training import objectives
 from jaxner.training.objectives import Objective
 from jaxner.types import Sentence
 
+_STEPS = 500  # of Adam
 WORK = ("B-WORK_OF_ART", "I-WORK_OF_ART", "E-WORK_OF_ART")
 PHRASES = {
     ("Key", "and", "Peele"): WORK,
@@ -36,9 +37,7 @@ PHRASES = {
 }
 
 
-def fit(
-    encoder: Mapping[str, Any] | nn.Module, head: str = "softmax", steps: int = 500
-) -> float:
+def fit(encoder: Mapping[str, Any] | nn.Module, head: str = "softmax") -> float:
     """Returns the share of middle labels that a small model gets right after training.
 
     Adam trains on all phrases in every step, without dropout. Success shows that a
@@ -49,7 +48,6 @@ def fit(
     Args:
         encoder: Options or your own module, as for `jaxner.build`.
         head: Name of the head.
-        steps: Number of steps of Adam.
     """
     names, model, batch = build(encoder, head)
     labels = np.array([names.label_ids(row) for row in PHRASES.values()])
@@ -58,7 +56,7 @@ def fit(
     # along it once β2 lets it forget earlier large gradients: 0.9, as in Strubell et
     # al. (2017); with 0.999, most deep encoders stay at chance. The falling rate ends
     # the long steps.
-    tx = optax.adam(optax.linear_schedule(0.01, 0.0, steps), b2=0.9)
+    tx = optax.adam(optax.linear_schedule(0.01, 0.0, _STEPS), b2=0.9)
 
     def loss_of(params):
         copy = {"params": params, "frozen": weights["frozen"]}
@@ -71,7 +69,7 @@ def fit(
 
     @jax.jit
     def trained(params):
-        params, _ = jax.lax.fori_loop(0, steps, step, (params, tx.init(params)))
+        params, _ = jax.lax.fori_loop(0, _STEPS, step, (params, tx.init(params)))
         last = {"params": params, "frozen": weights["frozen"]}
         return jax.vmap(
             lambda x: inference.viterbi(models.apply(model, last, x), x.mask)

@@ -163,7 +163,7 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "MOST_BYTES", 1000)
     with pytest.raises(InputError, match="less than 2 GB"):
         jaxner.export_onnx(tagger, tmp_path / "tagger.onnx")
-    with pytest.raises(InputError, match="is several models"):
+    with pytest.raises(InputError, match="is several taggers"):
         jaxner.export_onnx(ensemble([tagger, tagger]), tmp_path / "tagger.onnx")
 
 

@@ -149,9 +149,9 @@ def test_a_sentence_that_comes_back_is_said(documents):
         ([[["Rome", "B-LOC"], ["fell", "O"]]], {}, "Example 1: expected a pair"),
         ([(("Rome", "B-LOC"), ("fell", "O"))], {}, "Example 1: expected a pair"),
         ([(["Ann"], ["O"])], {"dev": []}, "dev: "),
-        ([*ROWS, ([], [])], {}, "Example 3 has no tokens"),
+        ([*ROWS, ([], [])], {}, "train:3: it has no tokens"),
         ([*ROWS, {"tokens": ["No"], "labels": ["O"]}], {}, "Example 3: expected a p"),
-        ([(["\ud800"], ["O"])], {}, "Example 1: half of a surrogate pair"),
+        ([(["\ud800"], ["O"])], {}, "train:1: .* half of a surrogate pair"),
         ([({"Ann", "ran"}, ["O", "O"])], {}, "Example 1: expected a pair"),
         ([(["Ann"] * 999, None)], {}, r"Example 1: .*'Ann', 'A\w* …$"),
         ({"tokens": [["No"]], "labels": [["O"]]}, {}, r"columns \(tokens, labels\)"),
@@ -177,7 +177,7 @@ def test_a_sentence_that_comes_back_is_said(documents):
         (__file__, {}, "is a file: expected a folder with the files train"),
         ("missing", {}, "missing: does not exist: expected a folder with the files"),
         (None, {}, r"grn is a config: .* as in jaxner\.train\('grn', FOLDER\)"),
-        (ROWS, {"data.contextual": "x"}, "contextual needs"),
+        (ROWS, {"data.contextual": "{split}"}, "contextual needs"),
     ],
 )
 def test_what_cannot_be_trained_leaves_no_folder(data, options, message, tmp_path):

@@ -6,7 +6,6 @@ import logging
 import os
 import resource
 import shutil
-import time
 from concurrent import futures
 from pathlib import Path
 
@@ -287,36 +286,27 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
 
 
 def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
-    with Checkpoints(tmp_path / "latest") as latest:
-
-        def save(step, values):
-            latest.save(step, {"a": values}, {"epoch": step})
-            time.sleep(0.5)  # so that it fails before somebody waits for it
-            latest.finish()
-
-        save(1, jnp.zeros(8))
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
-        noise = jax.random.normal(jax.random.key(0), (1 << 18,))
-        try:
-            with pytest.raises(OSError, match="cannot write the checkpoint") as error:
-                save(2, noise)
-            with (
-                Checkpoints(tmp_path / "first") as latest,
-                pytest.raises(OSError, match="cannot write the checkpoint") as first,
-            ):
-                save(1, noise)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    latest = Checkpoints(tmp_path / "latest")
+    latest.save(1, {"a": jnp.zeros(8)}, {"epoch": 1})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+    noise = {"a": jax.random.normal(jax.random.key(0), (1 << 18,))}
+    try:
+        with pytest.raises(OSError, match="cannot write the checkpoint") as error:
+            latest.save(2, noise, {"epoch": 2})
+        with pytest.raises(OSError, match="cannot write the checkpoint") as first:
+            Checkpoints(tmp_path / "first").save(1, noise, {"epoch": 1})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert len(str(error.value).splitlines()) == 1
     assert "The previous one is unchanged" in str(error.value)
     assert "previous" not in str(first.value)
     assert not "".join(capfd.readouterr()) + caplog.text
     assert len(list((tmp_path / "latest").iterdir())) == 2  # a half-written one
-    with Checkpoints(tmp_path / "latest") as latest:
-        assert [folder.name for folder in latest.path.iterdir()] == ["1"]
-        assert latest.step == 1
-        assert latest.check()
+    latest = Checkpoints(tmp_path / "latest")
+    assert [folder.name for folder in latest.path.iterdir()] == ["1"]
+    assert latest.step == 1
+    assert latest.check()
 
 
 def test_restarts_are_chosen_by_their_seed(run, tmp_path):
@@ -328,19 +318,14 @@ def test_restarts_are_chosen_by_their_seed(run, tmp_path):
     with pytest.warns(UserWarning, match="several has 2 of 3 restarts so far"):
         jaxner.load(folder, seed="all")
     assert not isinstance(jaxner.load(folder, seed=11), jaxner.Ensemble)
-    for seed, hint in (
-        (None, ": .* such as .*seed-1"),
-        (0, ", got 0"),
-        (True, ", got"),
-        ("some", ""),
-    ):
+    hints = {None: ": .* such as .*seed-1", 0: ", got 0", True: ", got", "some": ""}
+    for seed, hint in hints.items():
         with pytest.raises(ValueError, match=f"seeds 1, 11{hint}"):
             jaxner.load(folder, seed=seed)
 
 
 def test_a_half_copied_checkpoint_costs_none_before_it(tmp_path):
-    with Checkpoints(tmp_path / "latest") as series:
-        series.save(1, {"x": np.zeros(1)}, {})
+    Checkpoints(tmp_path / "latest").save(1, {"x": np.zeros(1)}, {})
     (tmp_path / "latest" / "2" / "arrays").mkdir(parents=True)
     assert Checkpoints(tmp_path / "latest").step == 1
     assert [entry.name for entry in (tmp_path / "latest").iterdir()] == ["1"]
@@ -353,8 +338,8 @@ def test_a_run_may_have_any_name(tmp_path, name, monkeypatch):
     A link gets around that, but Orbax wants the same name in all processes.
     """
     for _ in range(2):
-        with Checkpoints(tmp_path / os.fsdecode(name) / "latest") as series:
-            series.save(1, {"x": np.arange(3.0)}, {"epoch": 1})
+        series = Checkpoints(tmp_path / os.fsdecode(name) / "latest")
+        series.save(1, {"x": np.arange(3.0)}, {"epoch": 1})
     assert series.restore({"x": np.zeros(3)})["x"].tolist() == [0, 1, 2]
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     with pytest.raises(InputError, match="several processes"):

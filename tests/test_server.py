@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import http.client
 import json
 import os
 import re
@@ -77,16 +78,12 @@ def request(body, path="/v1/tag", length=None, headers=""):
 
 def answer(link):
     """Returns status, headers and content of the next answer."""
-    head = b""
-    while not head.endswith(b"\r\n\r\n"):
-        if not (byte := link.recv(1)):
-            return None, "", b""
-        head += byte
-    length = int(re.findall(rb"content-length: (\d+)", head)[0])
-    body = b""
-    while len(body) < length:
-        body += link.recv(length)
-    return int(head.split()[1]), head.decode(), body
+    response = http.client.HTTPResponse(link)
+    try:
+        response.begin()
+    except http.client.RemoteDisconnected:
+        return None, "", b""
+    return response.status, str(response.headers), response.read()
 
 
 def ask(port, content=HEALTH):

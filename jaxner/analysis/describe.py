@@ -43,11 +43,10 @@ def label(
     seed: int = 0,
     constrained: bool = False,
 ) -> Prediction:
-    """Returns the labels of a tagger on a split, without probabilities.
+    """Returns the labels of a tagger on a split, without probabilities; see `tag`.
 
-    Takes the training text, if available, and arguments as of `scoring.score` and
-    `jaxner.tag`. "n_best" chooses of the n best labellings of a sentence the one that
-    is nearest to the gold one; `seed` is that of the draws for "sampled".
+    "n_best" chooses of the n best labellings of a sentence the one that is nearest to
+    the gold one; `seed` is that of the draws for "sampled".
     """
     options: Value = {"constrained": constrained}
     if decoding == "n_best":
@@ -100,8 +99,7 @@ class Run(NamedTuple):
     tagger: Tagger
     split: Split
     rule: str
-    settings: Value
-    """Decoding, constrained and seed, as in `label`."""
+    settings: Value  # decoding, constrained and seed, as in `label`
 
 
 def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value:

@@ -32,17 +32,11 @@ _POOL, _LIMIT = 10, 4000  # sentences for each one that is chosen; in all
 
 
 class Choice(NamedTuple):
-    """A sentence worth annotating.
+    """A sentence worth annotating."""
 
-    Attributes:
-        example: The sentence, with the predicted labels.
-        uncertainty: Mean of −ln p of a token's label, in nats.
-        probabilities: Probability of each predicted entity, from left to right.
-    """
-
-    example: Example
-    uncertainty: float
-    probabilities: list[float]
+    example: Example  # with the predicted labels
+    uncertainty: float  # mean of −ln p of a token's label, in nats
+    probabilities: list[float]  # of the predicted entities, from left to right
 
 
 def select(tagger: Tagger, pieces: Iterable[Example], budget: int) -> list[Choice]:
@@ -98,7 +92,12 @@ def spread(
         >>> spread(sentences, np.array([3.0, 2.9, 1.0]), 3)
         [0, 2, 1]
     """
-    similarities = _similarities(sentences)
+    from sklearn.feature_extraction import text  # which takes a while to import
+
+    # The cosine of each two sentences, as bags of words in lower case.
+    options: Any = {"analyzer": lambda x: [*map(str.lower, x)], "dtype": np.float32}
+    matrix: Any = text.TfidfVectorizer(**options).fit_transform(sentences)
+    similarities = (matrix @ matrix.T).toarray()
     coverage = np.zeros((len(similarities), 1), np.float32)
     indices: list[int] = []
     for _ in range(budget):
@@ -107,15 +106,6 @@ def spread(
         indices.append(int(gains.argmax()))
         coverage = np.maximum(coverage, similarities[:, indices[-1:]])
     return indices
-
-
-def _similarities(sentences: Sequence[Sequence[str]]) -> np.ndarray:
-    """Returns the cosine of each two sentences, as bags of words in lower case."""
-    from sklearn.feature_extraction import text  # which takes a while to import
-
-    options: Any = {"analyzer": lambda x: [*map(str.lower, x)], "dtype": np.float32}
-    matrix: Any = text.TfidfVectorizer(**options).fit_transform(sentences)
-    return (matrix @ matrix.T).toarray()
 
 
 def write(path: Path, choices: Sequence[Choice], tool: str) -> None:

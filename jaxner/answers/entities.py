@@ -149,10 +149,7 @@ def arrays(
     num_samples: int | None = None,
     **options: Any,
 ) -> Any:
-    """Returns `EntityArrays` `[T]` or, for n labellings, `[T, N]`, for strings, too.
-
-    They are none for a tagger of tags. The arguments are those of `entities`.
-    """
+    """Returns `EntityArrays` `[T]` or, for n labellings, `[T, N]`; none of tags."""
     tagging.check_draws(decoding, key)
     answer = tagging.over(
         compute,
@@ -210,11 +207,7 @@ def predict(
     n_best: int = 1,
     **options: Any,
 ) -> Prediction:
-    """Labels a split, with exact probabilities if the head has any.
-
-    `options` are as in `arrays`; with several labellings, the labels are those of the
-    first.
-    """
+    """Labels a split (by the first labelling), with probabilities if there are any."""
     scheme = tagger.vocabulary.scheme
     tokens = [list(example.tokens) for example in split.examples]
     gold = [list(example.labels) for example in split.to_scheme(scheme)]

@@ -32,8 +32,7 @@ from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
-LOWEST, HIGHEST = 1 / 20, 20.0
-"""The range in which to search for the best temperature."""
+LOWEST, HIGHEST = 1 / 20, 20.0  # where the best temperature is searched
 _GRID = 13  # temperatures that bracket the best one; the middle one is 1
 
 
@@ -169,10 +168,7 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
 def guarantees(
     prediction: Prediction, types: Sequence[str], risk: float, **options: Any
 ) -> list[Guarantee]:
-    """Returns a threshold for each type; `options` are as in `guarantees.bounded`.
-
-    `InputError`: there are no entities, or none of a type; or as `bounded` raises it.
-    """
+    """Returns a threshold for each type; `options` are as in `guarantees.bounded`."""
     type_names = schemes.types_of(label for row in prediction.gold for label in row)
     if not type_names:
         raise InputError("Thresholds need labelled entities, and there are none.")
@@ -195,8 +191,8 @@ def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:
     fit = run.read_json(CALIBRATION) if file.is_file() else {}
     record = fit.get("guarantees")
     if record:
-        with Checkpoints(run.part("best"), read_only=True) as best:
-            record = record if fit["step"] == best.step else None
+        step = Checkpoints(run.part("best"), read_only=True).step
+        record = record if fit["step"] == step else None
     if not record:
         raise InputError(
             f"{run.path} has no thresholds for its best checkpoint: run jaxner "

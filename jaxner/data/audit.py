@@ -31,11 +31,7 @@ _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\u
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """An error or a probable mistake; `level` is one of `LEVELS`.
-
-    `line` is that of the first case, from 1, or its number in another `unit` of the
-    file, as in `Example`; None if it has none.
-    """
+    """An error or a probable mistake; `line` is that of the first case, if any."""
 
     check: str
     message: str
@@ -51,10 +47,9 @@ class Finding:
 def findings(
     path: str | Path, defaults: Mapping[str, Any] | None = None, **reading: Any
 ) -> tuple[dict[str, Split], list[Finding]]:
-    """Checks a file, or the splits in the folder of a corpus and what they share.
+    """Returns the readable splits of a file or folder by name, and findings.
 
-    Arguments as in `corpora.read`, and `defaults` for those that a file's format has;
-    returns the readable splits by name, and findings.
+    Arguments as in `corpora.read`, and `defaults` for those that a file's format has.
     """
 
     def check(file: Path, **more: Any) -> tuple[Split | None, list[Finding]]:
@@ -82,11 +77,7 @@ def findings(
 
 
 def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Finding]]:
-    """Reads a file, or a folder as one, and returns errors and probable mistakes.
-
-    Arguments as in `corpora.read`. The split, None if the file cannot be read, lacks
-    sentences whose labels are malformed.
-    """
+    """Returns what is readable of a file, and findings; as `corpora.read` reads it."""
     errors: list[InputError] = []
     split = None
     try:
@@ -118,10 +109,7 @@ def at_start(split: Split) -> list[Finding]:
 
 
 def of_splits(splits: Mapping[str, Split], train: str = "train") -> list[Finding]:
-    """Returns probable mistakes between the splits of a corpus; none without train.
-
-    `train` is the name of the training text.
-    """
+    """Returns probable mistakes between the splits of a corpus; none without train."""
     if train not in splits:
         return []
     text, result = splits[train], []
@@ -320,11 +308,7 @@ def show(
     suspects: Sequence[Any] = (),
     limit: int = 20,
 ) -> None:
-    """Prints each split in a line, the findings, the gravest first, and the suspects.
-
-    `suspects` are likely annotation errors, of `describe.suspects`; at most `limit`
-    lines of these, and of findings.
-    """
+    """Prints splits, `limit` findings, the gravest first, and as many suspects."""
     from rich.text import Text
 
     from jaxner.terminal import LineConsole

@@ -16,7 +16,7 @@ import functools
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
 from jaxner.fields import Count, Seed, Size, checked
 from jaxner.types import LongWords, Pieces, Sentence
-from jaxner.wording import counted
+from jaxner.wording import counted, shown
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -71,29 +71,17 @@ class Plan(NamedTuple):
     corpus in its order, `U` words of all blocks; what follows, including the lengths of
     padding at the end, is the same for all epochs. With restarts, fields have an axis
     of these in front.
-
-    Attributes:
-        rows: The sentences of each batch by ascending length; number `len(sentences)`
-            is none.
-        places: Index of each in its batch, which determines its dropout masks.
-        steps: First block of each step.
-        blocks: First place and number of sentences of each block.
-        index: Row of characters of each token in its block; row 0 is that of padding.
-        words: The word of each row, block by block.
-        word_ranges: Their start and number in each block.
-        long: The rows that hold long words, block by block.
-        long_ranges: Their start and number in each block.
     """
 
-    rows: Int[AnyArray, " P"]
-    places: Int[AnyArray, " P"]
-    steps: Int[AnyArray, " S"]
-    blocks: Int[AnyArray, "2 J"]
-    index: Int[AnyArray, " N"]
-    words: Int[AnyArray, " U"]
-    word_ranges: Int[AnyArray, "2 J"]
-    long: Int[AnyArray, " L"]
-    long_ranges: Int[AnyArray, "2 J"]
+    rows: Int[AnyArray, " P"]  # sentences by ascending length; `len(sentences)`: none
+    places: Int[AnyArray, " P"]  # of each in its batch, which determine dropout masks
+    steps: Int[AnyArray, " S"]  # first block of each step
+    blocks: Int[AnyArray, "2 J"]  # first place and number of sentences of each block
+    index: Int[AnyArray, " N"]  # row of characters of each token in its block
+    words: Int[AnyArray, " U"]  # the word of each row, block by block; 0 is padding's
+    word_ranges: Int[AnyArray, "2 J"]  # their start and number in each block
+    long: Int[AnyArray, " L"]  # the rows that hold long words, block by block
+    long_ranges: Int[AnyArray, "2 J"]  # their start and number in each block
 
 
 def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]:
@@ -120,11 +108,11 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
 def pad(
     sentences: Sequence[Sentence], shape: Shape | int, count: int | None = None
 ) -> Sentence:
-    """Returns encoded sentences, without padding so far, as one padded batch.
+    """Returns encoded sentences as one padded batch of a shape that they fit.
 
-    They must fit `shape`: that of a batch whose sentences share their distinct words;
-    or the number of tokens, and each sentence keeps its own words, so that a plain
-    `jax.vmap` maps over every field. Up to `count`, sentences without tokens follow.
+    The sentences share their distinct words; if `shape` is the number of tokens, each
+    keeps its own, so that a plain `jax.vmap` maps over every field. Up to `count`,
+    sentences without tokens follow.
     """
     if isinstance(shape, Shape):
         return _pad_shared(sentences, *merge(sentences), shape, count)
@@ -180,10 +168,7 @@ def joined(
     labels: Sequence[np.ndarray],
     separator: int,
 ) -> tuple[list[Sentence], list[np.ndarray]]:
-    """Returns the documents of encoded sentences, and their label ids.
-
-    `separator` is the label id of separators.
-    """
+    """Returns the documents of encoded sentences, and label ids, with separators."""
     members = groups(documents)
     rows = [[labels[i] for i in group] for group in members]
     return (
@@ -193,10 +178,7 @@ def joined(
 
 
 def end_to_end(sentences: Sequence[Sentence]) -> Sentence:
-    """Returns the tokens of sentences as one sequence, without characters.
-
-    Positions of word pieces are in the windows of all sentences end to end.
-    """
+    """Returns the tokens, and the windows, of sentences end to end, no characters."""
     index = [s.char_index for s in sentences]
     places = np.ones(sum(map(len, index)), bool)
     return _lay(sentences, places, index, np.zeros((1, 1), np.int32))
@@ -309,27 +291,6 @@ def without_characters(sentence: Sentence) -> Sentence:
     return sentence._replace(chars=chars, char_index=np.zeros_like(sentence.char_index))
 
 
-def first(sentence: Sentence, count: int) -> Sentence:
-    """Returns the first tokens of an encoded sentence, some with other characters."""
-    chars = sentence.chars[: count + 1]
-    vectors, pieces = sentence.vectors, sentence.pieces
-    if pieces is not None:
-        positions = pieces.positions[:count]
-        num_windows = int(positions.max(initial=0)) // pieces.windows.shape[1] + 1
-        pieces = Pieces(
-            pieces.windows[:num_windows], pieces.mask[:num_windows], positions
-        )
-    return sentence._replace(
-        words=sentence.words[:count],
-        chars=chars,
-        char_index=np.minimum(sentence.char_index[:count], len(chars) - 1),
-        mask=sentence.mask[:count],
-        caps=None if sentence.caps is None else sentence.caps[:count],
-        vectors=None if vectors is None else np.asarray(vectors)[:count],
-        pieces=pieces,
-    )
-
-
 # Blocks and their shapes: what costs a CPU the least time. A model takes the time of
 # its positions, padding included, however they are arranged, and each block that of
 # some positions more, since it adds all gradients to a sum.
@@ -370,9 +331,8 @@ def choose(
 ) -> list[tuple[int, int]]:
     """Returns tokens and rows of at most some shapes, at the least cost.
 
-    The first `counts` lengths of each batch ascend. `rows` None chooses them, multiples
-    of `parts`, as well, for some sentences. The cost of an epoch's batches includes a
-    share of that of compiling a program for each shape.
+    Lengths and counts as in `cut`; `rows` None chooses them as well, multiples of
+    `parts`. The cost includes a share of that of compiling a program for each shape.
     """
     batch, _, end = cut_equally(counts, rows or 1)
     longest = lengths[batch, end - 1]  # of blocks, or sentences
@@ -434,11 +394,10 @@ def cut(
     tokens: Int[np.ndarray, " K"],
     rows: Int[np.ndarray, " K"],
 ) -> tuple[Int[np.ndarray, "3 J"], float]:
-    """Returns batches cut into blocks at the least cost, and the cost of a batch.
+    """Returns batch, start and end of blocks at the least cost, and that of a batch.
 
-    A block costs the positions of its shape, and `_BLOCK` for itself. The
-    first `counts` lengths of each batch ascend. Of each block, the result has the
-    batch, and its first and last place there.
+    A block costs the positions of its shape, and `_BLOCK` for itself. The first
+    `counts` lengths of each batch ascend.
     """
     (steps, size), step_ids = lengths.shape, np.arange(len(lengths))
     costs = (tokens * rows + _BLOCK)[:, None]
@@ -466,10 +425,7 @@ def cut_equally(counts: Int[np.ndarray, " N"], rows: int) -> Int[np.ndarray, "3 
 
 
 def fit(sizes: Int[np.ndarray, "N 4"], shapes: Sequence[Shape]) -> np.ndarray:
-    """Returns the index of the cheapest shape that holds each block, -1 for none.
-
-    Sizes are rows, tokens, distinct words, and long words.
-    """
+    """Returns the cheapest shape for rows, tokens, words and long words; -1: none."""
     rooms = np.array([(s.rows, s.tokens, s.words, s.long) for s in shapes])
     holds = np.all(sizes[:, None] <= rooms, axis=2)
     costs = np.where(holds, rooms[:, 0] * rooms[:, 1], np.iinfo(int).max)
@@ -659,10 +615,7 @@ class Batches:
     def plan(
         self, seeds: Sequence[int], epoch: int
     ) -> tuple[Plan, Int[np.ndarray, " J"]]:
-        """Returns the batches of an epoch, and the number of each block's shape.
-
-        Restarts of several seeds have blocks of the same shapes.
-        """
+        """Returns an epoch's batches for each seed, and the shape of each block."""
         plan, _, numbers = self._plan(seeds, epoch, self.bounds)
         return plan, numbers
 
@@ -742,10 +695,7 @@ class Batches:
     def _characters(
         self, members: Int[np.ndarray, " N"], sizes: Int[np.ndarray, " J"]
     ) -> tuple[np.ndarray, ...]:
-        """Returns the fields of a plan from `index` on.
-
-        `members` are the sentences of all blocks, in order; `sizes`, those of each.
-        """
+        """Returns the fields of a plan from `index` on; `sizes` are those of blocks."""
         count, starts, lengths = len(sizes), *self._tokens
         block = np.empty(len(lengths), np.min_scalar_type(count))  # sorting is faster
         block[members] = np.repeat(np.arange(count, dtype=block.dtype), sizes)
@@ -818,19 +768,19 @@ def _multiple(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
-    """Raises TypeError or InputError unless each token has a label, by the scheme."""
+def _check_labels(
+    rows: Sequence[Sequence[str]], sentences: Sequence[Sequence[str]], scheme: str
+) -> None:
+    """Raises an error unless each token has a label, by the scheme."""
     expect(isinstance(rows, (list, tuple)), "labels as a list of lists", rows)
-    amount = counted(len(sentences), "sentence")
     if len(rows) != len(sentences):
+        amount = counted(len(sentences), "sentence")
         raise InputError(f"Expected labels of {amount}, got {len(rows)}.")
     for i, (row, tokens) in enumerate(zip(rows, sentences, strict=True)):
-        is_row = isinstance(row, (list, tuple, np.ndarray))
-        expect(is_row, f"a list of labels for sentence {i}", row)
-        amount = counted(len(tokens), "label")
-        if len(row) != len(tokens):
-            raise InputError(f"Expected {amount} for sentence {i}, got {len(row)}.")
-        if scheme != schemes.TAGS and schemes.violations(row, scheme):
+        if np.shape(row) != np.shape(tokens):
+            amount = counted(len(tokens), "label")
+            raise InputError(f"Expected {amount} for sentence {i}, got {shown(row)}.")
+        if schemes.violations(row, scheme):
             raise InputError(
                 f"The labels of sentence {i} break {scheme}. Convert each row with "
                 f"jaxner.data.schemes.convert(row, {scheme!r})."

@@ -32,36 +32,22 @@ NOUNS = (("sentence", "sentences"), ("token", "tokens"), ("entity", "entities"))
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """One split of a corpus.
+    """One split of a corpus."""
 
-    Attributes:
-        name: Name of the corpus, or of its folder.
-        split: `train`, `dev` or `test`.
-        examples: Sentences, with the labels of the file; IO labels have the prefix I.
-        scheme: The published scheme if the labels fit it, else the one they fit best;
-            `schemes.TAGS` if they are tags.
-        sha256: Checksum of the decompressed file.
-        ill_formed: Number of labels that break the scheme.
-        notes: Of ill-formed labels, the first if there are any; of changes by the
-            reader; of differences from the published corpus.
-        vectors: Precomputed vectors of each sentence, or None.
-    """
-
-    name: str
+    name: str  # of the corpus, or of its folder
     split: str
     path: Path
-    examples: Sequence[Example]
-    scheme: str
-    sha256: str
-    ill_formed: int = 0
+    examples: Sequence[Example]  # labels as in the file; IO labels with the prefix I
+    scheme: str  # the published one if the labels fit it, else the best; or TAGS
+    sha256: str  # of the decompressed file
+    ill_formed: int = 0  # labels
+    # Of ill-formed labels, the first if there are any; of changes by the reader; of
+    # differences from the published corpus.
     notes: tuple[str, ...] = ()
-    vectors: Any = None
+    vectors: Any = None  # precomputed, of each sentence
 
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
-        """Returns the sentences with well-formed labels in another scheme.
-
-        Tags are no spans: converting one to the other is an InputError.
-        """
+        """Returns the sentences with well-formed labels in a scheme; tags stay tags."""
         if (scheme == schemes.TAGS) != (self.scheme == schemes.TAGS):
             kind = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
             message = f"the labels are {kind} and cannot be converted to {scheme}; for "
@@ -120,10 +106,10 @@ def read(
 ) -> Split:
     """Returns the sentences of one file, with the labels unchanged.
 
-    `name` is that of the corpus, by default of the file; `scheme` the declared one,
-    None to detect one of spans. `errors` gets all errors of lines and labels; sentences
-    with malformed labels are left out, all sentences if a line is malformed. None: the
-    first error is raised. Other options are those of `formats.read`.
+    `name` is that of the corpus; `scheme` None: that of spans is detected. `errors`
+    gets all errors of lines and labels; sentences with malformed labels are left out,
+    all sentences if a line is malformed. None: the first error is raised. Other options
+    are those of `formats.read`.
     """
     collect, tags = errors is not None, scheme == schemes.TAGS
     file = formats.read(path, tags=tags, collect=collect, **options)
@@ -251,10 +237,7 @@ def is_invisible(char: str) -> bool:
 
 
 def reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns how a run with these options of data reads files, as keywords of `read`.
-
-    What the run did not set, or what is newer than the run, has its default.
-    """
+    """Returns how a run with such options reads files, as keywords of `read`."""
     names = ("format", *fields.of(Reading))
     keywords = {k: options[k] for k in names if options.get(k) is not None}
     # A span scheme is that of the model; the scheme of the file is detected.
@@ -265,11 +248,7 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
 
 @fields.checked
 def divide(train: Split, share: fields.Chance, seed: int) -> tuple[Split, Split]:
-    """Takes a random dev split out of the training split.
-
-    Takes whole documents if the file marks them, else sentences. The draw depends only
-    on seed, share and text. `InputError`: train is a single sentence.
-    """
+    """Takes a random dev split out of train: documents if marked, else sentences."""
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
     unit = "documents" if has_documents else "sentences"
@@ -348,9 +327,6 @@ _CORPORA = (
         sizes=((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
     ),
 )
-# What data sets of Hugging Face's leave in a folder.
-_DATA_SETS = "dataset_*.json", "*.parquet", "data/*.parquet"
-
 CORPORA = {corpus.name: corpus for corpus in _CORPORA}
 
 
@@ -360,11 +336,7 @@ def data_folder() -> Path:
 
 
 def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Path:
-    """Returns the file of one split.
-
-    `name` is a key of `CORPORA` or a folder; `directory`, as in `load`. If no file is
-    there, the FileNotFoundError says where to get it; several are an InputError.
-    """
+    """Returns the file of one split of a corpus in `CORPORA`, or of a folder."""
     fields.check_word("split", split, SPLITS)
     corpus = None if directory else CORPORA.get(str(name))
     folder = Path(directory or name)
@@ -395,9 +367,6 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
         message = f"No {split} file in the folder {folder.absolute()}: it holds "
         message += f"{entries or 'nothing'}. Expected one with a name such as {split}."
         message += "conll, and the ending of a format"
-    if any([*folder.glob(pattern)] for pattern in _DATA_SETS):
-        message += ". In Python, jaxner.train takes a data set of Hugging Face's; "
-        message += f"its split.to_json('{split}.jsonl') writes a file"
     if corpus:
         message += f". Set {DATA_VARIABLE} to the folder that holds the folder "
         message += f"{corpus.name}, or name a directory. {corpus.source}"
@@ -412,11 +381,9 @@ def load(
     scheme: str | None = None,
     **options: Any,
 ) -> Split:
-    """Returns one split of a corpus, with the labels unchanged.
+    """Returns one split of a corpus in `CORPORA`, or (None) of your own in a folder.
 
-    `name` is a key of `CORPORA`, or None for a corpus of your own. The files are in
-    `directory`, by default in `data_folder()` / name; `scheme` is the published one by
-    default. Other options are as in `read`, errors those of `read` and `find`.
+    `scheme` is the published one by default; other options are as in `read`.
     Differences from the published corpus are not errors; the notes list them.
 
     Example:
@@ -441,10 +408,7 @@ def load(
 
 
 def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Path:
-    """Returns the path of a vector file, `.gz` or not; FileNotFoundError if missing.
-
-    `name` is a path, or below the folder, `data_folder()` or its folder `vectors`.
-    """
+    """Returns the path of a vector file, `.gz` or not, of one of some folders."""
     data = data_folder()
     places = (Path(), Path(folder or ""), data / "vectors", data)
     paths = [parent / f"{name}{ending}" for parent in places for ending in ("", ".gz")]

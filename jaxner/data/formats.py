@@ -96,9 +96,9 @@ def _blocks(
 ) -> Iterator[tuple[int, list[str], tuple[str, ...]]]:
     """Yields number of the first, lines, and group of each sentence.
 
-    A blank line ends a sentence; so does a line that matches `mark`, which is a block
-    of its own. Without labels, the length of a block is limited: more comments before a
-    sentence are blocks of their own, the rest of a sentence is left out.
+    A line that matches `mark` is a block of its own. Without labels, the length of a
+    block is limited: more comments before a sentence are blocks of their own, the rest
+    of a sentence is left out.
     """
     limit = sys.maxsize if source.has_labels else MAX_TOKENS + 1
     start, block, last, num_rows = 0, [], ("",), 0
@@ -152,11 +152,10 @@ def _sentences(
         nonlocal num_sentences, num_tokens
         rows: list[tuple[int, list[str]]] = []  # line, cells
         errors: list[InputError] = []
-        is_flawed = source.flaw("\n".join(block))
         for number, line in enumerate(block, start):
             cells = layout.split(line)
             count = len(cells)
-            if is_flawed and (flaw := source.flaw(line)):
+            if flaw := source.flaw(line):
                 errors.append(source.error(number, flaw, line))
             elif not rows and line.startswith(layout.comments):
                 if count == size > 1:
@@ -432,9 +431,9 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
     return zip(example.tokens, example.labels, strict=True)
 
 
-def _line(cells: Iterable[str], separator: str = "\t", lead: str = "") -> str:
+def _line(cells: Iterable[str], separator: str = "\t") -> str:
     delimiters = f"\r\n\t{separator}"
-    return lead + separator.join([cell(text, delimiters) for text in cells]) + "\n"
+    return separator.join([cell(text, delimiters) for text in cells]) + "\n"
 
 
 def _written(
@@ -456,11 +455,7 @@ def write_columns(
     sentences: Iterable[Rows],
     documents: Sequence[int] | None = None,
 ) -> None:
-    """Writes the rows of sentences, one per token, as columns; `read` returns them.
-
-    Rows have equally many cells, two or more. `documents`, the `Example.document` of
-    each sentence, never decrease.
-    """
+    """Writes the rows of sentences, one per token, as columns; `read` returns them."""
     sentences = [list(rows) for rows in sentences]
     numbers = itertools.repeat(0) if documents is None else documents
     pairs = [
@@ -532,7 +527,7 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
         # A sentence before the first document has a blank cell.
         lead = f"{example.document or ''}\t" if has_documents else ""
         with example.naming():
-            lines = [_line(row, lead=lead) for row in _rows(example)]
+            lines = [lead + _line(row) for row in _rows(example)]
         yield "".join([*lines, "\n"])
 
 
@@ -582,8 +577,7 @@ Name = Annotated[str, fields.OneOf(FORMATS)]
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
 RAW = {"text": spans.texts, "conll": columns, "jsonl": spans.json_lines}
 """The formats of files to tag, and their readers."""
-OUTPUTS = ("conll", "jsonl")
-"""The formats of tagged files."""
+OUTPUTS = ("conll", "jsonl")  # the formats of tagged files
 
 
 def of_name(path: str | os.PathLike[str]) -> str | None:
@@ -650,10 +644,7 @@ def of_run(
 
 @dataclasses.dataclass
 class File:
-    """What was read from a file, or from the files of a folder in turn.
-
-    `sha256` is that of the decompressed bytes, `notes` what readers left out.
-    """
+    """What was read from a file, or from the files of a folder in turn."""
 
     path: Path
     examples: list[Example]
@@ -669,11 +660,10 @@ def read(
     collect: bool = False,
     **options: Any,
 ) -> File:
-    """Reads labelled sentences in any format, from a file or a folder of files.
+    """Reads labelled sentences in any format, by default `guess`, from file or folder.
 
-    `format` is one of `FORMATS`, by default what `guess` returns; `options` are those
-    of `Options`, None for defaults. With `collect`, bad lines are left out and their
-    errors collected; otherwise the first one is raised.
+    `options` are those of `Options`, None for defaults. With `collect`, bad lines are
+    left out and their errors collected; otherwise the first one is raised.
     """
     path = Path(path)
     format = format or guess(path)
@@ -737,11 +727,10 @@ def write(
     *,
     tags: bool = False,
 ) -> None:
-    """Writes labelled sentences in any format, atomically; `read` returns them.
+    """Writes labelled sentences in any format, by default `guess`, atomically.
 
     `path` is a file, compressed if its name ends with `.gz`, or `-`; for brat, a new or
-    empty folder. `format` is one of `FORMATS`, by default what `guess` returns; `tags`
-    says that labels are tags, not spans.
+    empty folder.
     """
     format = format or guess(path)
     fields.check("format", format, Name)

@@ -41,17 +41,11 @@ _RARE = "\U00013000"  # a hieroglyph, of which no vocabulary here knows
 class PieceTokenizer:
     """The content of a `tokenizer.json`, and the length of the encoder's windows.
 
-    Attributes:
-        json: The content.
-        max_length: Maximum number of pieces in a window, including special ones.
-
-    Raises:
-        ImportError: The library is not installed.
-        InputError: It cannot read the content, or windows have no room.
+    InputError: the library cannot read the content, or windows have no room.
     """
 
     json: str
-    max_length: int = 512
+    max_length: int = 512  # pieces of a window, including special ones
 
     def __post_init__(self):
         special = sum(map(len, self._special))
@@ -106,11 +100,7 @@ class PieceTokenizer:
         return {name: (i, self._tokenizer.id_to_token(i)) for name, i in firsts.items()}
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of the pieces of each token, at least one.
-
-        A token without pieces, such as one of control characters, is the unknown piece.
-        One of more than 512 characters is cut off.
-        """
+        """Returns the ids of the pieces of each token, of none the unknown piece."""
         encoding = self._tokenizer.encode(
             [_HALF.sub("\ufffd", token[:_LONG]) for token in tokens],
             is_pretokenized=True,
@@ -157,11 +147,10 @@ class PieceTokenizer:
 
 
 def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
-    """Returns first and last (exclusive) unit of windows over a sequence of units.
+    """Returns start and end of windows over units of these numbers of pieces.
 
     A window begins about half a window after the previous one and holds as many units
-    as fit; the last window reaches back as far as possible. `lengths` are the pieces of
-    each unit, at most `capacity`.
+    as fit; the last window reaches back as far as possible.
     """
     ends = np.cumsum([0, *lengths])
     # The first unit from which the rest fits in one window.

@@ -35,10 +35,8 @@ _PREFIX_BY_PLACE = {"BIO": "BIIB", "IOB1": "IIII", "BIOES": "BIES", "BILOU": "BI
 _PREFIX_BY_PLACE |= {"IOE2": "IIEE", "IOE1": "IIII"}
 _PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
 _PREFIXES |= {"IOE1": "IE", "IOE2": "IE"}  # in the order of label names
-SCHEMES: tuple[str, ...] = tuple(_PREFIXES)
-"""The schemes of spans."""
-TAGS = "tags"
-"""The scheme without spans."""
+SCHEMES: tuple[str, ...] = tuple(_PREFIXES)  # of spans
+TAGS = "tags"  # the scheme without spans
 # Prefixes that stand only after a B or I of their type, and those before more of it.
 _FOLLOWERS = {"IOB1": "B", "BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _OPEN_PREFIXES = {"BIOES": "BI", "BILOU": "BI", "IOE1": "E", "IOE2": "I"}
@@ -46,8 +44,7 @@ _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 _LETTERS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _SPELLINGS = {"M": "I", "W": "S"}
 _BARE = {*_LETTERS, *_SPELLINGS}
-NO_TYPE = "_"
-"""The type of labels without types, as in seqeval."""
+NO_TYPE = "_"  # the type of labels without types, as in seqeval
 _UNTYPED_SETS = tuple(map(set, ("BIES", "BILU", "BMES", "BMEW")))
 # Misspelt labels: B_PER, b-PER, PER-B, O-PER and 0.
 _PREFIX_FIRST = re.compile("([bieslumw])[-_/:.|](.+)", re.IGNORECASE)
@@ -214,9 +211,7 @@ def strict_spans(labels: Sequence[str], scheme: str) -> list[Span]:
     B or I of its type), goes on as in `to_spans`, and counts if it ends as the scheme
     demands. So does seqeval's strict mode, which also loses two kinds of well-formed
     spans: those of types that differ in hyphens, and in IOE1 one that begins with an E.
-
-    Raises:
-        InputError: A prefix is not one of the scheme's.
+    `InputError`: a prefix is not one of the scheme's.
     """
     _check_scheme(scheme, has_spans=True)
     followers = _FOLLOWERS.get(scheme, "")
@@ -372,17 +367,11 @@ def _scheme_of(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 class LabelTypes(NamedTuple):
-    """The spans of `to_spans`, as arrays over `L` labels and `K` types.
+    """The spans of `to_spans`, as arrays over `L` labels."""
 
-    Attributes:
-        names: The K types, sorted; a type's index is its id.
-        types: The type id of each label, `[L]`; -1 outside all spans.
-        goes_on: Whether label j (column) continues the span of label i (row), `[L, L]`.
-    """
-
-    names: tuple[str, ...]
-    types: np.ndarray
-    goes_on: np.ndarray
+    names: tuple[str, ...]  # of the types, sorted; the index is the id
+    types: np.ndarray  # the type id of each label, [L]; -1 outside all spans
+    goes_on: np.ndarray  # whether label j continues the span of label i, [L, L]
 
 
 def types_of(labels: Iterable[str]) -> tuple[str, ...]:
@@ -392,11 +381,7 @@ def types_of(labels: Iterable[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def label_types(label_names: tuple[str, ...]) -> LabelTypes:
-    """Returns the span types of labels in any scheme, well-formed or not.
-
-    A span begins at a label that is not `O` and does not continue the previous label's
-    span. It ends before the first label that does not continue it.
-    """
+    """Returns the span types of labels in any scheme, well-formed or not."""
     kinds = {name: parse(name)[1] for name in label_names}
     names = types_of(label_names)
     types = [names.index(kinds[a]) if kinds[a] else -1 for a in label_names]

@@ -28,16 +28,12 @@ from jaxner.wording import counted
 BLANK_HINT = "; to leave out blank tokens, set blank to drop"
 DOCUMENT = ("document", "document_id", "doc_id", "doc")
 """Usual names of a column, or of a field in JSON, of documents; the first counts."""
-MAX_LINE = 1 << 26
-"""Maximum length of a line in characters; a longer line is an error."""
-MAX_TOKENS = 1 << 17
-"""Maximum length of a sentence to tag, in tokens; a longer one is an error."""
+MAX_LINE = 1 << 26  # characters; a longer line is an error
+MAX_TOKENS = 1 << 17  # tokens of a sentence to tag; a longer one is an error
 
 _FOREIGN = {
-    "bzip2: unpack it": rb"BZh\d1AY&SY",
-    "xz: unpack it": rb"\xfd7zXZ\0",
-    "zip: unpack it": rb"PK\x03\x04",
-    "Zstandard: unpack it": rb"\x28\xb5\x2f\xfd",
+    # Of bzip2, xz, zip and Zstandard.
+    "an archive: unpack it": rb"BZh\d1AY&SY|\xfd7zXZ\0|PK\x03\x04|\x28\xb5\x2f\xfd",
     "Parquet": rb"PAR1\x15",
     "PDF": rb"%PDF-",
 }
@@ -47,27 +43,18 @@ _UNREADABLE = re.compile("[\udc80-\udcff]")  # bytes that are not in the encodin
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One sentence, with tokens and labels as in the file.
-
-    Attributes:
-        document: Number of documents begun before it, as by `-DOCSTART-` lines.
-        lines: Number of each token's line, from 1; or of its `unit`.
-        text: The text before tokenisation, if the file contains it.
-        offsets: First character and last character plus one of each token in `text`.
-        path: The file of the sentence, if several files were read.
-        start: First character of `text` in the whole text.
-        unit: What `lines` counts: lines, records of a JSON array, or documents.
-    """
+    """One sentence, with tokens and labels as in the file."""
 
     tokens: tuple[str, ...]
     labels: tuple[str, ...] = ()
-    document: int = 0
-    lines: Sequence[int] = ()
-    text: str | None = None
+    document: int = 0  # documents begun before it, as by `-DOCSTART-` lines
+    lines: Sequence[int] = ()  # of each token, from 1; or numbers of its `unit`
+    text: str | None = None  # before tokenisation, if the file contains it
+    # First character and last character plus one of each token in `text`.
     offsets: tuple[tuple[int, int], ...] | None = None
-    path: str | None = None
-    start: int = 0
-    unit: str = "line"
+    path: str | None = None  # if several files were read
+    start: int = 0  # first character of `text` in the whole text
+    unit: str = "line"  # or a record of a JSON array, or a document
 
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
@@ -139,33 +126,20 @@ Items = Sequence[Example | InputError | Note]
 
 
 class Record(NamedTuple):
-    """What a reader takes from a file at once: a sentence, a text, an object.
+    """What a reader takes from a file at once: a sentence, a text, an object."""
 
-    Attributes:
-        line: Number of its first line, from 1; or of its unit, as in `Example`.
-        lines: Its lines as they stand, without their ends; none in a binary file.
-        parse: Returns what it holds, or raises an InputError; what costs time is here.
-        document: Number of documents begun before it, with its own.
-        is_first: Whether it is an object that begins a document.
-        content: Its JSON object, or its text as one; None if there is none.
-        unit: What `line` counts, as in `Example`.
-    """
-
-    line: int
-    lines: Sequence[str]
-    parse: Callable[[], Items]
-    document: int = 0
-    is_first: bool = False
-    content: dict[str, Any] | None = None
+    line: int  # number of the first, from 1; or of its unit, as in `Example`
+    lines: Sequence[str]  # as they stand, without their ends; none in a binary file
+    parse: Callable[[], Items]  # may raise an InputError; what costs time is here
+    document: int = 0  # documents begun before it, with its own
+    is_first: bool = False  # whether it is an object that begins a document
+    content: dict[str, Any] | None = None  # its JSON object, or its text as one
     unit: str = "line"
 
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
-    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip.
-
-    InputError: it is damaged, or a file of another kind.
-    """
+    """Opens a file, or standard input for `-`, for reading bytes; unpacks gzip."""
     check_file(path)
     if str(path) == "-" and sys.stdin.buffer.closed:
         raise InputError("Standard input can be read once: name a file")
@@ -192,24 +166,16 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 
 class Source:
-    """A file, or the files of a folder in turn, as a reader sees them.
-
-    Attributes:
-        path: The file that is read.
-        options: How it is read.
-        has_labels: Whether its labels are read, too.
-        notes: What readers left out or changed.
-        header: Number of the line that names columns; 0 if there is none.
-        share: Share of the file's bytes that `lines` has read; 0 if it has no size.
-    """
+    """A file, or the files of a folder in turn, as a reader sees them."""
 
     def __init__(
         self, path: str | os.PathLike[str], options: Options, has_labels: bool = True
     ):
         self.path, self.options, self.has_labels = Path(path), options, has_labels
         self._top = self.path
-        self.notes: list[str] = []
-        self.header, self.share = 0, 0.0
+        self.notes: list[str] = []  # what readers left out or changed
+        self.header = 0  # number of the line that names columns
+        self.share = 0.0  # of the file's bytes that `lines` has read
         self._digest = hashlib.sha256()
 
     @property

@@ -91,10 +91,7 @@ def texts(source: Source) -> Iterator[Record]:
 def fitted(
     options: Options, text: str, spans: Iterable[CharSpan], sentences: Iterable[Example]
 ) -> Items:
-    """Returns a text's sentences with the BIO labels of its spans; errors, and notes.
-
-    `options.unfit` says what happens to a span that does not match tokens.
-    """
+    """Returns a text's sentences with BIO labels of its spans; errors, and notes."""
     sentences = [*sentences]
     begins, ends, owners = [], [], []  # of each token: characters, sentence
     for owner, piece in enumerate(sentences):
@@ -126,9 +123,6 @@ def fitted(
         return "", first, last
 
     units, counts = _units(text), options.offsets
-    # The character at each offset where CRLF counts as one, as in browsers.
-    matches = re.finditer(r"(?s)\r\n|.|\Z", text) if "\r\n" in text else ()
-    flat = [match.start() for match in matches]
     for narrow in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
         span = _moved(narrow, units) if units and counts == "utf-16" else narrow
         problem, first, last = flaw(span)
@@ -139,8 +133,6 @@ def fitted(
             )
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
-            if flat and not flaw(_moved(span, flat))[0]:
-                problem += "; it fits if CRLF counts as one character: write LF"
             items.append(_unfit(options, problem, span.line, first <= last))
             if options.unfit != "widen" or first > last:
                 continue

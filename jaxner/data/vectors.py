@@ -63,12 +63,9 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     first = 0 if header is None else 1
     rows = [row for row in head[first:] if row] if first else []
     longer = sum(_row(row, size + 1)[1] is not None for row in rows)
-    shorter = sum(len(row.split()) <= size for row in rows)
-    # Else numbers would be in the words, or all rows malformed.
-    for number, word in ((longer, "more"), (shorter, "fewer")):
-        if 2 * number > len(rows):
-            message = f"the header announces {size:,} dimensions, most rows have {word}"
-            raise InputError(message, path)
+    if 2 * longer > len(rows):  # else numbers would be in the words
+        message = f"the header announces {size:,} dimensions, most rows have more"
+        raise InputError(message, path)
     words: dict[str, None] = {}  # keeps the order
     numbers, quotes, num_malformed, duplicates = array.array("f"), [], 0, 0
     for line, row in enumerate(itertools.chain(head[first:], lines), first + 1):
@@ -157,10 +154,7 @@ class TokenVectors:
 def read_contextual(
     path: str | os.PathLike[str], sentences: Sequence[Sequence[str]]
 ) -> list[TokenVectors]:
-    """Returns the vectors of a text, after checking that the file belongs to it.
-
-    The vectors themselves are read later. The file ends in `.npz` or `.safetensors`.
-    """
+    """Returns the vectors of a text, to be read later, if the file belongs to it."""
     path, vectors = Path(path), []
     with _reading(path):
         arrays = _opened(path)
@@ -194,11 +188,7 @@ def write_contextual(
     vectors: Sequence[np.ndarray],
     sentences: Sequence[Sequence[str]],
 ) -> None:
-    """Writes a file that `read_contextual` reads.
-
-    `vectors` are `[T, D]` or `[S, T, D]` for each sentence. `InputError`: the numbers
-    of vectors and tokens differ, or the ending of the path is unknown.
-    """
+    """Writes vectors `[T, D]` or `[S, T, D]` of sentences for `read_contextual`."""
     texts = [" ".join(tokens) for tokens in sentences]
     arrays: dict[str, Any] = {}
     for i, (values, tokens) in enumerate(zip(vectors, sentences, strict=True)):
@@ -220,10 +210,9 @@ def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -> Any:
-    """Returns the vectors of a sentence by token, [T, S, D], if they fit a tagger.
+    """Returns the vectors of a sentence, [T, S, D], if they fit the sizes of a tagger.
 
-    `TokenVectors` stay in their file. `sizes` are S and D; None if the tagger takes no
-    vectors.
+    `TokenVectors` stay in their file. Sizes are S and D; None: it takes no vectors.
     """
     if sizes is None:
         if vectors is not None:
@@ -290,10 +279,7 @@ def _opened(path: Path) -> Any:
 
 
 def _sizes(array: Any) -> tuple[int, tuple[int, int]]:
-    """Returns the tokens of a sentence, and layers and dimensions.
-
-    An array of fewer than two or more than three axes fails here.
-    """
+    """Returns the tokens of a sentence, and layers and dimensions."""
     shape = array.shape if hasattr(array, "shape") else array.get_shape()
     layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
     return tokens, (layers, dim)
@@ -336,8 +322,5 @@ def _library(path: Path) -> Any:
     if path.suffix == ".safetensors":
         errors.optional("safetensors.numpy", "A .safetensors file")
         return errors.optional("safetensors", "A .safetensors file")
-    if path.suffix in (".hdf5", ".h5"):
-        message = "is HDF5, expected .npz or .safetensors; docs/context.md converts it"
-        raise InputError(message, path)
-    message = f"unknown ending {path.suffix!r}; known: .npz, .safetensors"
+    message = "expected .npz or .safetensors; docs/context.md converts HDF5"
     raise InputError(message, path)

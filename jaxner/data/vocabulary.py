@@ -29,10 +29,8 @@ from jaxner.types import Caps, Sentence, WordVectors
 from jaxner.wording import shown
 
 PADDING, UNKNOWN = 0, 1  # the first two ids of words, and of characters
-SEPARATOR = "<sep>"
-"""The label of separators between the sentences of a document."""
-MAX_CHARACTERS = 128
-"""Maximum characters read of a word: a long word would use as much memory as a text."""
+SEPARATOR = "<sep>"  # the label of separators between the sentences of a document
+MAX_CHARACTERS = 128  # read of a word: a long one would use as much memory as a text
 CHAR_TYPES = {
     "upper": string.ascii_uppercase,
     "lower": string.ascii_lowercase,
@@ -171,8 +169,6 @@ class Vocabulary:
         return hash(self.fingerprint)
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
         return isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint
 
     def __repr__(self) -> str:
@@ -335,8 +331,6 @@ class Vocabulary:
             if isinstance(value, list):
                 content[name] = tuple(value)
         if pieces := content.get("pieces"):
-            if "json" not in pieces:
-                raise InputError("expected pieces as the json of a tokenizer")
             content["pieces"] = PieceTokenizer(**pieces)
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))

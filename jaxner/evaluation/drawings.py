@@ -6,7 +6,6 @@ and dark pages.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import warnings
@@ -23,8 +22,6 @@ from jaxner.wording import one_line
 # Placeholders, which `_drawn` replaces: the page's text colour, and faint lines.
 _INK = "#010203"
 _FAINT = "#040506"
-_IDS = {"id": "", "xlink:href": "#", "clip-path": "url(#"}
-"""What stands before an id in an attribute."""
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
 _MIN_COUNT = 10  # predictions that a bin needs to be drawn
 
@@ -160,7 +157,7 @@ def _drawn(
     size: tuple[float, float] = (4.4, 2.9),  # inches
     shape: tuple[int, int] = (1, 1),  # rows and columns of axes
 ) -> str:
-    """Returns what a function plots as SVG with unique ids."""
+    """Returns what a function plots as SVG, whose references are hashes of content."""
     matplotlib = errors.optional("matplotlib", "A drawing")
     from matplotlib.figure import Figure  # without pyplot, which has a backend
 
@@ -185,12 +182,9 @@ def _drawn(
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
         figure.savefig(file, format="svg", transparent=True, metadata=metadata)
     root: Any = minidom.parseString(file.getvalue()).documentElement
-    prefix = f"d{hashlib.sha256(file.getvalue()).hexdigest()[:8]}-"
-    # Attributes alone: a text that looks like a colour or an id stays as it is.
+    # Attributes alone: a text that looks like a colour stays as it is.
     for element in root.getElementsByTagName("*"):
         for name, value in element.attributes.items():
-            if (begin := _IDS.get(name)) is not None:
-                value = value.replace(begin, begin + prefix, 1)
             value = value.replace(_INK, "currentColor").replace(_FAINT, "var(--faint)")
             element.setAttribute(name, value)
     return root.toxml()

@@ -29,16 +29,12 @@ from jaxner.evaluation.scoring import Counts, Labels
 KINDS = ("boundary", "type", "boundary and type", "missed", "spurious")
 """The kinds of errors."""
 BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS
-OUTSIDE = "O"
-"""The type of a missing span, in confusions."""
-LENGTHS = (1, 2, 3, 4)
-"""Maximum length in tokens of the entities in each group but the last (Li et al.)."""
+OUTSIDE = "O"  # the type of a missing span, in confusions
+# Maxima of the groups of entities, but for the last group of each kind.
+LENGTHS = (1, 2, 3, 4)  # tokens (Li et al.)
+# Tokens of the sentence (Gui et al., 2020, Figure 3, whose text has only 15 and 30).
 SENTENCES = (7, 15, 22, 30)
-"""Maximum length in tokens of the sentences in each group but the last (Gui et al.,
-2020, Figure 3, whose text gives only the bounds 15 and 30)."""
-
-FREQUENCIES = (0, 1, 4, 19)
-"""Maximum frequency in training of the entities in each group but the last."""
+FREQUENCIES = (0, 1, 4, 19)  # in training
 
 
 class Pair(NamedTuple):
@@ -175,10 +171,7 @@ def by_range(
     number: Callable[[int, Span], int],
     least: int = 1,
 ) -> dict[str, Counts]:
-    """Counts entities by a number, such as a length, in ranges up to each bound.
-
-    The number is a function of a sentence's index and a span.
-    """
+    """Counts entities by a number, such as a length, in ranges up to each bound."""
     firsts = least, *(x + 1 for x in bounds)
     ranges = zip(firsts, bounds, strict=False)
     names = [str(x) if x == last else f"{x}–{last}" for x, last in ranges]

@@ -21,8 +21,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation.report import Prediction
 from jaxner.wording import counted
 
-Of = Literal["misses", "errors"]
-"""What a risk is of; see `bounded`."""
+Of = Literal["misses", "errors"]  # what a risk is of; see `bounded`
 _STARTS = (0.99, 0.9, 0.75, 0.5)  # of the sequences of tests, fixed before any data
 _NO_CANDIDATE = -1.0  # the probability of a gold entity that is no candidate
 
@@ -33,11 +32,8 @@ Row = Sequence[tuple[float, bool]]
 class Guarantee(NamedTuple):
     """A threshold for entities of a type, and the bound that it keeps.
 
-    Attributes:
-        confidence: Share of draws of the sentences for which the risk is kept; None if
-            the mean over all draws is.
-        sentences: Sentences that the measured risk is a mean of.
-        measured: Risk at the threshold on the sentences that chose it.
+    `confidence` is the share of draws of the sentences for which the risk is kept; None
+    if the mean over all draws is.
     """
 
     type: str
@@ -45,8 +41,8 @@ class Guarantee(NamedTuple):
     risk: float
     confidence: float | None
     threshold: float
-    sentences: int
-    measured: float
+    sentences: int  # of which the measured risk is the mean
+    measured: float  # on the sentences that chose the threshold
 
 
 def rows_of(prediction: Prediction, kind: str) -> list[Row]:

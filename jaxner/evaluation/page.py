@@ -23,10 +23,7 @@ _TILES += ("macro f1", "exact match f1", "token accuracy")
 
 
 def check(path: AnyPath, sources: Sequence[AnyPath] = ()) -> None:
-    """Checks, before any other work, that a report can be written.
-
-    `sources` are read for it.
-    """
+    """Checks, before any other work, that a report of some sources can be written."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
     outputs.check(*files(path), sources=sources)

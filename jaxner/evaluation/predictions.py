@@ -31,11 +31,7 @@ def read_labels(
     """Returns gold and predicted labels, tokens and numbers of lines, by sentence.
 
     The last two columns are labels; tokens are in the first one, unless a header names
-    another, and None if there are only labels. Lines count from 1. The file may be of
-    any tagger, and a stream. `options` are those of `data.sources.Options`.
-
-    Raises:
-        InputError: A line is bad, or there is no sentence.
+    another, and None if there are only labels. The file may be a stream.
     """
     source = Source(path, Options(token_column=-2, label_column=-1, **options))
     rows, column = [], 0
@@ -77,10 +73,7 @@ def load(
 
     Without a scheme, it is that of the gold labels; if the predicted ones have another,
     gold labels are converted to that. Labels without prefixes are spans, too, unless
-    the scheme is `schemes.TAGS`. Other options are those of `read_labels`.
-
-    Raises:
-        InputError: A line is bad, or a label is of no scheme.
+    the scheme is `schemes.TAGS`.
     """
     gold, predicted, tokens, lines = read_labels(path, **options)
     facts: Any = {"rule": rule, "file": path, "lines": [row[0] for row in lines]}

@@ -367,9 +367,8 @@ def table(
 ) -> Table:
     """Returns a table of rows by column; a cell that a row lacks stays empty.
 
-    `columns` are keys of the rows, between spaces; those that the first row lacks are
-    left out. "low" stands for the bounds "low" and "high". `heads` are names of columns
-    that differ from their keys.
+    Columns are keys that the first row has, between spaces; "low" stands for both
+    bounds. `heads` are names of columns that differ from their keys.
     """
     records = list(rows)
     keys = [key for key in columns.split() if not records or key in records[0]]

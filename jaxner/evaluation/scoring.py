@@ -30,10 +30,8 @@ from jaxner.errors import InputError
 Labels = Sequence[Sequence[str]]
 Rule = Callable[[Sequence[str]], list[Span]]
 
-SINGLE = 0
-"""The end of a span that has only a start (ncrfpp)."""
-NO_END = -1
-"""The end of a span that counts as predicted but never as correct (idcnn)."""
+SINGLE = 0  # the end of a span that has only a start (ncrfpp)
+NO_END = -1  # of a span that counts as predicted but never as correct (idcnn)
 
 # --- Rules ----------------------------------------------------------------------------
 
@@ -86,9 +84,7 @@ _READERS: dict[str, Callable[..., list[Span]]] = {
     "ncrfpp": ncrfpp,
 }
 RULES = tuple(_READERS)
-"""The names of the rules."""
-WITH_LENGTHS = ("conlleval", "strict")
-"""Rules under which every span has a length."""
+WITH_LENGTHS = ("conlleval", "strict")  # under which every span has a length
 # In other schemes, their programs misread well-formed labels.
 _SCHEMES = {"ncrfpp": ("BIOES", "BILOU"), "idcnn": ("BIO", "BIOES", "BILOU")}
 
@@ -217,10 +213,7 @@ def count(
     scheme: str = "BIOES",
     types: Sequence[str] | None = None,
 ) -> np.ndarray:
-    """Returns correct, predicted and gold spans, `[sentences, types, 3]`.
-
-    Takes what `score` takes, and the types in order; by default the labels', sorted.
-    """
+    """Returns correct, predicted and gold spans, `[sentences, types, 3]`."""
     read = reader(rule, scheme)
     kinds = check_labels(gold, predicted, scheme) if types is None else types
     column = {kind: i for i, kind in enumerate(kinds)}

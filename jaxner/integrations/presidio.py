@@ -42,9 +42,8 @@ class Recognizer(EntityRecognizer):
         self._tagger = tagger if is_tagger else jaxner.load(tagger)
         self._options = options
         entity_types = jaxner.entity_types(self._tagger)
-        for name, spelling in (types or {}).items():
+        for name in types or ():
             fields.check_word("type", name, entity_types)
-            fields.check(f"types[{name!r}]", spelling, str)
         jaxner.entities(self._tagger, "", **options)  # which checks the options
         spellings = {**TYPES, **(types or {})}
         self._names = {t: spellings.get(t, t) for t in entity_types}

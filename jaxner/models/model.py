@@ -6,7 +6,6 @@ Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -35,7 +34,6 @@ from jaxner.types import (
     Weights,
     WordVectors,
 )
-from jaxner.wording import shown
 
 Stages = tuple[tuple[AnyPotentials, ...], dict[str, Array]]
 """Each stage's potentials, the final one last, and intermediates by name."""
@@ -241,8 +239,12 @@ def init(model: Model, key: Array) -> Weights:
         hash(model)
     except TypeError:  # a module of your own holds an array
         return _drawn(model, key)
+    # In one program: alone, each draw would be compiled. As it runs once, XLA's full
+    # effort does not pay.
     is_inside = any(isinstance(x, Tracer) for x in (key, jnp.zeros(())))
-    return _drawing(is_inside)(model, key)
+    options = None if is_inside else devices.compiler_options(runs_once=True)
+    draw = jax.jit(_drawn, static_argnums=0, compiler_options=options)
+    return draw(model, key)
 
 
 def _drawn(model: Model, key: Array) -> Weights:
@@ -254,16 +256,6 @@ def _drawn(model: Model, key: Array) -> Weights:
         names = ", ".join(sorted(states))
         raise TypeError(f"A module keeps state ({names}): it may have only parameters.")
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
-
-
-@functools.cache
-def _drawing(is_inside: bool) -> Callable[[Model, Array], Weights]:
-    """Returns one program: alone, each draw would be compiled, and a forward pass.
-
-    As it runs once, XLA's full effort does not pay.
-    """
-    options = None if is_inside else devices.compiler_options(runs_once=True)
-    return jax.jit(_drawn, static_argnums=0, compiler_options=options)
 
 
 def map_named(function: Callable[[str, PyTree], object], weights: PyTree) -> PyTree:
@@ -350,19 +342,15 @@ def check_inputs(
 ) -> None:
     """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
     check_model(model)
-    expectation = "the weights of a model, a dictionary with 'params' and 'frozen' as "
-    is_right = isinstance(weights, Mapping) and "params" in weights
-    expect(is_right, f"{expectation}jaxner.init returns it", weights)
+    demand = "the weights of a model, a dictionary with 'params' as of jaxner.init"
+    expect(isinstance(weights, Mapping) and "params" in weights, demand, weights)
+    demand = (
+        "one encoded sentence, jaxner.encode(tagger, tokens); jax.vmap maps batches"
+    )
+    if is_batch:
+        demand = "an encoded batch, as jaxner.encode(tagger, [tokens]) returns it"
     is_sentence = isinstance(sentence, Sentence)
-    rank = jnp.ndim(sentence.words) if is_sentence else 0
-    if rank != 1 + is_batch:
-        kind, axes = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
-        raise TypeError(
-            f"Expected an encoded {kind}, words {axes}, got "
-            f"{f'{rank} axes' if is_sentence else shown(sentence)}: call "
-            f"jaxner.encode(tagger, {'[tokens]' if is_batch else 'tokens'}), and map "
-            "over batches with jax.vmap."
-        )
+    expect(is_sentence and jnp.ndim(sentence.words) == 1 + is_batch, demand, sentence)
     if key is not None:
         check_key(key)
 

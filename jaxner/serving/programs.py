@@ -46,26 +46,16 @@ class Job(NamedTuple):
 class Programs:
     """A tagger that answers jobs in batches of few shapes.
 
-    Args:
-        tagger: The tagger; one that reads precomputed vectors is an InputError.
-        max_tokens: Maximum tokens of a job.
-        batch_tokens: Maximum padded tokens of a batch; 0 for the device's.
-
-    Attributes:
-        labels: The labels, by id.
-        types: The types of entities.
-        has_chances: Whether labels have probabilities.
-        reads_documents: Whether a job is a document, not a sentence.
-        budget: Padded tokens of a batch.
-        counts: Batches, tokens, and padded tokens so far, and programs that had to be
-            compiled for a request (by taggers of word pieces alone).
+    `InputError`: it reads precomputed vectors. `batch_tokens` are padded ones; 0 for as
+    many as suit the device.
     """
 
     def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
         check_reads_text(tagger)
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
-        self.reads_documents = tagger.vocabulary.reads_documents
+        self.reads_documents = tagger.vocabulary.reads_documents  # each is a job
+        # Late programs compile for a request: those of taggers of word pieces alone.
         self.counts = {"batches": 0, "tokens": 0, "padded": 0, "late": 0}
         platform = devices.platform_of(tagger.weights)
         self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
@@ -85,7 +75,7 @@ class Programs:
         return _rounded(len(sentence.words), MAX_CHARACTERS if is_deep else chars)
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
-        limit = self.budget // (PASSES if is_deep else 1)
+        limit = self.budget // (PASSES if is_deep else 1)  # padded tokens
         return driver.plan(sizes, limit, fills=self._fills, doublings=2)
 
     def compile(self, log: Callable[[int, int], object] = lambda *_: None) -> None:

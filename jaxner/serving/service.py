@@ -266,24 +266,16 @@ class _Place(NamedTuple):
 class Service:
     """The application around a model, an ASGI callable.
 
-    Args:
-        model: Encodes, computes and names.
-        limits: What the service accepts.
-        key: The key that clients must send; None: no key.
-        least: Minimum probability of entities, or that of each type, for requests
-            without one.
-
-    Attributes:
-        is_ready: Whether the model has compiled; before, requests get status 503, with
-            the `progress`.
-        ends: Number of requests answered and refused since `stop`.
+    Clients must send the `key`, if there is one; requests may lack a minimum
+    probability of entities: then it is `least`, or that of each type. Until `is_ready`,
+    they get status 503, with the `progress`.
     """
 
     def __init__(
         self, model: Programs, limits: Limits, key: str | None = None, least: Any = 0.0
     ):
         self.is_ready, self.progress = False, "compiling"
-        self.ends = {"answered": 0, "refused": 0}
+        self.ends = {"answered": 0, "refused": 0}  # since `stop`
         self.model, self._limits, self._key, self._least = model, limits, key, least
         self._open: set[asyncio.Timeout] = set()
         self._end = math.inf  # when what is open is refused

@@ -168,11 +168,6 @@ def load_data(
         FileNotFoundError: A file is missing.
         InputError: A file is malformed, or the vectors do not fit model or corpus.
     """
-    if (pattern := options.get("contextual")) and "{split}" not in pattern:
-        raise InputError(
-            "Expected {split} in --config.data.contextual, since each split has its "
-            f"own file, got {pattern!r}; an example is elmo/{{split}}.npz"
-        )
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
     if len(train.types()) < 1 + (train.scheme == schemes.TAGS):
@@ -251,9 +246,11 @@ def build_vocabulary(
     lone_count = options.get("min_count_without_vectors")
     if vectors is None and lone_count is not None:
         rules["min_count"] = lone_count
+    types = {*train.types(), *(() if old is None else old.types)}
+    prefix = "" if train.scheme == schemes.TAGS else "B-"  # a type may be called B-cell
     vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
-        _all_types(train, old),
+        [prefix + name for name in sorted(types)],
         vectors=vectors,
         documents=options["unit"] == "document",
         **rules,
@@ -264,13 +261,6 @@ def build_vocabulary(
             f"and {word_vectors.tokens_matched:.1%} of the tokens have a vector; "
             f"{counted(len(word_vectors.frozen), 'known word')} only in the vector file"
         )
-        if rules["lowercase"]:
-            keys = {*vectors.words}
-            tokens = [word for example in train.examples for word in example.tokens]
-            number = sum(w in keys and w.lower() not in keys for w in tokens)
-            if number:
-                message += f"; {number / len(tokens):.1%} of the tokens have one with "
-                message += "capitals alone, which --config.data.lowercase=False reads"
         if word_vectors.types_matched < (floor := options["min_vector_match"]):
             raise InputError(
                 f"{message}; expected at least {floor:.0%} of the words. Do the "
@@ -305,23 +295,6 @@ def build_vocabulary(
     if old is not None:
         vocabulary, word_vectors = transfer.extend(vocabulary, word_vectors, old, log)
     return vocabulary, word_vectors
-
-
-def _all_types(train: Split, old: Vocabulary | None) -> list[str]:
-    """Returns the types of the training split, and those of an old vocabulary.
-
-    Types of entities come as labels, since a type such as B-cell may look like one.
-    """
-    types, old_types = train.types(), () if old is None else old.types
-    if old_types and not {*types} & {*old_types}:
-        warnings.warn(
-            f"{train.path} has the types {', '.join(types)}, the run in "
-            f"--config.init_from {', '.join(old_types)}: if some mean the same, rename "
-            "them",
-            stacklevel=2,
-        )
-    prefix = "" if train.scheme == schemes.TAGS else "B-"
-    return [prefix + kind for kind in sorted({*types, *old_types})]
 
 
 def encode_split(

@@ -17,6 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxner import fields, inference, models
+from jaxner.arguments import expect
 from jaxner.errors import InputError
 from jaxner.fields import Weight, check_fields
 from jaxner.models import Keys
@@ -202,8 +203,7 @@ def batch_loss(
     """
     models.check_inputs(model, weights, batch, key, is_batch=True)
     _check_labels(labels, batch, getattr(model.head, "num_labels", None))
-    if not isinstance(objective, Objective):
-        raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
+    expect(isinstance(objective, Objective), "a jaxner.Objective", objective)
     if objective.retain or objective.partial > bool(objective.hidden_labels):
         raise InputError("retain and partial need jaxner.train with init_from.")
     labels = jnp.asarray(labels)

@@ -32,6 +32,7 @@ from jaxner.training.objectives import Objective
 from jaxner.types import Options
 
 DATASETS = (*corpora.CORPORA, "files")
+_BY_SPLIT = fields.Mark("a path with {split}", lambda path: "{split}" in path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Data(Reading):
     vectors: Text | None = None
     standardise_vectors: bool = False
     min_vector_match: Share = 0.5
-    contextual: Text | None = None
+    contextual: Annotated[str, _BY_SPLIT] | None = None
     vectors_on_device: bool | None = None
     pretrained: Text | None = None
     num_shapes: Size = 5

@@ -33,7 +33,6 @@ from jaxner.evaluation.scoring import Scores, Task
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
-from jaxner.tagging import PaddedSplit
 from jaxner.terminal import LineConsole
 from jaxner.training import (
     cluster,
@@ -268,15 +267,15 @@ class Run:
         epoch, best_epoch = self.progress.epoch, self.progress.best_epoch
         if self.best.step is not None:
             self.best.seal()
-        elif best_epoch < epoch:
+            return
+        if best_epoch < epoch:
             console.print(
                 f"The best checkpoint (epoch {best_epoch}) is missing: the latest one "
                 f"(epoch {epoch}) replaces it until a later epoch is better"
             )
             self.progress = Progress(epoch, best_epoch=epoch)
-        number = 0 if self.best.step is None else self.best.progress()["epoch"]
-        if number < self.progress.best_epoch:
-            self.best.save(step, params, {"epoch": self.progress.best_epoch})
+        if epoch > 0:
+            self.best.save(step, params, {"epoch": epoch})
 
     def check_not_lost(self) -> None:
         """Checks that a run without a latest checkpoint did not have one."""
@@ -497,18 +496,14 @@ class Program:
         self.latest = Checkpoints(self.top.part("latest"), owner=self.owner)
         for run in self.runs:
             run.best = Checkpoints(run.folder.part("best"), owner=self.owner)
-        self.series = [*(run.best for run in self.runs), self.latest]
-        with contextlib.ExitStack() as stack:
-            for context in (*self.series, self.show, self.take_step):
-                stack.enter_context(context)
+        with self.show, self.take_step:
             yield
 
     def resume(self) -> None:
         """Restores the latest checkpoint, if there is one, and writes the records.
 
-        Each epoch saves both kinds of checkpoints, and finishes before the next saves
-        begin. So if a kill interrupted only the best one's save, the latest has the
-        same weights.
+        An epoch saves its best checkpoint before the latest one. After a kill between
+        the two, the run repeats the epoch, whose weights are there already.
         """
         if self.latest.step is None:
             self.runs[0].check_not_lost()
@@ -517,13 +512,12 @@ class Program:
             self.total = self.latest.step
             self._restore()
         self._write_records()
-        self.dev = tagging.pad_split(self.tagger(self.runs[0]), self.data.dev)
         losses = [m["loss"] for run in self.runs for m in run.folder.metrics()[:1]]
         self.show.first_loss = max(losses, default=None)
 
     def _restore(self) -> None:
         """Takes state and progress from the latest checkpoint."""
-        for series in self.series:
+        for series in (self.latest, *(run.best for run in self.runs)):
             if series.step is not None:
                 series.check()
         content, spec = self.latest.progress(), jax.eval_shape(_stored, self.state)
@@ -581,12 +575,12 @@ class Program:
         with self.show.doing("Scoring dev"):
             for run in runs:
                 tagger = self.tagger(run)
-                scores = self.task.score(tokens, *self.labels(tagger, self.dev))
+                scores = self.task.score(tokens, *self.labels(tagger, self.data.dev))
                 results.append((run, tagger.weights["params"], scores))
         return results
 
     def labels(
-        self, tagger: Tagger, split: Split | PaddedSplit
+        self, tagger: Tagger, split: Split
     ) -> tuple[list[Sequence[str]], list[list[str]]]:
         """Returns gold and predicted labels, O for those that the data do not mark."""
         constrained, names = self.config.evaluation.constrained, tagger.labels
@@ -603,8 +597,6 @@ class Program:
 
         `results` is what `score` returned, empty within an epoch of so many seconds.
         """
-        for checkpoints in self.series:  # one epoch's saves at a time, see `resume`
-            checkpoints.finish()
         if results:
             sums, rows, marks = jax.tree.map(np.asarray, self.state.sums), [], []
             # A run that had stopped, and has more patience now, has missed some.
@@ -625,10 +617,9 @@ class Program:
             zeros = jax.tree.map(jnp.zeros_like, sums)
             self.state = self.state._replace(sums=self.place.everywhere(zeros))
         self.seconds = 0.0 if results else seconds
-        if self.total != self.latest.step:
-            progress = [run.progress._asdict() for run in self.runs]
-            content = {"seeds": progress, "seconds": self.seconds}
-            self.latest.save(self.total, _stored(self.state), content)
+        progress = [run.progress._asdict() for run in self.runs]
+        content = {"seeds": progress, "seconds": self.seconds}
+        self.latest.save(self.total, _stored(self.state), content)
 
     def final_scores(self, run: Run) -> Result:
         """Scores splits with a run's best checkpoint; writes and returns `result.json`.
@@ -720,12 +711,11 @@ def _begin(params: Sequence[PyTree], recipe: step.Recipe) -> step.State:
     return jax.vmap(begin)(_stacked(params))
 
 
-@jax.jit
 def _stored(state: step.State) -> dict[str, PyTree]:
-    """Returns a copy of a state as it is saved."""
+    """Returns a state as it is saved."""
     tree = {**state._asdict(), **state.sums}
     del tree["sums"]
-    return jax.tree.map(jnp.copy, tree)
+    return tree
 
 
 # --- Scores and the screen ------------------------------------------------------------

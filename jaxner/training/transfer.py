@@ -51,27 +51,20 @@ def extend(
         vocabulary = dataclasses.replace(
             vocabulary, pieces=source.pieces, encoder_sizes=source.encoder_sizes
         )
-    if vocabulary.pieces != source.pieces:
+    new, old = ((x.pieces, dict(x.encoder_sizes or ())) for x in (vocabulary, source))
+    if new != old:
         raise InputError(
             "The run in --config.init_from has another pretrained encoder: leave "
             "--config.data.pretrained out"
         )
-    sides = source, vocabulary
-    facts: dict[str, list[object]] = {"scheme": [x.scheme for x in sides]}
-    sizes = [dict(x.encoder_sizes or ()) for x in sides]
-    for name in sizes[0] | sizes[1]:
-        facts[f"pretrained: {name}"] = [x.get(name) for x in sizes]
-    for name, (option, value) in facts.items():
-        if value != option:
-            run = f"the run in --config.init_from has {option!r}"
-            raise InputError(f"--config.data.{name} is {value!r}, {run}: leave it out")
     for name in OF_THE_VOCABULARY:
-        option, value = (getattr(x, name) for x in sides)
-        if value != option:  # the scheme is the same
-            log(
-                f"--config.data.{name} is {value!r}, the run in --config.init_from has "
-                f"{option!r}: words that are spelt differently now start anew"
-            )
+        value, old_value = getattr(vocabulary, name), getattr(source, name)
+        if value != old_value:
+            text = f"--config.data.{name} is {value!r}, the run in --config.init_from "
+            text += f"has {old_value!r}"
+            if name == "scheme":
+                raise InputError(f"{text}: leave it out")
+            log(f"{text}: words that are spelt differently now start anew")
     new_words = _without(source.words, vocabulary.words)
     words, chars, types = (
         _without(getattr(vocabulary, kind), getattr(source, kind))

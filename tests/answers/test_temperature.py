@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import driver
 from jaxner.answers import temperature
 from jaxner.answers.temperature import Fit, fit, measure
 from jaxner.data import corpora, formats
@@ -93,17 +92,6 @@ def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
     result = fit(tagger, corpora.read(tmp_path / "a.conll"))
     assert result.before == pytest.approx(-np.log(gold).mean(), rel=1e-5)
     assert (result.sentences, result.left_out) == (2, 1)
-
-
-def test_parts_that_only_measure_time_are_not_fitted(tmp_path, monkeypatch):
-    """Of a long sentence, a quadratic tagger tags parts first; each counts once."""
-    tagger = tiny("crf", ("A", "B"), scheme="tags", encoder=ATTENTION)
-    rows = [[("Rome", "A"), ("x", "B"), ("Milan", "A")] * 32, [("Rome", "B")]]
-    formats.write_columns(tmp_path / "long.conll", rows)
-    split = corpora.read(tmp_path / "long.conll", scheme="tags")
-    expected = fit(tagger, split)
-    monkeypatch.setattr(driver, "_LONG", 1)
-    assert fit(tagger, split) == expected
 
 
 def test_a_head_without_probabilities_says_so(tmp_path):

@@ -68,10 +68,6 @@ def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
     assert (status, f"warning: {tmp_path}: No dev file" in output) == (1, True)
     (tmp_path / "train.conll").unlink()
     assert run("check", tmp_path)[0] == 1
-    file("{}", "dataset_dict.json")  # as Hugging Face's save_to_disk leaves it
-    for line in ("check", tmp_path), ("train", "--data", tmp_path, "-o", corpus / "x"):
-        status, output = run(*line)
-        assert (status, "to_json('train.jsonl')" in output) == (1, True)
 
 
 def test_a_page_escapes_what_is_in_the_data(file, tmp_path, run):

@@ -267,14 +267,6 @@ def test_brat_with_line_ends_of_windows(file):
         assert [e.labels[0] for e in result.examples] == ["B-PER", "B-LOC"]
         assert [e.lines[0] for e in result.examples] == [1, 2]
         assert ["CRLF" in note for note in result.notes] == [True] * (15 - start)
-    text = "Ann Lee fell.\r\nRome\r\nwon"
-    for fields in ({}, {"text": "won"}):
-        spans = [{"start": 19, "end": 22, "label": "X", **fields}]
-        with pytest.raises(InputError, match="CRLF counts as one"):
-            read(file(line(text=text, spans=spans), "a.jsonl"))
-        text_of_lf = text.replace("\r\n", "\n")
-        result = read(file(line(text=text_of_lf, spans=spans), "a.jsonl"))
-        assert result.examples[0].labels[-1] == "B-X"
 
 
 def test_entities_of_multiword_tokens(file):

@@ -64,19 +64,11 @@ def test_a_batch_needs_vmap(transitions):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        (
-            {"transitions": jnp.zeros(())},
-            ValueError,
-            r"transitions \[3, 3\].* got \[\]",
-        ),
+        ({"transitions": jnp.zeros(())}, ValueError, r"\[3, 3\].* got \[\]"),
         ({"transitions": jnp.zeros((2, 2))}, ValueError, r"got \[2, 2\]"),
         ({"start": jnp.zeros(1)}, ValueError, r"start \[3\].* got \[1\]"),
         ({"end": jnp.zeros((3, 3))}, ValueError, r"end \[3\].* got \[3, 3\]"),
-        (
-            {"mask": jnp.ones(1, bool)},
-            ValueError,
-            r"mask \[4\] beside emissions \[4, 3\]",
-        ),
+        ({"mask": jnp.ones(1, bool)}, ValueError, r"mask \[4\] beside .* \[4, 3\]"),
         ({"mask": jnp.ones((4, 1), bool)}, ValueError, r"got \[4, 1\]"),
         ({"mask": [1, 1, 1, 1]}, TypeError, "mask of booleans, got int32"),
         ({"labels": jnp.zeros(4)}, TypeError, "labels as whole numbers, got float32"),

@@ -76,7 +76,7 @@ def another_value(field):
     """A value that an option may have, besides its default."""
     rules = [kind.rule for kind in fields.kinds(field.hint)]
     words = [w for r in rules if isinstance(r, OneOf) for w in reversed(r.words)]
-    rest = (5, 7), ("x", "y"), 3, 4, 5, 0.25, True, False, "x"
+    rest = (5, 7), ("x", "y"), 3, 4, 5, 0.25, True, False, "x", "{split}"
     for value in (*words, *((word,) for word in words), *rest):
         if not fields.problem(value, field.hint) and value != field.default:
             return value
@@ -115,6 +115,7 @@ def test_optimizers_have_the_arguments_of_their_makers():
         ("model", {"encoder": "grn"}, r"\.encoder must be .* a name, got 'grn'"),
         ("model", {"encoder": None}, "--config.model needs encoder"),
         ("", {"data": 1}, "--config.data must be a dictionary of options, got 1"),
+        ("data", {"contextual": "x"}, r"contextual must be a path with {split}, got"),
         ("", {"num_seeds": 2**33}, r"the last seed of --config\.num_seeds must be"),
         ("", {"optimizer": None}, "--config.optimizer must be a dictionary"),
         ("optimizer", {"parts": 1}, r"optimizer\.parts must be a dictionary"),

@@ -18,13 +18,10 @@ import jaxner
 from jaxner import cli, models
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora
-from jaxner.data.vectors import Vectors
-from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import environment, train
-from jaxner.training.corpus import build_vocabulary, load_split
 from tests import tiny
 from tests.marks import slow
 from tests.training import runs
@@ -81,19 +78,6 @@ def test_run_folder(tiny_run, corpus, params):
     f1 = 100 * scoring.score(gold, predicted).f1
     assert f1 == pytest.approx(result["test"]["f1"])
     assert not list(folder.path.rglob("*.tmp"))
-
-
-def test_vectors_with_capitals_alone_are_said(corpus):
-    options = tiny.config(corpus).data.to_dict() | {
-        "min_vector_match": 0,
-        "min_count": 1,
-    }
-    split, lines = load_split(options, "train"), []
-    word = next(word for word in split.words() if word.istitle())
-    table = Vectors((word,), np.ones((1, 8), np.float32))
-    for lowercase in (True, False):
-        build_vocabulary(options | {"lowercase": lowercase}, split, table, lines.append)
-    assert ["lowercase=False reads" in line for line in lines] == [True, False]
 
 
 def test_a_run_tells_what_it_does(copy, tmp_path, capsys, monkeypatch):
@@ -214,9 +198,9 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
             with pytest.raises(SystemExit) as stop:
                 train.main_run(config, tmp_path / "run")
             assert (stop.value.code, len(calls)) == (130, num_scored)
-            with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
-                assert latest.step == step
-                seconds.append(latest.progress()["seconds"])
+            latest = Checkpoints(tmp_path / "run" / "checkpoints" / "latest")
+            assert latest.step == step
+            seconds.append(latest.progress()["seconds"])
     assert 0 < seconds[0] < seconds[1]  # both within the first epoch
     assert not (tmp_path / "run" / "result.json").exists()
     train.main_run(config, tmp_path / "run")
@@ -225,14 +209,11 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, corpus, tmp_path, monke
     assert first["seconds"] >= round(seconds[1], 2)
 
 
-@pytest.mark.parametrize("moment", ["log", "best", "no best"])
+@pytest.mark.parametrize("moment", ["log", "best"])
 def test_broken_off_between_saves_equals_uninterrupted(
     moment, whole, corpus, tmp_path, monkeypatch
 ):
-    """A kill at the end of an epoch may follow metrics, best or latest checkpoint.
-
-    Both checkpoints are written in the background: the latest one may be done first.
-    """
+    """A kill at the end of an epoch may follow metrics or the best checkpoint."""
     config = tiny.plain_config(corpus)
     assert Workdir(whole).read_json("result.json")["best_epoch"] == 3
     train.main_run(tiny.plain_config(corpus, 1), tmp_path / "run")  # then prolonged
@@ -242,12 +223,11 @@ def test_broken_off_between_saves_equals_uninterrupted(
         pass
 
     def save(self, step, arrays, progress):
-        name = self.path.name if step == 36 else ""
-        if (name, moment) == ("best", "log"):
+        is_last = step == 36 and self.path.name == "best"
+        if is_last and moment == "log":
             raise Killed
-        if (name, moment) != ("best", "no best"):
-            original(self, step, arrays, progress)
-        if (name, moment) in (("best", "best"), ("latest", "no best")):
+        original(self, step, arrays, progress)
+        if is_last:
             raise Killed
 
     with monkeypatch.context() as patch:
@@ -282,20 +262,10 @@ def test_broken_off_between_records_equals_uninterrupted(
 
 
 def test_prolonged_run_equals_a_long_one(whole, corpus, tmp_path, monkeypatch):
-    """It encodes each sentence once, dev and test once more for the final scores."""
-    folder, encode, calls = tmp_path / "run", Vocabulary.encode, []
-
-    def counting(self, tokens, vectors=None):
-        calls.append(tuple(tokens))
-        return encode(self, tokens, vectors)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Vocabulary, "encode", counting)
-        train.main_run(tiny.plain_config(corpus, 1), folder)
-        assert len(runs.metrics_of(folder)) == 1
-        expected = calls.copy()
-        train.main_run(tiny.plain_config(corpus, 3), folder)
-        assert calls == expected * 2
+    folder = tmp_path / "run"
+    for number in (1, 3):
+        train.main_run(tiny.plain_config(corpus, number), folder)
+        assert len(runs.metrics_of(folder)) == number
     runs.assert_same_run(folder, whole)
     config = (folder / "config.json").read_bytes()
     with pytest.raises(InputError, match="3 epochs"):
