@@ -467,9 +467,10 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
         raise InputError(f"is one run, without restarts, got {seed!r}", folder.path)
     if seed != "all" and (isinstance(seed, bool) or seed not in seeds):
         names, path = ", ".join(map(str, seeds)), folder.seed(seeds[0]).path
+        got = "" if seed is None else f", got {seed!r}"
         raise InputError(
-            f"holds the restarts of seeds {names}, got {seed!r}: give a folder of one, "
-            f"such as {path}, or name one, or 'all' (in jaxner evaluate, by --restart)",
+            f"holds the restarts of seeds {names}{got}: give a folder of one, such as "
+            f"{path}, or name one, or 'all' (in jaxner evaluate, by --restart)",
             folder.path,
         )
     if seed == "all" and (folder.path / "config.json").is_file():
