@@ -141,7 +141,7 @@ def tune(config: Any, arg: Any, learning_rate: float = 3e-5) -> None:
 
 
 def table(text: str) -> dict[str, Any]:
-    """Reads settings from a table whose first line names the columns, first the key."""
+    """Reads a table of settings by key: a line of names, then rows with a key first."""
     (_, *columns), *rows = (line.split() for line in text.strip().splitlines())
     return {
         name: ConfigDict(dict(zip(columns, map(ast.literal_eval, cells), strict=True)))

@@ -85,9 +85,10 @@ def over(
 ) -> PyTree:
     """Maps a function of one encoded sentence over tokens in any form.
 
-    It maps `(tagger, sentence, key, **options)` to a tree of arrays `[T, …]`, options
-    static; each new function compiles again. `passes`, per sentence in one call, reduce
-    the batch size. Sentences may also be a list of what `Vocabulary.encode` returned.
+    `function` maps `(tagger, sentence, key, **options)` to a tree of arrays `[T, …]`,
+    options static; each new function compiles again. `passes`, per sentence in one
+    call, reduce the batch size. Sentences may also be a list of what
+    `Vocabulary.encode` returned.
 
     Returns a tree of NumPy arrays without padding, or a list of trees; JAX arrays
     `[T, …]` or `[B, T, …]` for what `encode` returned.
@@ -291,7 +292,7 @@ def predict(
 
 
 def _has_rules(tagger: Tagger) -> bool:
-    """Returns whether the head is constrained, and so all that its scores give."""
+    """Returns whether the head, and what its scores are used for, is constrained."""
     return getattr(tagger.model.head, "constrained", False)
 
 

@@ -149,7 +149,7 @@ def arrays(
     num_samples: int | None = None,
     **options: Any,
 ) -> Any:
-    """Returns `EntityArrays` `[T]` or, for n labellings, `[T, N]`; none of tags."""
+    """Returns `EntityArrays` `[T]`, or `[T, N]` for n labellings; none of tags."""
     tagging.check_draws(decoding, key)
     answer = tagging.over(
         compute,

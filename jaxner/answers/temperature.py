@@ -32,7 +32,7 @@ from jaxner.runs import CALIBRATION, Workdir
 from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
-LOWEST, HIGHEST = 1 / 20, 20.0  # where the best temperature is searched
+LOWEST, HIGHEST = 1 / 20, 20.0  # the range of temperatures to try
 _GRID = 13  # temperatures that bracket the best one; the middle one is 1
 
 

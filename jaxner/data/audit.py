@@ -77,7 +77,7 @@ def findings(
 
 
 def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Finding]]:
-    """Returns what is readable of a file, and findings; as `corpora.read` reads it."""
+    """Returns the split of a file, if it is readable, and findings."""
     errors: list[InputError] = []
     split = None
     try:

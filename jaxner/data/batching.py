@@ -178,7 +178,7 @@ def joined(
 
 
 def end_to_end(sentences: Sequence[Sentence]) -> Sentence:
-    """Returns the tokens, and the windows, of sentences end to end, no characters."""
+    """Returns sentences, and their windows, end to end, without their characters."""
     index = [s.char_index for s in sentences]
     places = np.ones(sum(map(len, index)), bool)
     return _lay(sentences, places, index, np.zeros((1, 1), np.int32))
@@ -394,7 +394,7 @@ def cut(
     tokens: Int[np.ndarray, " K"],
     rows: Int[np.ndarray, " K"],
 ) -> tuple[Int[np.ndarray, "3 J"], float]:
-    """Returns batch, start and end of blocks at the least cost, and that of a batch.
+    """Returns the batch, start and end of each block, and the least cost of one.
 
     A block costs the positions of its shape, and `_BLOCK` for itself. The first
     `counts` lengths of each batch ascend.

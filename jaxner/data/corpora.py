@@ -381,7 +381,7 @@ def load(
     scheme: str | None = None,
     **options: Any,
 ) -> Split:
-    """Returns one split of a corpus in `CORPORA`, or (None) of your own in a folder.
+    """Returns one split of a corpus in `CORPORA`; name None: of your own in a folder.
 
     `scheme` is the published one by default; other options are as in `read`.
     Differences from the published corpus are not errors; the notes list them.
@@ -408,7 +408,10 @@ def load(
 
 
 def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Path:
-    """Returns the path of a vector file, `.gz` or not, of one of some folders."""
+    """Returns the path of a vector file, `.gz` or not; FileNotFoundError if missing.
+
+    `name` is a path, or below the folder, `data_folder()` or its folder `vectors`.
+    """
     data = data_folder()
     places = (Path(), Path(folder or ""), data / "vectors", data)
     paths = [parent / f"{name}{ending}" for parent in places for ending in ("", ".gz")]

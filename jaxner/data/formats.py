@@ -660,7 +660,7 @@ def read(
     collect: bool = False,
     **options: Any,
 ) -> File:
-    """Reads labelled sentences in any format, by default `guess`, from file or folder.
+    """Reads labelled sentences from a file or folder, by default as `guess` says.
 
     `options` are those of `Options`, None for defaults. With `collect`, bad lines are
     left out and their errors collected; otherwise the first one is raised.
@@ -727,7 +727,7 @@ def write(
     *,
     tags: bool = False,
 ) -> None:
-    """Writes labelled sentences in any format, by default `guess`, atomically.
+    """Writes labelled sentences atomically, by default in the format of `guess`.
 
     `path` is a file, compressed if its name ends with `.gz`, or `-`; for brat, a new or
     empty folder.

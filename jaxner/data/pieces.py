@@ -100,7 +100,7 @@ class PieceTokenizer:
         return {name: (i, self._tokenizer.id_to_token(i)) for name, i in firsts.items()}
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of the pieces of each token, of none the unknown piece."""
+        """Returns the ids of each token's pieces, or of the unknown piece."""
         encoding = self._tokenizer.encode(
             [_HALF.sub("\ufffd", token[:_LONG]) for token in tokens],
             is_pretokenized=True,
@@ -147,7 +147,7 @@ class PieceTokenizer:
 
 
 def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
-    """Returns start and end of windows over units of these numbers of pieces.
+    """Returns start and end of windows over units, whose `lengths` are in pieces.
 
     A window begins about half a window after the previous one and holds as many units
     as fit; the last window reaches back as far as possible.

@@ -266,9 +266,9 @@ class _Place(NamedTuple):
 class Service:
     """The application around a model, an ASGI callable.
 
-    Clients must send the `key`, if there is one; requests may lack a minimum
-    probability of entities: then it is `least`, or that of each type. Until `is_ready`,
-    they get status 503, with the `progress`.
+    Clients must send the `key`, if there is one. `least` is the minimum probability of
+    entities, for all or by type, in requests without one. Until `is_ready`, requests
+    get status 503, with the `progress`.
     """
 
     def __init__(
