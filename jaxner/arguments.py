@@ -64,8 +64,19 @@ def check_folder(workdir: Any) -> None:
 
 
 def check_documents(documents: Any, number: int) -> None:
-    """Raises InputError unless there is one document for each sentence, or None."""
-    if documents is not None and len(documents) != number:
+    """Raises an error unless documents are a list, one for each sentence, or None."""
+    if documents is None:
+        return
+    is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
+    demand = "documents as a list with the document of each sentence, such as [0, 0, 1]"
+    expect(is_list and not isinstance(documents, (str, bytes, dict)), demand, documents)
+    if len(documents) != number:
         raise InputError(
             f"Expected one document per sentence, {number}, got {len(documents)}."
         )
+
+
+def check_mapping(name: str, value: Any, example: str) -> None:
+    """Raises TypeError unless a value is a dictionary whose keys are strings."""
+    is_right = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    expect(is_right, f"{name} as a dictionary, such as {example}", value)

@@ -452,7 +452,9 @@ def _usage(parser: Parser) -> str:
     for action in parser._actions:
         flag, metavar = "".join(action.option_strings[:1]), str(action.metavar)
         text = f"{flag} {metavar}" if flag else metavar
-        if action.required or action.nargs == "*":
+        # An argument's default "" lets a command say itself what it misses.
+        is_open = action.nargs == "*" or (not flag and action.default == "")
+        if action.required or is_open:
             parts.append(f"{text}{'…' * (action.nargs == '*')}")
         elif not flag or flag == "-o":
             parts.append(f"[{text}]")

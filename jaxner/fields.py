@@ -16,6 +16,7 @@ import math
 import numbers
 import os
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -271,7 +272,10 @@ def problem(value: Any, hint: Any, name: str = "") -> str | None:
 
 
 def check(name: str, value: Any, hint: Any) -> None:
-    """Raises InputError unless a value is allowed."""
+    """Raises InputError unless a value is allowed; TypeError if JAX traces it."""
+    if (jax := sys.modules.get("jax")) and isinstance(value, jax.core.Tracer):
+        remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
+        raise TypeError(f"{name} must not be traced: {remedy}")
     if message := problem(value, hint, name):
         raise InputError(message)
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import cache, devices, errors, examples, models, outputs
+from jaxner import cache, devices, errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
 from jaxner.arguments import check_single
 from jaxner.data import corpora, pieces, schemes, spans
@@ -101,13 +101,19 @@ def from_pretrained(
     encoder, linear = pretrained.read(root, len(names))
     with errors.using(path):
         section = dict(config.get(SECTION) or {})
-        chain = {x: np.float32(section[x]) for x in _CHAIN if x in section}
+        chain_names = _CHAIN if "transitions" in section else ()
+        chain = {x: np.float32(section[x]) for x in chain_names if x in section}
         if not all(np.isfinite(x).all() for x in chain.values()):
             raise InputError(f"NaN or infinity in {SECTION}.{', '.join(_CHAIN)}")
-        temperature = np.float32(section.get("temperature", 1.0))
+        temperature = float(np.float32(section.get("temperature", 1.0)))
+        fields.check(f"{SECTION}.temperature", temperature, fields.Positive)
+        fields.check(f"{SECTION}.scheme", section.get("scheme", schemes.TAGS), Scheme)
+        is_constrained = section.get("constrained", False)
+        fields.check(f"{SECTION}.constrained", is_constrained, bool)
         dropout = config.get("classifier_dropout")
         if dropout is None:
             dropout = pretrained.make(attributes).hidden_dropout_prob
+        fields.check("classifier_dropout", dropout, fields.Rate)
     with errors.using(path) if label_names is None else contextlib.nullcontext():
         names, scheme = schemes.inventory(names, scheme or section.get("scheme"))
         if problem := next(filter(None, map(corpora.hidden, names)), ""):
@@ -126,7 +132,7 @@ def from_pretrained(
     if data is None:
         options.data.update(dir=None, split_dev=None)
     options.model.head.dropout = dropout
-    options.model.head.constrained = section.get("constrained", False)
+    options.model.head.constrained = is_constrained
     if chain:
         options.model.head.boundaries = len(chain) > 1
     model = taggers.build(vocabulary, **options.model.to_dict())
@@ -142,7 +148,7 @@ def from_pretrained(
         return jnp.asarray(array)
 
     weights = map_named(take, models.shapes(model))
-    tagger = Tagger(weights, model, vocabulary, jnp.asarray(temperature))
+    tagger = Tagger(weights, model, vocabulary, jnp.float32(temperature))
     if run is None:
         return tagger
     record = environment.describe([], pretrained.files(root))
@@ -234,6 +240,10 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
     """Writes a tagger as a token classifier of transformers, to a new folder.
 
     transformers gives the labels that `tag` gives, if the head is a softmax.
+
+    Args:
+        tagger: What `load` returned, of a pretrained encoder and a head.
+        folder: A folder that is empty or does not exist; "~" is your home.
 
     Raises:
         FileExistsError: The folder is not empty.

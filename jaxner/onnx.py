@@ -178,7 +178,7 @@ class _Graph:
         self.lengths: list[Any] = []  # nodes of lengths, which stand before all others
         self.symbols: dict[str, _Value] = {}  # lengths [1] by their names
         self.shapes: dict[str, _Value] = {}
-        self.constants: dict[Any, tuple[_Value, np.ndarray]] = {}
+        self.constants: dict[Any, tuple[_Value, np.ndarray, Any]] = {}
         self.count = 0
 
     def new(self) -> _Value:
@@ -206,12 +206,14 @@ class _Graph:
         return np.asarray(x)[index]
 
     def constant(self, value: Any) -> _Value:
-        """Returns a constant, the same for all that are equal."""
+        """Returns a constant: one for small equal ones, or for an array."""
         array = np.asarray(value, np.float32 if isinstance(value, float) else None)
         if isinstance(value, list) or np.issubdtype(array.dtype, np.integer):
             array = array.astype(np.int64)
-        key = array.dtype.str, array.shape, array.tobytes()
-        return self.constants.setdefault(key, (self.new(), array))[0]
+        is_small = array.size <= _SMALL_SIZE
+        key = (array.dtype.str, array.shape, array.tobytes()) if is_small else id(value)
+        # The entry holds the value, so that no other one gets its id.
+        return self.constants.setdefault(key, (self.new(), array, value))[0]
 
     def kind(self, dtype: Any) -> int:
         """Returns ONNX's number of the type that represents one of JAX's."""
@@ -282,7 +284,7 @@ class _Graph:
 
     def model(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
         ends = ([self.info(n, end[n]) for n in end] for end in (inputs, outputs))
-        weights = [self.to_tensor(a, x.name) for x, a in self.constants.values()]
+        weights = [self.to_tensor(a, x.name) for x, a, _ in self.constants.values()]
         nodes = self.lengths + self.nodes
         graph = self.helper.make_graph(nodes, "tagger", *ends, weights)
         opset = self.helper.make_opsetid("", OPSET)
@@ -295,6 +297,7 @@ class _Graph:
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # options that are programs
 _WRAPAROUND = ("add", "sub", "mul", "reduce_sum", "convert_element_type")
 _WORD = (1 << 32) - 1
+_SMALL_SIZE = 64  # elements of a small constant
 
 
 def _expect(equation: Any, condition: Any) -> None:

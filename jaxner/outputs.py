@@ -8,6 +8,7 @@ as `-`, a pipe or a device, is a stream: it is opened and written, never replace
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import json
@@ -31,6 +32,7 @@ RUN += "calibration.json", "result.json", "model.json", "README.md"
 RUN += tuple(f"predictions-{split}.conll" for split in ("dev", "test"))
 RUN += tuple(f"data/{split}.jsonl" for split in ("train", "dev", "test"))
 """Files of a run that nothing else replaces, by their paths in its folder."""
+_FULL = errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)
 _OPEN = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 
 
@@ -132,8 +134,9 @@ def _check_writable(path: AnyPath) -> None:
     target, folder = Path(path), Path(path).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder to write {path} into")
-    if target.is_dir():
-        raise InputError(f"Expected a file to write, got the folder {path}")
+    if target.is_dir() or target.is_socket():
+        kind = "folder" if target.is_dir() else "socket"
+        raise InputError(f"Expected a file to write, got the {kind} {path}")
     for parent in (folder, folder.parent):
         if target.absolute().relative_to(parent).as_posix() in RUN and is_run(parent):
             raise InputError(f"{path} belongs to the run {parent}: name another file")
@@ -168,12 +171,13 @@ def writing(path: AnyPath, temporary: str = "") -> Iterator[io.BufferedIOBase]:
     except OSError as error:  # the user never gave the temporary name
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
-        with file:
-            yield file
-            _sync(file)
-        if path.exists() and not path.is_symlink():
-            shutil.copymode(path, draft)
-        os.replace(draft, path)
+        with _named(path):
+            with file:
+                yield file
+                _sync(file)
+            if path.exists() and not path.is_symlink():
+                shutil.copymode(path, draft)
+            os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -186,6 +190,17 @@ def _stream(path: AnyPath) -> io.BufferedIOBase:
     if sys.stdout:
         sys.stdout.flush()  # what was printed before comes before
     return os.fdopen(os.dup(number), "wb")
+
+
+@contextlib.contextmanager
+def _named(path: AnyPath) -> Iterator[None]:
+    """Gives the error of a full disk the name of its file; no reader raises it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            error.filename = error.filename or str(path)
+        raise
 
 
 def append_line(path: Path, text: str) -> None:
@@ -245,6 +260,7 @@ class Output:
             for path in self._paths:
                 is_part = path in self._targets
                 file = _open_at(path, next(sizes)) if is_part else _stream(path)
+                self._open.enter_context(_named(path))  # closing writes the rest
                 self._files.append(self._open.enter_context(file))
             if not self.state:
                 self.commit("", "", state={})
@@ -294,11 +310,12 @@ class Output:
             data = text.encode()
             # Each chunk is a gzip member, so that the file can be cut between them.
             is_zipped = data and path.suffix == ".gz"
-            file.write(gzip.compress(data, 6, mtime=0) if is_zipped else data)
-            file.flush()
-            if path in self._targets:
-                os.fsync(file.fileno())
-                sizes.append(file.tell())
+            with _named(path):
+                file.write(gzip.compress(data, 6, mtime=0) if is_zipped else data)
+                file.flush()
+                if path in self._targets:
+                    os.fsync(file.fileno())
+                    sizes.append(file.tell())
         if self._journal:
             content = {"identity": self._identity, "sizes": sizes, "done": self.state}
             with writing(self._journal, f"{self._journal.name}.new") as file:

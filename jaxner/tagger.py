@@ -496,6 +496,7 @@ def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
 
 def _changed(options: Options, changes: Mapping[str, object]) -> dict[str, object]:
     """Returns options with changes, named by path as on the command line."""
+    arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
     result = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")

@@ -323,11 +323,12 @@ ODD = [
     ({"vocab_size": 3}, r"config\.json: .*vocab_size of at least 12, .*, got 3"),
     ({"num_hidden_layers": 90}, r"layer\.3\."),
     ({"type_vocab_size": 10**12}, r"config\.json: cannot be used"),
-    ({"classifier_dropout": 2}, "dropout must be"),
+    ({"classifier_dropout": 2}, r"config\.json: .*classifier_dropout must be"),
     ({"id2label": {**{x: f"E-{x}" for x in NAMES}, "4": "O"}}, "No entity of these"),
     ({"jaxner": {"temperature": -1.0}}, "temperature must be above 0"),
+    ({"jaxner": {"temperature": 1e-300}}, "temperature must be above 0"),
     ({"jaxner": dict.fromkeys(CHAIN, np.nan)}, r"config\.json: .*NaN or infinity in"),
-    ({"jaxner": {"scheme": "BIOS"}}, "scheme 'BIOS'"),
+    ({"jaxner": {"scheme": "BIOS"}}, "jaxner.scheme"),
     ({"jaxner": {"transitions": [[0.0]]}}, r"transitions of shape \(5, 5\)"),
     ({"jaxner": {"transitions": [[0.0] * 5] * 5, "end": [0.0] * 5}}, r"jaxner\.start"),
     ({"jaxner": 5}, "cannot be used"),
@@ -373,7 +374,7 @@ def test_models_that_transformers_lacks_are_refused(bert, tmp_path, monkeypatch)
     }
     vocabulary = dataclasses.replace(bert.vocabulary, unescape=True)
     taggers["undoes escapes"] = dataclasses.replace(bert, vocabulary=vocabulary)
-    taggers["write each"] = jaxner.tagger.ensemble([bert, bert])
+    taggers["each"] = jaxner.tagger.ensemble([bert, bert])
     for message, tagger in taggers.items():
         with pytest.raises(InputError, match=message):
             jaxner.export_transformers(tagger, tmp_path / "out")

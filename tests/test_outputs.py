@@ -1,13 +1,16 @@
 """What users name as an output: refused before the work, or written whole."""
 
 import contextlib
+import errno
 import functools
 import gzip
 import itertools
 import json
 import os
 import re
+import resource
 import signal
+import socket
 import stat
 import warnings
 from pathlib import Path
@@ -34,6 +37,31 @@ def test_streams_are_told_from_files(tmp_path):
         assert outputs.is_stream(path) == (is_special or number is not None)
 
 
+@pytest.mark.parametrize("size", [10, 10**6])
+def test_a_full_disk_names_the_file(size, tmp_path):
+    """Whether writing, flushing or closing finds out."""
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    path = tmp_path / "file"
+
+    def write_chunks():
+        with Output(path, {}) as output:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3, limits[1]))
+            output.commit("x" * size, state={})
+
+    try:
+        for write in (write_chunks, lambda: outputs.write_text(path, "x" * size)):
+            with pytest.raises(OSError, match="File too large") as error:
+                write()
+            assert error.value.filename == str(path)
+        with pytest.raises(OSError, match="input") as error, outputs.writing(path):
+            raise OSError(errno.EIO, "of the input")
+        assert error.value.filename is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
     """Under any name; the commands' tests have folders and files that are missing."""
     (tmp_path / "file").touch()
@@ -48,8 +76,12 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
         os.close(number)
         with pytest.raises(OSError, match="Bad file descriptor"):
             outputs.check(f"/dev/fd/{number}")
-    with pytest.raises(InputError, match=f"got the folder {tmp_path}"):
-        outputs.check(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+        for kind, name in {"socket": "socket", "folder": tmp_path}.items():
+            with pytest.raises(InputError, match=f"got the {kind} {name}"):
+                outputs.check(name)
     with pytest.raises(FileNotFoundError, match="no folder to write"):
         outputs.check(tmp_path / "no" / "file")
     for parent, paths in {"file": ["file"], ".": ["file", "new"]}.items():

@@ -77,10 +77,7 @@ def train(
     from jaxner.training import train as training
 
     if data is None:
-        if config is None:
-            names = ", ".join(configuration.names())
-            example = "expected --data FOLDER or a config, such as grn:sample"
-            raise UsageError(f"{example}; known: {names}")
+        config = _needed(config, "--data FOLDER or ")
         values = configuration.load(config)
     else:
         from jaxner import examples
@@ -143,7 +140,7 @@ def import_(
     note(f'Next: echo "Ms. Lee left Rome." | jaxner show {output}')
 
 
-def options(config: str, /) -> None:
+def options(config: str = "", /) -> None:
     """Lists all options of a config: default, meaning and allowed values.
 
         jaxner options grn
@@ -154,4 +151,18 @@ def options(config: str, /) -> None:
     """
     from jaxner import configuration
 
-    print(configuration.describe(config))
+    print(configuration.describe(_needed(config)))
+
+
+def _needed(config: str | None, also: str = "") -> str:
+    """Returns a config's name; UsageError, which says what there is, if it is empty.
+
+    `also` is what may stand in its place.
+    """
+    from jaxner import configuration
+
+    if not config:
+        names = ", ".join(configuration.names())
+        example = f"expected {also}a config, such as grn:sample"
+        raise UsageError(f"{example}; known: {names}")
+    return config

@@ -16,7 +16,7 @@ import functools
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
 from jaxner.fields import Count, Seed, Size, checked
 from jaxner.types import LongWords, Pieces, Sentence
-from jaxner.wording import counted, shown
+from jaxner.wording import counted
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -768,19 +768,19 @@ def _multiple(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _check_labels(
-    rows: Sequence[Sequence[str]], sentences: Sequence[Sequence[str]], scheme: str
-) -> None:
-    """Raises an error unless each token has a label, by the scheme."""
+def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
+    """Raises TypeError or InputError unless each token has a label, by the scheme."""
     expect(isinstance(rows, (list, tuple)), "labels as a list of lists", rows)
+    amount = counted(len(sentences), "sentence")
     if len(rows) != len(sentences):
-        amount = counted(len(sentences), "sentence")
         raise InputError(f"Expected labels of {amount}, got {len(rows)}.")
     for i, (row, tokens) in enumerate(zip(rows, sentences, strict=True)):
-        if np.shape(row) != np.shape(tokens):
-            amount = counted(len(tokens), "label")
-            raise InputError(f"Expected {amount} for sentence {i}, got {shown(row)}.")
-        if schemes.violations(row, scheme):
+        is_row = isinstance(row, (list, tuple, np.ndarray))
+        expect(is_row, f"a list of labels for sentence {i}", row)
+        amount = counted(len(tokens), "label")
+        if len(row) != len(tokens):
+            raise InputError(f"Expected {amount} for sentence {i}, got {len(row)}.")
+        if scheme != schemes.TAGS and schemes.violations(row, scheme):
             raise InputError(
                 f"The labels of sentence {i} break {scheme}. Convert each row with "
                 f"jaxner.data.schemes.convert(row, {scheme!r})."

@@ -309,7 +309,10 @@ def located(text: str, items: Iterable[Any]) -> list[Token]:
 
 
 def at_whitespace(text: str) -> list[tuple[int, int]]:
-    """Returns the offsets of tokens separated by spaces, tabs or line ends, only."""
+    """Returns the offsets of tokens separated by spaces, tabs or line ends, only.
+
+    A no-break space belongs to its token: joined tokens give these tokens again.
+    """
     return [match.span() for match in re.finditer(r"[^ \t\r\n]+", text)]
 
 

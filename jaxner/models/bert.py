@@ -72,6 +72,14 @@ class _Pretrained(nn.Module):
     attention_probs_dropout_prob: Rate = 0.1
     remat: bool = False
 
+    def check(self) -> None:
+        """Raises ValueError if the features do not divide into heads."""
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"hidden_size={self.hidden_size} is not divisible by "
+                f"num_attention_heads={self.num_attention_heads}"
+            )
+
     @property
     def length(self) -> int:
         """The most pieces of a window."""
@@ -299,6 +307,7 @@ class ModernBERT(_Pretrained):
 
     def check(self) -> None:
         """Raises ValueError if the layers have no kind each that is known."""
+        super().check()
         if len(self.layer_types) != self.num_hidden_layers or (
             {*self.layer_types} - {"full_attention", "sliding_attention"}
         ):

@@ -34,6 +34,7 @@ from jaxner.types import (
     Weights,
     WordVectors,
 )
+from jaxner.wording import shown
 
 Stages = tuple[tuple[AnyPotentials, ...], dict[str, Array]]
 """Each stage's potentials, the final one last, and intermediates by name."""
@@ -342,15 +343,19 @@ def check_inputs(
 ) -> None:
     """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
     check_model(model)
-    demand = "the weights of a model, a dictionary with 'params' as of jaxner.init"
-    expect(isinstance(weights, Mapping) and "params" in weights, demand, weights)
-    demand = (
-        "one encoded sentence, jaxner.encode(tagger, tokens); jax.vmap maps batches"
-    )
-    if is_batch:
-        demand = "an encoded batch, as jaxner.encode(tagger, [tokens]) returns it"
+    expectation = "the weights of a model, a dictionary with 'params' and 'frozen' as "
+    is_right = isinstance(weights, Mapping) and "params" in weights
+    expect(is_right, f"{expectation}jaxner.init returns it", weights)
     is_sentence = isinstance(sentence, Sentence)
-    expect(is_sentence and jnp.ndim(sentence.words) == 1 + is_batch, demand, sentence)
+    rank = jnp.ndim(sentence.words) if is_sentence else 0
+    if rank != 1 + is_batch:
+        kind, axes = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
+        raise TypeError(
+            f"Expected an encoded {kind}, words {axes}, got "
+            f"{f'{rank} axes' if is_sentence else shown(sentence)}: call "
+            f"jaxner.encode(tagger, {'[tokens]' if is_batch else 'tokens'}), and map "
+            "over batches with jax.vmap."
+        )
     if key is not None:
         check_key(key)
 

@@ -246,11 +246,18 @@ def build_vocabulary(
     lone_count = options.get("min_count_without_vectors")
     if vectors is None and lone_count is not None:
         rules["min_count"] = lone_count
-    types = {*train.types(), *(() if old is None else old.types)}
+    types, old_types = train.types(), () if old is None else old.types
+    if old_types and not {*types} & {*old_types}:
+        warnings.warn(
+            f"{train.path} has the types {', '.join(types)}, the run in "
+            f"--config.init_from {', '.join(old_types)}: if some mean the same, rename "
+            "them",
+            stacklevel=2,
+        )
     prefix = "" if train.scheme == schemes.TAGS else "B-"  # a type may be called B-cell
     vocabulary, word_vectors = build(
         [example.tokens for example in train.examples],
-        [prefix + name for name in sorted(types)],
+        [prefix + name for name in sorted({*types, *old_types})],
         vectors=vectors,
         documents=options["unit"] == "document",
         **rules,

@@ -184,7 +184,12 @@ def build(
         ValueError: The name or an option is unknown; or, from `init`, a part has no
             parameters below its path.
     """
-    return _build(json.dumps(options, sort_keys=True), steps_per_epoch, num_epochs)
+
+    def plain(value):  # of NumPy or JAX, or another kind of mapping
+        return value.tolist() if hasattr(value, "tolist") else dict(value)
+
+    text = json.dumps(options, sort_keys=True, default=plain)
+    return _build(text, steps_per_epoch, num_epochs)
 
 
 def ends_with_run(options: Mapping[str, Any]) -> bool:

@@ -267,15 +267,15 @@ class Run:
         epoch, best_epoch = self.progress.epoch, self.progress.best_epoch
         if self.best.step is not None:
             self.best.seal()
-            return
-        if best_epoch < epoch:
+        elif best_epoch < epoch:
             console.print(
                 f"The best checkpoint (epoch {best_epoch}) is missing: the latest one "
                 f"(epoch {epoch}) replaces it until a later epoch is better"
             )
             self.progress = Progress(epoch, best_epoch=epoch)
-        if epoch > 0:
-            self.best.save(step, params, {"epoch": epoch})
+        number = 0 if self.best.step is None else self.best.progress()["epoch"]
+        if number < self.progress.best_epoch:
+            self.best.save(step, params, {"epoch": self.progress.best_epoch})
 
     def check_not_lost(self) -> None:
         """Checks that a run without a latest checkpoint did not have one."""

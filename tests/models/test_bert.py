@@ -180,7 +180,7 @@ def test_sizes_that_no_weight_shows_are_checked(kind, change, message, tmp_path)
 def test_folders_that_cannot_be_read(tmp_path):
     config, index = "config.json", "model.safetensors.index.json"
     changes = {"model_type": "gpt2", "is_decoder": True, "hidden_act": []}
-    changes["hidden_size"] = "12"
+    changes |= {"hidden_size": "12", "num_attention_heads": 5}
     for name, content, error, message in (
         (config, None, FileNotFoundError, None),
         (config, "[]", InputError, config),

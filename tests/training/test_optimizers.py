@@ -84,7 +84,9 @@ def test_adam_of_tensorflow_takes_a_tree_of_any_precision(kind):
 
 def test_equal_options_give_the_same_object():
     options = {"name": "sgd", "learning_rate": 0.5}
-    assert optimizers.build(options, 3) is optimizers.build({**options}, 3)
+    for rate in (np.float32(0.5), jnp.float32(0.5)):
+        equal = {**options, "learning_rate": rate}
+        assert optimizers.build(options, 3) is optimizers.build(equal, 3)
     assert optimizers.build(options, 3) is not optimizers.build(options, 4)
 
 

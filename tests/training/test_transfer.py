@@ -192,6 +192,7 @@ def only(folder, source, kinds):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*if some mean the same, rename them")
 def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     """From data in which only the new ones are labelled; then it resumes."""
     corpus = tiny.write_corpus(tmp_path / "all")
