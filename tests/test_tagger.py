@@ -68,6 +68,7 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
         np.testing.assert_allclose(program(warm, sentence), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_weights_may_be_arrays_of_numpy(params):
     """In a batch, where ids are traced, and as constants; no type is promoted."""
     copy, batch = jax.device_get(params), jaxner.encode(params, [TOKENS] * 2)

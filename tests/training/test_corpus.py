@@ -14,7 +14,6 @@ from jaxner.data import batching
 from jaxner.training import cluster, objectives, optimizers, step
 from jaxner.training.corpus import Corpus, character_rows
 from jaxner.training.objectives import Objective
-from tests.marks import slow
 from tests.models import draws
 from tests.sentences import spelled
 
@@ -157,7 +156,8 @@ def test_blocks_of_restarts_update_as_the_whole_batch_of_each(blocks):
     assert {*trainer.waits} == programs
 
 
-@pytest.mark.parametrize("blocks", [1, *slow(None)])
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [1, None])
 def test_devices_take_the_steps_of_one(blocks):
     """Empty sentences fill a last batch of 3, and blocks of one sentence."""
     place = cluster.placement(2)
