@@ -157,6 +157,7 @@ def test_two_processes_share_a_port():
             assert ask(port, request(GOOD))[0] == 200
 
 
+@pytest.mark.slow
 def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
     monkeypatch.setattr(server, "_PAUSE", 2.0)
     with serves(Large(), max_seconds=1.0) as (instance, port):
@@ -172,6 +173,7 @@ def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
         assert not instance.server_state.connections
 
 
+@pytest.mark.slow
 def test_answers_that_nobody_reads_take_limited_memory(connect):
     with serves(Large(0.0)) as (instance, port):
 
@@ -210,6 +212,7 @@ def test_health_answers_while_all_is_full(connect):
         assert sorted(answer(link)[0] for link in links) == [200] * 4 + [429] * 26
 
 
+@pytest.mark.slow
 def test_who_leaves_or_is_slow_takes_no_place(connect):
     model = Slow(0.3)
     with serves(model, max_requests=1, max_bytes=4000) as (_, port):

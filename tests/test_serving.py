@@ -302,6 +302,7 @@ def test_time_and_the_number_of_requests_are_limited():
     assert all("retry-after" in answer.headers for answer in answers)
 
 
+@pytest.mark.slow
 def test_what_waits_is_limited(monkeypatch):
     limits = Limits(max_bytes=4000, max_sentences=20, max_tokens=4)
     bodies = [{"tokens": [["a"] * 4] * 20, "uncertainty": False}] * 7
@@ -340,6 +341,7 @@ class Full(Slow):
         }
 
 
+@pytest.mark.slow
 def test_an_answer_has_as_many_bytes_as_the_documentation_says():
     limits, deep = Limits(), {"n_best": 10, "uncertainty": True}
     for words in (
