@@ -32,7 +32,7 @@ def check_single(tagger: Any) -> None:
     """Raises as `check_tagger`; InputError if a value is an ensemble."""
     check_tagger(tagger)
     if hasattr(tagger, "member"):
-        message = "An ensemble is several taggers: write each one, ensemble.member(i)."
+        message = "An ensemble is several taggers: write each by ensemble.member(i)."
         raise InputError(message)
 
 

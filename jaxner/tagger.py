@@ -469,8 +469,8 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
         names, path = ", ".join(map(str, seeds)), folder.seed(seeds[0]).path
         got = "" if seed is None else f", got {seed!r}"
         raise InputError(
-            f"holds the restarts of seeds {names}{got}: give a folder of one, such as "
-            f"{path}, or name one, or 'all' (in jaxner evaluate, by --restart)",
+            f"holds the restarts of seeds {names}{got}: give a seed's folder, such as "
+            f"{path}, or name a seed, or 'all' (in jaxner evaluate, by --restart)",
             folder.path,
         )
     if seed == "all" and (folder.path / "config.json").is_file():

@@ -209,7 +209,7 @@ def test_weights_are_stored_in_less(kind, share, tiny_run, params, tmp_path, cap
 
 def test_what_cannot_be_exported_is_refused(params, tmp_path):
     pair = jaxner.tagger.ensemble([params, params])
-    with pytest.raises(InputError, match="write each one"):
+    with pytest.raises(InputError, match="is several taggers"):
         jaxner.export(pair, tmp_path / "x.zip")
     with pytest.raises(InputError, match="weights"):
         jaxner.export(params, tmp_path / "x.zip", weights="int4")

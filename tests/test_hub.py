@@ -374,7 +374,7 @@ def test_models_that_transformers_lacks_are_refused(bert, tmp_path, monkeypatch)
     }
     vocabulary = dataclasses.replace(bert.vocabulary, unescape=True)
     taggers["undoes escapes"] = dataclasses.replace(bert, vocabulary=vocabulary)
-    taggers["each"] = jaxner.tagger.ensemble([bert, bert])
+    taggers["is several"] = jaxner.tagger.ensemble([bert, bert])
     for message, tagger in taggers.items():
         with pytest.raises(InputError, match=message):
             jaxner.export_transformers(tagger, tmp_path / "out")

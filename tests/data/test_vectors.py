@@ -95,6 +95,8 @@ def test_files_that_are_no_vectors_are_refused(file, tmp_path):
         with pytest.raises(InputError) as error:
             vectors.read(path)
         assert error.value.path == path
+    with pytest.raises(InputError, match="got a binary file"):
+        vectors.read(file(bad[-2]))
     with pytest.raises(FileNotFoundError):
         vectors.read(tmp_path / "glove.txt")
 
