@@ -84,9 +84,8 @@ def calibrate(
     outputs.check_permission(folder.path / CALIBRATION)
     # Now, since the run may train on meanwhile.
     step = Checkpoints(folder.part("best"), read_only=True).step
-    data = folder.read_json("config.json")["data"]
     names = ["dev", "test"] if test else ["dev"]
-    splits = {name: corpus.load_split(data, name) for name in names}
+    splits = {name: corpus.split_of_run(folder, name) for name in names}
     dev = splits["dev"]
     if dev.scheme == schemes.TAGS and (precision or recall or risk):
         message = "--precision, --recall and --risk need entities; this run has tags"

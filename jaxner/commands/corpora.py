@@ -137,8 +137,8 @@ def check(
             from jaxner.runs import Workdir
             from jaxner.training import corpus
 
-            data = Workdir(run).read_json("config.json")["data"]
-            splits.append(corpus.load_split(data | options, split or "dev"))
+            part = corpus.split_of_run(Workdir(run), split or "dev", **options)
+            splits.append(part)
     elif split or not files:
         raise UsageError(
             "expected the folder of a run first"

@@ -68,11 +68,11 @@ class Target:
         has_tags = tagger.vocabulary.scheme == schemes.TAGS
         if has_tags and self.rule:
             raise InputError("--rule is for spans; the labels of this run are tags")
-        options = {**config["data"], **reading}
         if self.split in SPLITS:
+            options = dict(reading)
             options |= {"format": self.format} if self.format else {}
             options |= {"contextual": self.contextual} if self.contextual else {}
-            split = corpus.load_split(options, self.split)
+            split = corpus.split_of_run(Workdir(run), self.split, **options)
         else:  # the run's format is that of its own files
             data = formats.of_run(config["data"], self.split, self.format)
             options = {**data, **reading, "format": self.format}

@@ -101,7 +101,7 @@ def _loss(run: Path, old: Any, new: Any) -> str:
 
     try:
         config = Workdir(run).read_json("config.json")
-        dev = corpus.load_split(config["data"], "dev")
+        dev = corpus.split_of_run(Workdir(run), "dev")
     except (OSError, InputError) as error:
         return f"the loss is unknown without the run's data ({error})"
     figure = Task(old.vocabulary.scheme).main_figure

@@ -33,6 +33,7 @@ from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
 from jaxner.models import pretrained
+from jaxner.runs import Workdir
 from jaxner.training import environment, schema, transfer
 from jaxner.training.cluster import ONE_DEVICE, Placement
 from jaxner.training.objectives import Labels
@@ -65,6 +66,25 @@ def load_split(options: Options, name: str) -> Split:
     else:
         split = _load(options, name)
     return _with_vectors(split, find_vectors(options, name))
+
+
+def split_of_run(run: Workdir, name: str, **options: Any) -> Split:
+    """Loads a split of a run's data, with options that differ from the training's.
+
+    Warns if the file is not what the run was scored on.
+    """
+    data = {**run.read_json("config.json")["data"], **options}
+    split, result = load_split(data, name), {}
+    home, *_ = *map(run.seed, run.seeds()), run
+    with contextlib.suppress(FileNotFoundError):  # the run may not be done
+        result = home.read_json("result.json")
+    if result.get(name, {}).get("sha256", split.sha256) != split.sha256:
+        message = f"{split.path.absolute()} is another file than the one that the run "
+        message += "was scored on, or has changed since"
+        if data.get("split_dev"):  # another draw
+            message += ": it may hold sentences of dev that the run was trained on"
+        warnings.warn(message, stacklevel=3)
+    return split
 
 
 def load_file(options: Options, path: str | Path, vectors: str | None = None) -> Split:

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from jaxner.data import schemes
 from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.report import Prediction
 from jaxner.runs import Workdir
+from tests import tiny
 from tests.evaluation.test_scoring import random_corpus
 
 
@@ -153,6 +155,25 @@ def test_evaluate_prints_the_report_of_seqeval(tiny_run, run):
     f1 = Workdir(tiny_run).read_json("result.json")["dev"]["f1"]
     assert status == 0
     assert text.partition("micro avg")[2].split()[2] == f"{f1 / 100:.4f}"
+
+
+@pytest.mark.filterwarnings("always")
+def test_another_file_than_the_one_that_was_scored_is_named(
+    copied_run, corpus, tmp_path, run
+):
+    """A relative path is another file elsewhere; a longer train has another dev."""
+    commands = "evaluate", "calibrate", "check"
+    folder = shutil.copytree(corpus, tmp_path / "data")
+    tiny.with_data(copied_run, dir=str(folder))
+    for name in commands:
+        assert "Warning" not in run(name, copied_run)[1]
+    with (folder / "dev.conll").open("a") as file:
+        file.write("\nRome O\n")
+    for name in commands:
+        assert "data/dev.conll is another file than" in run(name, copied_run)[1]
+    (folder / "dev.conll").unlink()
+    tiny.with_data(copied_run, split_dev=0.1)
+    assert "of dev that the run was trained on" in run("evaluate", copied_run)[1]
 
 
 @pytest.mark.parametrize(
