@@ -195,7 +195,7 @@ def load_data(
         flaw = "only one tag" if train.types() else f"{outside}scheme=tags"
         hint = "Is --config.data.label_column right?"
         raise InputError(f"has {flaw}. {hint}", train.path)
-    for finding in (*audit.at_start(train), *audit.at_start(dev)):
+    for finding in (*audit.at_start(train), *audit.at_start(dev, train)):
         warnings.warn(str(finding), stacklevel=2)
 
     inputs: dict[str, Path | None] = {}

@@ -169,6 +169,15 @@ def corpus_of(config, **options):
     return training_corpus.Corpus(items, labels, model, **options), items
 
 
+def test_a_run_warns_of_dev_sentences_that_are_in_train(short, tmp_path, monkeypatch):
+    for name in ("train", "dev"):
+        shutil.copy(short / "train.conll", tmp_path / f"{name}.conll")
+    monkeypatch.setattr(training_corpus, "Corpus", None)  # what comes after
+    warning = pytest.warns(UserWarning, match=r"sentences of dev \(100.0% .* in train")
+    with warning, pytest.raises(TypeError, match="not callable"):
+        train.main_run(tiny.config(tmp_path), tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("labels", "types"), [("O B-O", "O"), ("S-S-Bahn O", "S-Bahn")]
 )
