@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from jaxner.data import schemes
@@ -72,7 +73,9 @@ _EPOCHS = ("The best epoch on dev", "The last epoch, as no dev score was above 0
 def card(run: Workdir) -> str:
     """Returns the card of a finished run: data, scores, settings, limits, citation."""
     config, result = run.read_json("config.json"), run.read_json("result.json")
-    environment, data = run.read_json("environment.json"), config["data"]["name"]
+    environment, options = run.read_json("environment.json"), config["data"]
+    # As `corpora.load` calls it.
+    data = Path(options["dir"] or options["name"]).resolve().name
     vocabulary, name = run.vocabulary(), run.path.resolve().name
     tags = vocabulary.scheme == schemes.TAGS
     splits = [split for split in ("dev", "test") if split in result]

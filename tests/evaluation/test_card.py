@@ -27,7 +27,7 @@ def head_of(text):
     return {key: json.loads(value) for key, _, value in pairs}
 
 
-def test_a_finished_run_has_a_card(tiny_run):
+def test_a_finished_run_has_a_card(tiny_run, corpus):
     run = Workdir(tiny_run)
     text = (tiny_run / "README.md").read_text("utf-8")
     assert text == card(run)
@@ -37,6 +37,7 @@ def test_a_finished_run_has_a_card(tiny_run):
     dev, test = model["results"]
     for split, entry in (("dev", dev), ("test", test)):
         figures = {x["type"]: x["value"] for x in entry["metrics"]}
+        assert entry["dataset"]["name"] == corpus.name
         assert len({*figures.values()}) == 3  # so that none stands for another
         names = ("precision", "recall", "f1")
         assert figures == {name: round(result[split][name], 2) for name in names}
