@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from jaxner.types import AnyArray
 
 _SAMPLE = 2_000  # batches for the choice of shapes' words
-_SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a batch
 _BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 64  # positions that cost a CPU as much as one more block
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
@@ -334,12 +333,9 @@ def choose(
     Lengths and counts as in `cut`; `rows` None chooses them as well, multiples of
     `parts`. The cost includes a share of that of compiling a program for each shape.
     """
-    batch, _, end = cut_equally(counts, rows or 1)
-    longest = lengths[batch, end - 1]  # of blocks, or sentences
-    if rows is None:
-        step = -(-lengths.shape[1] // _TALLEST)
-        part = slice(-(-_SENTENCES * step // lengths.shape[1]))
-        lengths, counts = lengths[part, ::step], -(-counts[part] // step)
+    # Those that end blocks (or all): `rows` apart, from the longest of a batch on.
+    rest = counts[:, None] - np.arange(1, lengths.shape[1] + 1)
+    longest = lengths[(rest >= 0) & (rest % (rows or 1) == 0)]
     best, least_cost = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
@@ -347,8 +343,7 @@ def choose(
             heights, cost = rows_of(tokens, lengths, counts, parts)
         else:
             heights = np.full_like(tokens, rows)
-            cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
-            cost *= len(longest) / len(counts)
+            _, cost = cut(lengths, counts, tokens, heights)
         cost += count * _PROGRAM / num_batches
         if cost < least_cost:
             least_cost = cost
@@ -373,18 +368,13 @@ def rows_of(
         return cut(lengths, counts, tokens, np.array(rows))[1]
 
     starts = (tuple(rounded(area / size) for size in tokens) for area in _AREAS)
-    valleys = []
-    for rows in sorted(starts, key=cost_of)[:2]:
-        least_cost = np.inf
-        while cost_of(rows) < least_cost:
-            least_cost = cost_of(rows)
-            for i, size in enumerate(rows):
-                steps = size - parts, size + parts, size / 1.5, size * 1.5
-                for target in map(float, steps):
-                    candidate = *rows[:i], rounded(target), *rows[i + 1 :]
-                    rows = min(rows, candidate, key=cost_of)
-        valleys.append(rows)
-    rows = min(valleys, key=cost_of)
+    rows, least_cost = min(starts, key=cost_of), np.inf
+    while cost_of(rows) < least_cost:
+        least_cost = cost_of(rows)
+        for i, size in enumerate(rows):
+            for target in (size - parts, size + parts, size / 1.5, size * 1.5):
+                candidate = *rows[:i], rounded(target), *rows[i + 1 :]
+                rows = min(rows, candidate, key=cost_of)
     return np.array(rows), cost_of(rows)
 
 
@@ -394,34 +384,22 @@ def cut(
     tokens: Int[np.ndarray, " K"],
     rows: Int[np.ndarray, " K"],
 ) -> tuple[Int[np.ndarray, "3 J"], float]:
-    """Returns the batch, start and end of each block, and the least cost of one.
+    """Returns the batch, start and end of each block, and the cost of a batch.
 
-    A block costs the positions of its shape, and `_BLOCK` for itself. The first
-    `counts` lengths of each batch ascend.
+    The longest sentences that are left fill the first shape for them. A block costs the
+    positions of its shape, and `_BLOCK` for itself. The first `counts` lengths of each
+    batch ascend, and so do `tokens`.
     """
-    (steps, size), step_ids = lengths.shape, np.arange(len(lengths))
-    costs = (tokens * rows + _BLOCK)[:, None]
-    least_costs, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
-    for end in range(1, size + 1):
-        fits = lengths[:, end - 1] <= tokens[:, None]
-        total = np.where(fits, least_costs[np.maximum(end - rows, 0)] + costs, np.inf)
-        choice[end], least_costs[end] = total.argmin(axis=0), total.min(axis=0)
-    blocks, ends = [], counts
+    step_ids, blocks, ends, cost = np.arange(len(lengths)), [], counts, 0
     while ends.any():
-        starts = np.maximum(ends - rows[choice[ends, step_ids]], 0)
+        numbers = np.searchsorted(tokens, lengths[step_ids, ends - 1])
+        starts = np.maximum(ends - rows[numbers], 0)
         blocks.append(np.stack([step_ids, starts, ends])[:, ends > 0])
+        cost += np.sum((tokens * rows + _BLOCK)[numbers[ends > 0]])
         ends = starts
     table = np.concatenate(blocks, axis=1)
     order = np.lexsort((table[1], table[0]))
-    return table[:, order], float(least_costs[counts, step_ids].mean())
-
-
-def cut_equally(counts: Int[np.ndarray, " N"], rows: int) -> Int[np.ndarray, "3 J"]:
-    """Returns batches cut into blocks of some rows, the last of each perhaps fewer."""
-    numbers = -(-counts // rows)
-    batch = np.repeat(np.arange(len(counts)), numbers)
-    start = (np.arange(len(batch)) - np.repeat(ranges(numbers)[0], numbers)) * rows
-    return np.stack([batch, start, np.minimum(start + rows, counts[batch])])
+    return table[:, order], float(cost / len(counts))
 
 
 def fit(sizes: Int[np.ndarray, "N 4"], shapes: Sequence[Shape]) -> np.ndarray:
@@ -634,16 +612,13 @@ class Batches:
         ]
         tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
         maxima = counts.max(axis=0)
-        if self._rows:
-            step, start, end = cut_equally(maxima, self._rows)
-        else:
-            (step, start, end), _ = cut(lengths, maxima, tokens, heights)
+        (step, start, end), _ = cut(lengths, maxima, tokens, heights)
         # The first step of a run waits for the programs of its blocks: for one, if all
         # have the same shape.
         number = int(np.searchsorted(tokens, lengths[0, -1]))
-        blocks = cut_equally(maxima[:1], int(heights[number]))
-        positions = blocks.shape[1] * heights[number] * tokens[number]
-        is_uniform = epoch == 0 and not self._rows and positions <= _FIRST
+        size = tokens[[number]], heights[[number]]
+        blocks, _ = cut(lengths[:1], maxima[:1], *size)
+        is_uniform = epoch == 0 and blocks.shape[1] * np.prod(size) <= _FIRST
         if is_uniform:
             rest = np.stack([step, start, end])[:, step > 0]
             step, start, end = np.concatenate([blocks, rest], axis=1)
