@@ -612,16 +612,14 @@ class Batches:
         ]
         tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
         maxima = counts.max(axis=0)
-        (step, start, end), _ = cut(lengths, maxima, tokens, heights)
         # The first step of a run waits for the programs of its blocks: for one, if all
         # have the same shape.
         number = int(np.searchsorted(tokens, lengths[0, -1]))
-        size = tokens[[number]], heights[[number]]
-        blocks, _ = cut(lengths[:1], maxima[:1], *size)
-        is_uniform = epoch == 0 and blocks.shape[1] * np.prod(size) <= _FIRST
+        positions = _multiple(maxima[0], heights[number]) * tokens[number]
+        is_uniform = epoch == 0 and positions <= _FIRST
         if is_uniform:
-            rest = np.stack([step, start, end])[:, step > 0]
-            step, start, end = np.concatenate([blocks, rest], axis=1)
+            lengths[0] = lengths[0, -1]
+        (step, start, end), _ = cut(lengths, maxima, tokens, heights)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)
