@@ -257,10 +257,9 @@ class Source:
                 self._digest.update(data)
                 self.share = raw_file.tell() / size if size else 0.0
 
-            reader = io.BufferedReader(_Watched(file, watch), 1 << 16)
-            text = io.TextIOWrapper(
-                reader, self.options.encoding, "surrogateescape", newline="\n"
-            )
+            encoding = self.options.encoding
+            reader: Any = _Watched(file, watch)
+            text = io.TextIOWrapper(reader, encoding, "surrogateescape", newline="\n")
             try:
                 line = text.readline(MAX_LINE + 1).removeprefix("\ufeff")
                 while line:
@@ -287,7 +286,7 @@ class Source:
         return f"{message}set encoding to that of the file{', utf-16' * is_wide}"
 
 
-class _Watched(io.RawIOBase):
+class _Watched(io.BufferedIOBase):
     """A file that calls a function with the bytes that are read."""
 
     def __init__(self, file: io.BufferedIOBase, watch: Callable[[bytes], None]):
@@ -296,11 +295,10 @@ class _Watched(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read1(len(buffer))
+    def read1(self, size: int = -1, /) -> bytes:
+        data = self._file.read1(size)
         self._watch(data)
-        buffer[: len(data)] = data
-        return len(data)
+        return data
 
 
 def shown(text: str) -> str:
