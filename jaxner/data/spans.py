@@ -163,21 +163,17 @@ def _cut(text: str, start: int, end: int) -> str:
     return shown(text[start : min(end, start + 99)])
 
 
-def _units(text: str) -> list[int]:
-    """Returns the character at each offset in UTF-16; none if each has one unit.
-
-    Within a character, it is -1.
-    """
+def _units(text: str) -> dict[int, int]:
+    """Returns the character at each offset in UTF-16; none if each has one unit."""
     if not _WIDE.search(text):
-        return []
-    units = ([i, -1] if _WIDE.match(c) else [i] for i, c in enumerate(text))
-    return [*itertools.chain.from_iterable(units), len(text)]
+        return {}
+    sizes = (2 if c > "\uffff" else 1 for c in text)
+    return {x: i for i, x in enumerate(itertools.accumulate(sizes, initial=0))}
 
 
-def _moved(span: CharSpan, units: Sequence[int]) -> CharSpan:
-    """Returns a span in characters for one in units of UTF-16."""
-    start, end = (units[x] if 0 <= x < len(units) else -1 for x in span[:2])
-    return span._replace(start=start, end=end)
+def _moved(span: CharSpan, units: Mapping[int, int]) -> CharSpan:
+    """Returns a span in characters for one in units of UTF-16; -1: within one."""
+    return span._replace(start=units.get(span.start, -1), end=units.get(span.end, -1))
 
 
 # JSON
@@ -495,7 +491,7 @@ def _brat(source: Source) -> Items:
             rest += bool(line.strip())
 
     def misfits(text: str, offsets: str) -> Iterator[InputError]:
-        units = _units(text) if offsets == "utf-16" else []
+        units = _units(text) if offsets == "utf-16" else {}
         for number, _, fragments, phrase in annotations:
             # No more is looked at than an annotation may have.
             limit = 2 * len(phrase) + 99
@@ -520,7 +516,7 @@ def _brat(source: Source) -> Items:
     if rest:
         count = counted(rest, "annotation")
         items.append(Note(f"left out {count} that are no entities"))
-    spans, units = [], _units(way[0]) if way[1] == "utf-16" else []
+    spans, units = [], _units(way[0]) if way[1] == "utf-16" else {}
     for number, kind, fragments, _ in annotations:
         start, end = min(fragments)[0], max(end for _, end in fragments)
         if len(fragments) > 1:
