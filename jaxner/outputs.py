@@ -328,11 +328,10 @@ def _beside(path: Path, ending: str) -> Path:
 
 def _open_at(path: Path, size: int) -> io.BufferedIOBase:
     """Opens the part of a file after its first `size` bytes; cuts off the rest."""
-    path = _beside(path, "part")
-    file = path.open("r+b") if size else path.open("wb")
-    if size > file.seek(0, os.SEEK_END):
+    file = _beside(path, "part").open("ab")
+    if size > file.tell():
         file.close()
-        raise InputError("shorter than it was: use --overwrite", path)
+        raise InputError("shorter than it was: use --overwrite", file.name)
     file.truncate(size)
     file.seek(size)
     return file
