@@ -143,10 +143,6 @@ Encoding = Annotated[str, OneOf(_ENCODINGS, "or another one that Python has", _e
 # --- Kinds: how a value is read, checked and explained --------------------------------
 
 
-def _at_home(text: str) -> str:
-    return os.path.expanduser(text) if text.startswith("~/") else text
-
-
 def _path(text: str) -> Path | str:
     path = Path(os.path.expanduser(text))
     is_file = str(path) == "-" != text  # pathlib makes `-`, a stream, of `./-`
@@ -159,7 +155,7 @@ _TYPES: dict[Any, tuple[Any, str, Callable[[str], Any]]] = {
     bool: (bool, "true or false", lambda text: _BOOLS[text.lower()]),
     int: (numbers.Integral, "a whole number", int),
     float: (numbers.Real, "a number", float),
-    str: (str, "text", _at_home),
+    str: (str, "text", lambda x: os.path.expanduser(x) if x[:2] == "~/" else x),
     Path: (Path, "a path", _path),
     types.NoneType: (types.NoneType, "None", {"None": None}.__getitem__),
 }
