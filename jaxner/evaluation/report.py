@@ -8,12 +8,11 @@ where undefined.
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence, Set
-from itertools import chain, pairwise
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import rich.box
@@ -232,13 +231,12 @@ def _pieces(
     words: Sequence[str], spans: list[Span], focus: Span | None, begin: int, end: int
 ) -> list[Value]:
     """Splits a part of a text into entities and the words between them."""
-    bounds = {min(max(x, begin), end) for span in spans for x in span[:2]}
-    pieces, starts = [], [span.start for span in spans]
-    for start, stop in pairwise(sorted({begin, end} | bounds)):
-        last = bisect.bisect_right(starts, start) - 1
-        span = spans[last] if last >= 0 and start < spans[last].end else None
-        piece = {"text": " ".join(words[start:stop]), "type": span and span.type}
-        pieces.append(piece | {"focus": span is not None and span == focus})
+    holders = {i: span for span in spans for i in range(span.start, span.end)}
+    pieces = []
+    for span, places in groupby(range(begin, end), holders.get):
+        text = " ".join(words[i] for i in places)
+        is_focus = span is not None and span == focus
+        pieces.append({"text": text, "type": span and span.type, "focus": is_focus})
     return pieces
 
 
