@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from jaxner.types import AnyArray
 
 _SAMPLE = 2_000  # batches for the choice of shapes' words
-_BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 64  # positions that cost a CPU as much as one more block
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
 _PROGRAM = 1_000  # positions that a shape must save an epoch, for its compilation
@@ -296,23 +295,18 @@ def without_characters(sentence: Sentence) -> Sentence:
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Returns at most `count` ascending bounds of lengths, with the least padding.
-
-    Of more than `_BOUNDS` different lengths, only every second, third, … can be one.
-    """
+    """Returns at most `count` ascending bounds of lengths, with the least padding."""
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
-    step = -(-len(sizes) // _BOUNDS)
-    part = slice((len(sizes) - 1) % step, None, step)  # the longest is one of them
-    sizes, total = sizes[part], np.append(0, np.cumsum(counts)[part])
+    total, choices = np.append(0, np.cumsum(counts)), []
+    best = np.append(0.0, np.full(len(sizes), np.inf))
     # best[j]: cost of the sizes before j; each round adds a bound.
-    best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
-    choices = []
     for _ in range(min(count, len(sizes))):
         # A bound for sizes i..j pads all of them to size j.
-        costs = best[:-1, None] + (total[None, 1:] - total[:-1, None]) * sizes[None, :]
-        costs = np.where(np.tri(len(sizes), dtype=bool).T, costs, np.inf)
-        choices.append(np.argmin(costs, axis=0))
-        best = np.concatenate([[np.inf], np.min(costs, axis=0)])
+        ends = enumerate(sizes, 1)
+        costs = (best[:j] + (total[j] - total[:j]) * size for j, size in ends)
+        choice, minima = zip(*((x.argmin(), x.min()) for x in costs), strict=True)
+        choices.append(choice)
+        best = np.append(np.inf, minima)
     limits, end = [], len(sizes)
     for choice in reversed(choices):
         limits.append(int(sizes[end - 1]))
@@ -336,28 +330,21 @@ def choose(
     # Those that end blocks (or all): `rows` apart, from the longest of a batch on.
     rest = counts[:, None] - np.arange(1, lengths.shape[1] + 1)
     longest = lengths[(rest >= 0) & (rest % (rows or 1) == 0)]
-    best, least_cost = [], np.inf
+    choices: dict[float, list[tuple[int, int]]] = {}  # by their cost
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
+        heights = np.full_like(tokens, rows or 1)
         if rows is None:
-            heights, cost = rows_of(tokens, lengths, counts, parts)
-        else:
-            heights = np.full_like(tokens, rows)
-            _, cost = cut(lengths, counts, tokens, heights)
-        cost += count * _PROGRAM / num_batches
-        if cost < least_cost:
-            least_cost = cost
-            best = [*zip(tokens.tolist(), heights.tolist(), strict=True)]
-    return best
+            heights = rows_of(tokens, lengths, counts, parts)
+        cost = cut(lengths, counts, tokens, heights)[1] + count * _PROGRAM / num_batches
+        choices.setdefault(cost, [*zip(tokens.tolist(), heights.tolist(), strict=True)])
+    return choices[min(choices)]
 
 
 def rows_of(
-    tokens: np.ndarray,
-    lengths: np.ndarray,
-    counts: np.ndarray,
-    parts: int,
-) -> tuple[np.ndarray, float]:
-    """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
+    tokens: np.ndarray, lengths: np.ndarray, counts: np.ndarray, parts: int
+) -> np.ndarray:
+    """Returns the rows of shapes with these tokens, by steps downhill."""
     maximum = _multiple(lengths.shape[1], parts)
 
     def rounded(size: float) -> int:
@@ -375,7 +362,7 @@ def rows_of(
             for target in (size - parts, size + parts, size / 1.5, size * 1.5):
                 candidate = *rows[:i], rounded(target), *rows[i + 1 :]
                 rows = min(rows, candidate, key=cost_of)
-    return np.array(rows), cost_of(rows)
+    return np.array(rows)
 
 
 def cut(
