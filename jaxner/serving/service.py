@@ -104,7 +104,10 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
                 words += ", ".join(model.types.names)
                 raise InputError(f"Unknown type in {name}: {words}")
             for item in value.values() if is_each else [value]:
-                _check(name, item, hints[name])
+                if fields.problem(item, hints[name]):
+                    (kind,) = fields.kinds(hints[name])
+                    words = f"{name} as {kind}, got {json.dumps(item)[:60]}"
+                    raise InputError(f"Expected {words}")
         texts, sentences = _sentences(content)
     except InputError as error:
         raise Refusal(422, str(error)) from None
@@ -123,13 +126,6 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
             most = f"Expected at most {limits.max_tokens} tokens in a {unit}"
             raise Refusal(422, f"{most}{', separators included' * bool(separators)}.")
     return question
-
-
-def _check(name: str, value: Any, hint: Any) -> None:
-    if fields.problem(value, hint):
-        (kind,) = fields.kinds(hint)
-        text = json.dumps(value)[:60]
-        raise InputError(f"Expected {name} as {kind}, got {text}")
 
 
 def _are_strings(value: Any) -> bool:
