@@ -209,11 +209,10 @@ def joined(words: Sequence[str]) -> list[Token]:
 
 def with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
     """Replaces the widths of entities by their ends, once documents are split."""
-    library = np if isinstance(answer.start, np.ndarray) else jnp
-    positions = library.arange(answer.start.shape[axis], dtype=np.int32)
+    positions = np.arange(answer.start.shape[axis], dtype=np.int32)
     positions = positions[:, None] if axis == -2 else positions
-    ends = answer.end + library.broadcast_to(positions, answer.start.shape)
-    return answer._replace(end=library.where(answer.start, ends, 0))
+    ends = answer.end + np.broadcast_to(positions, answer.start.shape)
+    return answer._replace(end=ends * answer.start)
 
 
 def read_spans(

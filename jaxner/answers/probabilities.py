@@ -253,9 +253,8 @@ def sample(
     """
     context = {"documents": documents, "vectors": vectors}
     answer = _passes(_samples, tagger, tokens, key, num_samples, context)
-    # `over` needs tokens on the first axis. Results for strings are on the host.
-    library = jnp if isinstance(tokens, Sentence) else np
-    return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), answer)
+    # `over` needs tokens on the first axis. `np.moveaxis` takes JAX's arrays, too.
+    return jax.tree.map(lambda array: np.moveaxis(array, -2, -3), answer)
 
 
 def uncertainty(
