@@ -190,6 +190,7 @@ grn:conll2003 batch_size=10 num_epochs=200 data: vectors=glove.6B.100d.txt
 grn:conll2003,elmo data: contextual=elmo/{split}.npz
   model.representation.vectors: layer=mix
 cnn_bilstm_crf:conll2003 model.encoder: hidden_dim=200 forget_bias=2.0
+grn:conll2003,encoder=idcnn model.encoder: dilations=1,2,1 num_blocks=1
 parallel_rnn:conll2003 model.encoder: num_units=16 hidden_dim=32 pool=concat
   input_dropout=0.1 state_dropout=0.1 objective: orthogonality=0.01
   orthogonality_form=pairs optimizer: clip_norm=5.0 name=adam data: train_words=False
