@@ -148,15 +148,6 @@ def test_what_no_labels_can_write_is_refused():
         schemes.violations(["O"], "IOB2")
 
 
-def test_tags_are_any_strings_in_any_order():
-    tags = ["NN", "''", "-LRB-", "B-", "O", "I-PER"]
-    assert schemes.label_names([*tags, "NN"], schemes.TAGS) == tuple(sorted(tags))
-    assert schemes.violations(tags, schemes.TAGS) == []
-    arrays = schemes.allowed(tags, schemes.TAGS)
-    assert [array.shape for array in arrays] == [(6,), (6, 6), (6,)]
-    assert all(array.all() for array in arrays)
-
-
 def test_labels_are_a_list_of_strings(no_checks):
     with pytest.raises(TypeError):
         schemes.convert("O", "BIO")

@@ -35,7 +35,7 @@ def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitio
         chances.append(np.exp(logs_of(potentials, labellings, mask)))
     is_tag = scheme == schemes.TAGS
     rows = ([names[i] for i in y] for y in labellings)
-    fits = np.array([is_tag or not schemes.violations(x, scheme) for x in rows])
+    fits = np.array([not schemes.violations(labels, scheme) for labels in rows])
     assert is_tag or 0 < fits.mean() < 1
     expected = np.where(fits, chances[0], 0) / chances[0][fits].sum()
     np.testing.assert_allclose(chances[1], expected, rtol=1e-4, atol=1e-7)

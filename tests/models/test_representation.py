@@ -166,7 +166,8 @@ def test_capitalisation_follows_the_paper(rule, paper, dim):
     assert {*classes} == {1, 2, 3, 4}
     vectors = module.apply(weights, caps, jnp.zeros(len(TOKENS), int))
     np.testing.assert_array_equal(vectors, table[np.array(classes)])
-    assert not module.apply(weights, jnp.zeros(2, int), jnp.zeros(2, int)).any()
+    absent = jnp.array([vocab.caps(""), 0])
+    assert not module.apply(weights, absent, jnp.zeros(2, int)).any()
 
 
 VECTORS = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3, 5)), jnp.float32)
