@@ -78,14 +78,6 @@ def test_options_of_show(tiny_run, params, text, run, monkeypatch):
     assert run("show", tiny_run, "-q", *options)[1].strip() == text.strip()
 
 
-def test_standard_input_that_is_not_utf_8(tiny_run, run, monkeypatch):
-    data = io.BytesIO(b"Milan \xe9")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data, "latin-1"))
-    status, output = run("show", tiny_run)
-    assert (status, output.count("\n")) == (1, 1)
-    assert "expected text in UTF-8" in output
-
-
 def test_what_would_steer_a_terminal_is_replaced():
     entity = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
     types = [*"ABCDEFGHX"]  # more than there are colours

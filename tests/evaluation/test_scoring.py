@@ -268,16 +268,6 @@ def test_figures_of_tags_that_are_not_defined_are_left_out():
     assert score([], [], scheme="tags").accuracy is None
 
 
-def test_a_task_has_a_rule_of_its_own():
-    words, gold, ill_formed = [["a", "b"]], [["B-PER", "O"]], [["I-PER", "O"]]
-    strict = Task("BIO", rule="strict")
-    assert strict.score(words, gold, ill_formed).f1 == 0
-    assert strict.score(words, gold, ill_formed, "conlleval").f1 == 1
-    assert (strict.main_figure, Task("tags").main_figure) == ("f1", "accuracy")
-    with pytest.raises(ValueError, match="Unknown rule 'x'"):
-        Task("BIO", rule="x")
-
-
 def test_ill_formed_predictions_are_kept_in_files(tmp_path):
     split = corpora.load("sample", "dev")
     labels = [["I-PER"] * len(example.labels) for example in split.examples]
