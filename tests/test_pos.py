@@ -1,5 +1,6 @@
 """Tagging of parts of speech, from a treebank's files to scores and predictions."""
 
+import dataclasses
 import json
 import re
 
@@ -17,25 +18,21 @@ from tests import tiny
 
 @pytest.fixture(scope="module")
 def treebank(tmp_path_factory):
-    """A folder of sentences of the sample: coarse tags as UPOS, its own tags as XPOS.
+    """A folder of sentences of the sample, with coarse tags.
 
     In test a tag stands that train lacks. Similar lengths compile few programs.
     """
     folder = tmp_path_factory.mktemp("treebank")
     for split in corpora.SPLITS:
         sample = corpora.load("sample", split, scheme=schemes.TAGS, label_column=1)
-        lines = []
         similar = [e for e in sample.examples if 12 < len(e.tokens) < 17][:32]
-        for number, example in enumerate(similar):
-            lines += ["# newdoc"] if number % 8 == 0 else [f"# sent_id = {number}"]
-            lines += ["1-2\tboth" + 8 * "\t_"]
-            rows = zip(example.tokens, example.labels, strict=True)
-            for i, (token, tag) in enumerate(rows, 1):
-                upos = "RARE" if (split, number, i) == ("test", 0, 1) else tag[:1]
-                lines.append(f"{i}\t{token}\t_\t{upos}\t{tag}" + 5 * "\t_")
-            lines.append("")
-        text = "\n".join(lines) + "\n"
-        (folder / f"xx_tiny-ud-{split}.conllu").write_text(text, encoding="utf-8")
+        rows = [[tag[:1] for tag in example.labels] for example in similar]
+        if split == "test":
+            rows[0][0] = "RARE"
+        pairs = zip(similar, rows, strict=True)
+        examples = [dataclasses.replace(e, labels=tuple(row)) for e, row in pairs]
+        path = folder / f"xx_tiny-ud-{split}.conllu"
+        formats.write(path, examples, "conllu", tags=True)
     return folder
 
 
