@@ -4,11 +4,8 @@ The golden files hold what the library did before it was rebuilt. Whoever moves 
 internal changes how it is reached here, never what is compared.
 """
 
-import contextlib
 import importlib
-import io
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +14,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import cli
 from jaxner.models.model import named
 from tests.golden import make_encoders
 from tests.marks import slow
@@ -217,11 +213,3 @@ def same(value, golden):
         if isinstance(expected, float):
             expected = pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert leaf == expected
-
-
-def options_of(command):
-    """Returns the options that a command's help lists, with hyphens."""
-    with contextlib.redirect_stdout(io.StringIO()) as output:
-        cli.run([command, "--help"])
-    names = re.findall(r"--(?:\[no-?\])?([a-z][\w-]*)(?![\w.-])", output.getvalue())
-    return {name.replace("_", "-") for name in names}
