@@ -343,64 +343,56 @@ def test_only_the_same_work_goes_on(tmp_path):
 # --- Commands ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "check {file} -o {file}",
-        "check {file} -o {folder}/x --json={folder}/./x",
-        "score {json} -o {folder}/a.html",
-        "convert {brat}/a.ann -o {brat}/a.txt",
-        "convert {brat} -o {brat}/a.txt --to=jsonl",
-        "check {brat} --json={brat}/a.ann",
-        "check {brat} -o {brat}/a.ann",
-        "tag {run} {json} -o {folder}/x --rejects={folder}/./x",
-        "report {run} --split={json} -o {folder}/a.html",
-        "evaluate {run} -o {dev}",
-        "evaluate {run} --json={dev}",
-        "export-onnx {run} -o {folder}/a.json",
-    ],
-)
-def test_no_command_replaces_what_it_reads(line, tmp_path, tiny_run, corpus, run):
-    file, json = tmp_path / "train.conll", tmp_path / "a.json"
+READS = [
+    "check {file} -o {file}",
+    "check {file} -o {folder}/x --json={folder}/./x",
+    "score {json} -o {folder}/a.html",
+    "convert {brat}/a.ann -o {brat}/a.txt",
+    "convert {brat} -o {brat}/a.txt --to=jsonl",
+    "check {brat} --json={brat}/a.ann",
+    "check {brat} -o {brat}/a.ann",
+    "tag {run} {json} -o {folder}/x --rejects={folder}/./x",
+    "report {run} --split={json} -o {folder}/a.html",
+    "evaluate {run} -o {dev}",
+    "evaluate {run} --json={dev}",
+    "export-onnx {run} -o {folder}/a.json",
+]
+OWNED = [
+    "export {run} -o {run}/config.json",
+    "export-onnx {run} -o {run}/vocabulary.onnx",
+    "report {run} -o {run}/result.html",
+    "score {file} -o {run}/config.html",
+    "convert {file} -o {run}/metrics.jsonl",
+    "check {file} --json={run}/environment.json",
+    "convert {file} -o {run}/calibration.json --to=jsonl",
+    "convert {file} -o {run}/predictions-dev.conll",
+    "convert {file} -o {run}/data/train.jsonl",
+]
+
+
+@pytest.mark.parametrize("line", [*READS, *OWNED])
+def test_no_command_replaces_what_it_reads_or_a_run_has(
+    line, tmp_path, copied_run, corpus, run
+):
+    file, json, brat = (tmp_path / name for name in ("train.conll", "a.json", "brat"))
     file.write_text("Rome B-LOC B-LOC\nfell O O\n")
     json.write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n')
-    names = {"file": file, "folder": tmp_path, "run": tiny_run, "json": json}
-    names["brat"] = tmp_path / "brat"
-    names["brat"].mkdir()
-    (names["brat"] / "a.txt").write_text("Rome fell")
-    (names["brat"] / "a.ann").write_text("T1\tLOC 0 4\tRome\n")
-    names["dev"] = corpus / "dev.conll"
-    files = file, json, names["dev"], *names["brat"].iterdir()
-    contents = [path.read_bytes() for path in files]
+    brat.mkdir()
+    (brat / "a.txt").write_text("Rome fell")
+    (brat / "a.ann").write_text("T1\tLOC 0 4\tRome\n")
+    (copied_run / "data").mkdir()
+    names = {"file": file, "folder": tmp_path, "run": copied_run, "json": json}
+    names |= {"brat": brat, "dev": corpus / "dev.conll"}
+
+    def contents():
+        files = filter(Path.is_file, [names["dev"], *tmp_path.rglob("*")])
+        return {path: path.read_bytes() for path in files}
+
+    old = contents()
     output = run(*line.format(**names).split())[1]
     refusals = "Expected two files|is not what --json wrote|is none of jaxner's"
-    assert re.search(refusals, output)
-    assert [path.read_bytes() for path in files] == contents
-    assert len(list(tmp_path.rglob("*"))) == 5
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "export {run} -o {run}/config.json",
-        "export-onnx {run} -o {run}/vocabulary.onnx",
-        "report {run} -o {run}/result.html",
-        "score {file} -o {run}/config.html",
-        "convert {file} -o {run}/metrics.jsonl",
-        "check {file} --json={run}/environment.json",
-        "convert {file} -o {run}/calibration.json --to=jsonl",
-        "convert {file} -o {run}/predictions-dev.conll",
-        "convert {file} -o {run}/data/train.jsonl",
-    ],
-)
-def test_no_command_replaces_a_file_of_a_run(line, tmp_path, copied_run, run):
-    file = tmp_path / "labels.conll"
-    file.write_text("Rome B-LOC B-LOC\n")
-    contents = {x: x.read_bytes() for x in copied_run.iterdir() if x.is_file()}
-    (copied_run / "data").mkdir()
-    _, output = run(*line.format(run=copied_run, file=file).split())
-    assert "belongs to the run " in output
-    assert {x: x.read_bytes() for x in copied_run.iterdir() if x.is_file()} == contents
+    assert re.search(refusals if line in READS else "belongs to the run ", output)
+    assert contents() == old
 
 
 def test_a_run_is_told_from_other_folders(copied_run, tmp_path):
