@@ -94,16 +94,13 @@ def test_a_sentence_that_is_left_out_stays_in_its_document(tmp_path):
     assert (result.sentences, result.left_out) == (2, 1)
 
 
-def test_a_head_without_probabilities_says_so(tmp_path):
-    formats.write_columns(tmp_path / "a.conll", [[("Rome", "B-LOC")]])
+def test_where_there_is_nothing_to_measure_or_to_fit(params, tmp_path):
+    formats.write_columns(tmp_path / "a.conll", [[("Rome", "B-DRAGON")]])
+    split = corpora.read(tmp_path / "a.conll")
     with pytest.raises(ValueError, match="no probabilities to measure"):
-        measure(tiny("seq2seq"), corpora.read(tmp_path / "a.conll"))
-
-
-def test_a_split_of_unknown_labels_alone_is_refused(params, tmp_path):
-    (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
+        measure(tiny("seq2seq"), split)
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
-        fit(params, corpora.read(tmp_path / "none.conll"))
+        fit(params, split)
 
 
 def test_without_errors_the_best_temperature_is_the_lowest(params, tmp_path):

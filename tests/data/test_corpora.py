@@ -162,13 +162,6 @@ def test_a_column_of_sentences_with_another_name_is_said(file, name):
         assert not corpora.read(file(other, name)).notes
 
 
-def test_a_folder_that_is_missing_is_said(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"dev file: there is no folder .*away$"
-    ):
-        corpora.find(tmp_path / "away", "dev")
-
-
 @pytest.mark.parametrize(
     ("text", "line", "hint"),
     [
@@ -237,6 +230,8 @@ def test_each_split_of_a_folder_is_one_file(file, tmp_path):
     file(TEXT, "valid.txt")
     with pytest.raises(InputError, match=r"dev\.conll, valid\.txt"):
         corpora.load(None, "dev", directory=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"dev file: there is no folder .*y$"):
+        corpora.find(tmp_path / "away", "dev")
 
 
 @pytest.mark.slow
