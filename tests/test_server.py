@@ -209,7 +209,9 @@ def test_health_answers_while_all_is_full(connect):
         links = [connect(port, request(GOOD)) for _ in range(30)]
         for _ in range(5):
             assert ask(port)[0] == 200
-        assert sorted(answer(link)[0] for link in links) == [200] * 4 + [429] * 26
+        answers = sorted(answer(link)[:2] for link in links)
+        assert [status for status, _ in answers] == [200] * 4 + [429] * 26
+        assert all("retry-after: 1" in head for _, head in answers[4:])
 
 
 @pytest.mark.slow
@@ -298,7 +300,7 @@ def test_the_end_comes_in_time_whatever_clients_do(connect, caplog):
 
 
 def test_the_end_may_come_when_the_time_of_requests_is_over(connect):
-    for delay in (0.28, 0.29, 0.3, 0.31):
+    for delay in (0.28, 0.29, 0.3, 0.31, 0.5):
         with serves(Slow(0.5), max_seconds=0.3, max_requests=99) as (instance, port):
             links = [connect(port, request(GOOD)) for _ in range(40)]
             time.sleep(delay)

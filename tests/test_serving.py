@@ -294,14 +294,6 @@ def test_a_small_request_overtakes_a_large_one():
     assert order[-1] != "small"
 
 
-def test_time_and_the_number_of_requests_are_limited():
-    limits = Limits(max_requests=2, max_seconds=0.2)
-    bodies = [{"texts": "a"}] * 3
-    answers = asyncio.run(together(service_of(Slow(0.5), limits), bodies))
-    assert [answer.status_code for answer in answers] == [503, 503, 429]
-    assert all("retry-after" in answer.headers for answer in answers)
-
-
 @pytest.mark.slow
 def test_what_waits_is_limited(monkeypatch):
     limits = Limits(max_bytes=4000, max_sentences=20, max_tokens=4)
