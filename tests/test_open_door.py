@@ -4,7 +4,6 @@ import dataclasses
 import runpy
 from pathlib import Path
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from jaxner.data import corpora, vectors
 from jaxner.errors import InputError
 from tests.models import draws
 from tests.models.test_bert import opened
+from tests.models.test_own_modules import Reader
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
@@ -27,20 +27,10 @@ def example(name, function="main"):
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))[function]
 
 
-class Ids(nn.Module):
-    """A representation: word ids as numbers."""
-
-    @nn.compact
-    def __call__(self, sentence, *, train):
-        del train
-        x = nn.Dense(4)(sentence.words[:, None].astype(jnp.float32))
-        return jnp.where(sentence.mask[:, None], x, 0.0)
-
-
 def test_modules_of_your_own_stand_in_any_place(tmp_path):
     model = jaxner.build(
         VOCABULARY,
-        representation=Ids(),
+        representation=Reader(lambda x: x),
         encoder=example("own_encoder", "WindowEncoder")(hidden_dim=5),
         head=example("own_head", "ScaledHead")(num_labels=len(VOCABULARY.label_names)),
     )
