@@ -147,7 +147,6 @@ def test_a_sentence_that_comes_back_is_said(documents):
         (Classes([{"tokens": ["No"], "tags": [2]}]), {}, "Example 1: .* got 2"),
         ([[("Rome", "B-LOC"), ("fell", "O")]], {}, "Example 1: expected a pair"),
         ([[["Rome", "B-LOC"], ["fell", "O"]]], {}, "Example 1: expected a pair"),
-        ([(("Rome", "B-LOC"), ("fell", "O"))], {}, "Example 1: expected a pair"),
         ([(["Ann"], ["O"])], {"dev": []}, "dev: "),
         ([*ROWS, ([], [])], {}, "train:3: it has no tokens"),
         ([*ROWS, {"tokens": ["No"], "labels": ["O"]}], {}, "Example 3: expected a p"),
