@@ -166,6 +166,29 @@ def test_passes_are_averaged():
     assert jaxner.tag(params, tokens, decoding="max_marginal", key=key) == best
 
 
+def test_passes_of_arrays_under_jit_are_those_of_strings(uanet_run):
+    uanet, texts, key = jaxner.load(uanet_run), SENTENCES[::2], jax.random.key(3)
+    strings = jaxner.uncertainty(uanet, texts, key, 3)
+    batch = jaxner.encode(uanet, texts)
+    compute = jax.jit(jaxner.uncertainty, static_argnames="num_samples")
+    arrays = compute(uanet, batch, key, num_samples=3)
+    samples = jax.jit(jaxner.sample, static_argnums=3)(uanet, batch, key, 3)
+    assert samples.shape[:3] == (2, 3, 3)
+    fewer = jaxner.sample(uanet, texts[1], key, 2)
+    np.testing.assert_allclose(fewer, samples[1, :2, :2], atol=1e-5)
+    rows = [jaxner.marginals(uanet, texts[0], key=k) for k in (None, key)]
+    assert np.ptp(rows, axis=0).max() > 5e-6  # the drafts differ
+    assert arrays.entropy.shape == (2, 3)
+    for i, summary in enumerate(strings):
+        length = len(texts[i])
+        ids = arrays.labels[i][:length].tolist()
+        assert summary.labels == uanet.vocabulary.decode(ids)
+        for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
+            row = np.asarray(getattr(arrays, name)[i])
+            np.testing.assert_allclose(row[:length], getattr(summary, name), atol=1e-5)
+            assert not row[length:].any()
+
+
 @pytest.mark.parametrize("refinement", [None, *slow({"head": {"name": "softmax"}})])
 def test_labels_and_passes_are_drawn_by_different_keys(refinement, monkeypatch):
     params = tiny("softmax", mc_dropout={"num_samples": 9}, refinement=refinement)
