@@ -75,7 +75,7 @@ def split_of_run(run: Workdir, name: str, **options: Any) -> Split:
     """
     data = {**run.read_json("config.json")["data"], **options}
     split, result = load_split(data, name), {}
-    home, *_ = *map(run.seed, run.seeds()), run
+    home = next(map(run.seed, run.seeds()), run)
     with contextlib.suppress(FileNotFoundError):  # the run may not be done
         result = home.read_json("result.json")
     if result.get(name, {}).get("sha256", split.sha256) != split.sha256:
