@@ -31,6 +31,7 @@ from jaxner.data.sources import (
     Record,
     Source,
     cell,
+    check_file,
     write_text,
 )
 from jaxner.data.sources import Example as Example
@@ -600,17 +601,22 @@ def guess(path: str | os.PathLike[str]) -> str:
 def guess_raw(path: str) -> str:
     """Returns the format of a file to tag by its name, one of `RAW`; `-` is text."""
     name = os.path.basename(path).removesuffix(".gz").lower()
-    is_nameless = of_name(path) is None and outputs.is_stream(path)
+    format = of_name(path)
+    if os.path.isdir(path) and members(Path(path), guess(path)):
+        format = guess(path)
+    is_nameless = format is None and outputs.is_stream(path)
     if is_nameless or name.endswith((".txt", ".text")):
         return "text"
-    format = guess(path)
     if format in (*RAW, "tsv"):
         return format.replace("tsv", "conll")
+    choice = f"give --format, one of {', '.join(RAW)}"
+    if format is None:
+        check_file(path)
+        raise InputError(f"The name {name!r} shows no format: {choice}")
     remedy = (
         "save it with tabs" if format == "csv" else "jaxner convert IN -o OUT.conll"
     )
-    message = f"{path} looks like {format}: {remedy} first, or give --format, one of "
-    raise InputError(message + ", ".join(RAW))
+    raise InputError(f"{path} looks like {format}: {remedy} first, or {choice}")
 
 
 def guess_output(path: str, source: str) -> str:

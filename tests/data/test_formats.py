@@ -825,7 +825,7 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
     names = [formats.guess_output("-", x) for x in formats.RAW]
     assert names == ["jsonl", "conll", "jsonl"]
     raw = {"-": "text", "a.TXT.gz": "text", "a.text": "text", "a.json": "jsonl"}
-    raw |= {"a.tsv": "conll", "a.iob2": "conll", "a": "conll"}
+    raw |= {"a.tsv": "conll", "a.iob2": "conll"}
     assert {path: formats.guess_raw(path) for path in raw} == raw
     os.mkfifo(pipe := tmp_path / "a.jsonl")
     assert formats.guess_raw(str(pipe)) == "jsonl"
@@ -833,6 +833,16 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
         for path in ("a.csv", "a.conllu"):
             with pytest.raises(InputError):
                 guess(path)
+    # Read as columns, prose would lose all words but the first of each line.
+    for name in ("a", "a.md", "a.log"):
+        (tmp_path / name).touch()
+        with pytest.raises(
+            InputError, match=f"The name '{name}' shows no format: give"
+        ):
+            formats.guess_raw(str(tmp_path / name))
+    (tmp_path / "texts").mkdir()
+    with pytest.raises(IsADirectoryError, match="Expected a file"):
+        formats.guess_raw(str(tmp_path / "texts"))
 
 
 # Cost
