@@ -343,7 +343,8 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
     if corpus:
         parent = Path(__file__).parent if corpus.name == "sample" else data_folder()
         folder = parent / corpus.name
-    stems = ("dev", "val", "valid", "validation") if split == "dev" else (split,)
+    names = ("dev", "devel", "development", "val", "valid", "validation")
+    stems = names if split == "dev" else (split,)
     usual = {c.files[SPLITS.index(split)] for c in _CORPORA if c.files}
 
     def fits(path: Path) -> bool:

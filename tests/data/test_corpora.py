@@ -71,7 +71,7 @@ def test_tags_are_read_as_they_are(data, file):
 
 
 @pytest.mark.parametrize(
-    "name", ["dev.tsv", "val.bio", "valid.iob", "validation.conll", "dev.txt.gz"]
+    "name", ["dev.tsv", "val.bio", "valid.iob", "validation.conll", "devel.txt.gz"]
 )
 def test_a_folder_of_your_own_will_do(file, name, monkeypatch):
     """It may have the name of a known corpus."""
