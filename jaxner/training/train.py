@@ -641,7 +641,11 @@ class Program:
         for name in self.splits:
             split = self.data.dev  # as read for training: the file may have changed
             if name != "dev":
-                split = corpora.load_split(self.config.data.to_dict(), name)
+                try:
+                    split = corpora.load_split(self.config.data.to_dict(), name)
+                except InputError as error:  # the run is done, so nothing else fails
+                    warnings.warn(f"{name} is not scored: {error}", stacklevel=2)
+                    continue
             console.print(split.summary())
             corpora.log_unknown_types(split, tagger.vocabulary, console.print)
             with monitor.waiting(console, f"Scoring {name}"):
