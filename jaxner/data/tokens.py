@@ -26,8 +26,8 @@ Its rules need no model, and no word list except a few abbreviations:
    variation selectors or skin tone; symbols joined by zero-width joiners, such as the
    emoji of a family; the two letters of a flag (UAX #29, GB9, GB9a, GB11 to GB13).
 
-In languages without white space between words, these rules give long tokens. Pass your
-own tokenizer instead: a function from a text to its tokens.
+In languages without white space between words, these rules give long tokens. Use the
+tokenizer "characters" instead, or your own: a function from a text to its tokens.
 
 `read` is the one way from a raw text to sentences of tokens: every command and function
 that takes raw text calls it. Sentences do not depend on the tokenizer. All functions
@@ -113,12 +113,13 @@ class _Classes(dict[int, str]):
 
 _classes = _Classes()
 # L: link, F: emoticon; both are runs.
+_SYMBOL = r"rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"  # one visible character
 _WORD = r"[a0mj]++(?:(?:(?:\.-|[-.'/&@+])(?=[a0])|(?<=0)[,:](?=0))[a0mj]++)*+"
 _PIECE = re.compile(
     rf"a{{1,3}}\$(?![^ 0])|[.+]?(?=0){_WORD}|{_WORD}"
     r"|(?<![a0mj&@#L])[@#](?=[0mj]*a)[a0mj]++"
     rf"|(?P<run>[{re.escape(_RUNS)}LF])(?P=run)*+[mj]*+"
-    r"|rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"
+    rf"|{_SYMBOL}"
 )
 # A link may end with these.
 _BRACKETS, _ENDS = rf"\([^\s{_INVISIBLE}()<>]*+\)", r"\w/=#&%~+-"
@@ -316,7 +317,14 @@ def at_whitespace(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(r"[^ \t\r\n]+", text)]
 
 
-TOKENIZERS: dict[str, Tokenizer] = {"words": tokenise, "whitespace": at_whitespace}
+def characters(text: str) -> list[tuple[int, int]]:
+    """Returns the offsets of visible characters, each with its marks; see rule 7."""
+    return [match.span() for match in re.finditer(_SYMBOL, text.translate(_classes))]
+
+
+TOKENIZERS: dict[str, Tokenizer] = {
+    **{"words": tokenise, "whitespace": at_whitespace, "characters": characters}
+}
 """Tokenizers by name; "words" are the rules of this module."""
 
 

@@ -164,6 +164,23 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
     assert words == located(text, resolve("whitespace")(text))
 
 
+@given(TEXTS | SIGN_TEXTS)
+def test_characters_make_up_all_tokens(text):
+    pieces = [t for part in read(text, "characters") for t in part]
+    starts, ends = {t.start for t in pieces}, {t.end for t in pieces}
+    words = tokenise(text)
+    assert starts >= {t.start for t in words}
+    assert ends >= {t.end for t in words}
+    assert "".join(t.text for t in pieces) == "".join(t.text for t in words)
+
+
+def test_characters_keep_their_marks():
+    text = f"罗马 e\u0301{FAMILY}{GERMANY}{FRANCE}。ฉั"
+    pieces = [t.text for part in read(text, "characters") for t in part]
+    expected = ["罗", "马", "e\u0301", FAMILY, GERMANY, FRANCE, "。", "ฉั"]
+    assert pieces == expected
+
+
 def test_wrong_tokens_and_tokenizers_are_refused():
     wrong = (["Rome", "fall"], ["Rome", ""], [(0, 4), (3, 5)], [(0, 40)], [(2, 2)])
     for tokens in (*wrong, [3], [(1,)]):
