@@ -609,14 +609,15 @@ def guess_raw(path: str) -> str:
         return "text"
     if format in (*RAW, "tsv"):
         return format.replace("tsv", "conll")
-    choice = f"give --format, one of {', '.join(RAW)}"
     if format is None:
         check_file(path)
+        choice = f"give --format, one of {', '.join(RAW)}"
         raise InputError(f"The name {name!r} shows no format: {choice}")
+    # As --format conll, a line of CSV or an ID of CoNLL-U would be a token.
     remedy = (
         "save it with tabs" if format == "csv" else "jaxner convert IN -o OUT.conll"
     )
-    raise InputError(f"{path} looks like {format}: {remedy} first, or {choice}")
+    raise InputError(f"{path} looks like {format}: {remedy} first")
 
 
 def guess_output(path: str, source: str) -> str:

@@ -833,6 +833,9 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
         for path in ("a.csv", "a.conllu"):
             with pytest.raises(InputError):
                 guess(path)
+    # As --format conll, an ID would be a token.
+    with pytest.raises(InputError, match=r"OUT\.conll first$"):
+        formats.guess_raw("a.conllu")
     # Read as columns, prose would lose all words but the first of each line.
     for name in ("a", "a.md", "a.log"):
         (tmp_path / name).touch()
