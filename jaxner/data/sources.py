@@ -34,7 +34,9 @@ MAX_TOKENS = 1 << 17  # tokens of a sentence to tag; a longer one is an error
 _FOREIGN = {
     # Of bzip2, xz, zip and Zstandard.
     "an archive: unpack it": rb"BZh\d1AY&SY|\xfd7zXZ\0|PK\x03\x04|\x28\xb5\x2f\xfd",
+    "Arrow": rb"ARROW1|\xff\xff\xff\xff",
     "Parquet": rb"PAR1\x15",
+    "WebAnno TSV, as of INCEpTION: export CoNLL 2002": rb"#FORMAT=W",
     "PDF": rb"%PDF-",
 }
 """How files begin that are no text, and no gzip; perhaps with a remedy."""

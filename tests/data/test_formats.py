@@ -593,6 +593,8 @@ BAD = [
     ("a.conll.bz2", bz2.compress(b"a O\n"), {}, [0]),
     ("a.conll", lzma.compress(b"a O\n"), {}, [0]),
     ("a.txt", b"%PDF-1.7\n", {}, [0]),
+    ("a.tsv", "#FORMAT=WebAnno TSV 3.3\nRome\tB-LOC\n", {}, [0]),
+    ("a.txt", b"\xff\xff\xff\xff\x88\x02", {}, [0]),
     ("a.conllu", "1 a X\n", {}, [1]),
     ("a.conllu", u(1) + "# x\n" + u(2), {}, [2]),
     ("a.conllu", u(1, tag="_") + "2\n\n" + u(1) + "2\n", {"tags": True}, [1, 2, 5]),
