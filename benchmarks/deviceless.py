@@ -126,7 +126,7 @@ def addresses(text: str) -> dict[str, int]:
     alias = re.search(r"input_output_alias=\{(.*)\}, entry", text)
     aliases = set(re.findall(r": \((\d+),", alias[1] if alias else ""))
     # The state of training, and vectors that stream.
-    changing = {n for n, x in names.items() if re.match(r"operands\[[12]\]", x)}
+    changing = {n for n, x in names.items() if re.match(r"(state|vectors)\b", x)}
     rest = names.keys() - changing
     kinds = {"in place": aliases, "constant": rest, "new": changing - aliases}
     return {kind: len(numbers) for kind, numbers in kinds.items()}

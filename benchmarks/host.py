@@ -58,7 +58,7 @@ def end(state, sums=None):
     return state._replace(step=state.step + 1), sums
 
 
-def label(params, batch, key, *, function, options):
+def label(params, batch, key, *, function, options, platform):
     """Replaces the prediction for a batch."""
     return jnp.zeros_like(batch.words)
 
@@ -97,7 +97,7 @@ def measured(config: Any) -> dict[str, float]:
         (monitor.Monitor, "advance", advances),
         (step, "program", block_program),
         (step, "ends", ends),
-        (tagging, "_batch", program(label, (), "function", "options")),
+        (tagging, "_batch", program(label, (), "function", "options", "platform")),
         (jax, "block_until_ready", lambda arrays: arrays),
     ]
     with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
