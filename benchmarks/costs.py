@@ -10,8 +10,6 @@ tokens/s   of one core's time, from strings to strings: the dev split in one cal
 MB         of all weights, which are random, with the words of the training split
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

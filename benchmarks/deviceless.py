@@ -24,8 +24,6 @@ For TPUs, collectives (one in a loop counts once) and their MB are counted. "MB"
 memory of each device.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import functools
 import itertools

@@ -12,8 +12,6 @@ of labels that are all O; `waits` is what the wall clock adds to it. All else is
 time of the main thread, which other work on the machine changes less.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import functools

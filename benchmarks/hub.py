@@ -15,8 +15,6 @@ has a process of its own: "ONNX Runtime" is optimum's export in the pipeline, "s
 the encoder of spacy-transformers alone.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import functools

@@ -5,8 +5,6 @@ slowing machine affects all of them. The first call of each, which compiles, is 
 separately. Ratios are medians of the rounds' ratios; above 1 is faster.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses
@@ -23,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 
@@ -67,7 +65,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Interval:
+    def of(cls, values: Iterable[float]) -> Self:
         """Returns the interval of some values."""
         order = sorted(values)
         count, rank = len(order), 0
@@ -89,7 +87,7 @@ class Timing:
         """Seconds of a later call."""
         return Interval.of(self.samples)
 
-    def speedup(self, rival: Timing) -> Interval:
+    def speedup(self, rival: Self) -> Interval:
         """Returns how many times as fast as a rival this is."""
         pairs = zip(rival.samples, self.samples, strict=True)
         return Interval.of(rival_time / own_time for rival_time, own_time in pairs)

@@ -9,8 +9,6 @@ batches of its size, or of 128 sentences. "ms" is the time of a call that tags, 
 step of training.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Sequence
 from typing import Any

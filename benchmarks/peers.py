@@ -10,8 +10,6 @@ PyTorch trains on batches of similar length, its fastest form, on a GPU if there
 else with one thread or all, whichever is faster.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib

@@ -7,8 +7,6 @@ wait for the answer; servers are processes of their own, and take turns.
 `benchmarks.soak` has more than good requests.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -11,8 +11,6 @@ to. "near bursts" are good requests while one is under way. Exits with 1 if a pr
 broken.
 """
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import contextlib

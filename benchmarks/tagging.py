@@ -12,8 +12,6 @@ chooses its batches. The peers train for an epoch first, since spaCy's time depe
 its predictions; our weights are random.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from benchmarks import measure

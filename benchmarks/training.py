@@ -13,8 +13,6 @@ compiles a program for each padded shape. `--set` changes our systems' options; 
 TPU trains several seeds together: the figure is of each. Peak memory is the host's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from benchmarks import measure

@@ -8,8 +8,6 @@ train   an epoch of `train.py`
 tag     `jaxner.tag` of all sentences, with the sizes of a config and random weights
 """
 
-from __future__ import annotations
-
 import inspect
 import io
 import json

@@ -12,8 +12,6 @@ The first Ctrl-C or SIGTERM stops the run at its next step; the same command
 resumes it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import signal

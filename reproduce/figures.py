@@ -11,8 +11,6 @@ Prints the measured values of the run, then the published ones. `jaxner report`
 draws lengths and heat maps; speed is in `python -m benchmarks.orders`.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import itertools

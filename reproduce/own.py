@@ -4,8 +4,6 @@ Each run is a process of its own, with no compiled programs, and ends by its own
 stop; one that is stopped begins anew.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

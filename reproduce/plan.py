@@ -3,13 +3,11 @@
 The two TOML files describe their fields.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from jaxner import fields
 
@@ -53,7 +51,7 @@ class Published(NamedTuple):
     claims: dict[str, dict[str, str]]
 
     @classmethod
-    def load(cls) -> Published:
+    def load(cls) -> Self:
         """Returns the published figures.
 
         Example:
@@ -97,7 +95,7 @@ class Plan(NamedTuple):
     groups: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def load(cls) -> Plan:
+    def load(cls) -> Self:
         """Returns the plan."""
         content = tomllib.loads((FOLDER / "plan.toml").read_text("utf-8"))
         return cls(content["stand_in"], content["setting"], content["group"])

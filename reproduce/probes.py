@@ -9,8 +9,6 @@ Source: Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Contex
 NER", 2019 (arXiv 1908.11046), "XOR Limitation".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

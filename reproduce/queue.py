@@ -1,7 +1,5 @@
 """Trains all missing runs, each in a process of its own, and records their results."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import os

@@ -14,8 +14,6 @@ Source: Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", 
 Shape letters: `T` tokens, `L` labels.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """The lines of finished runs, `results/<table>.jsonl`: the only source of figures."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import json

@@ -4,8 +4,6 @@ Holm's correction: "A Simple Sequentially Rejective Multiple Test Procedure",
 Scandinavian Journal of Statistics, 1979.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
