@@ -4,7 +4,6 @@ Each run is a process of its own, with no compiled programs, and ends by its own
 stop; one that is stopped begins anew.
 """
 
-import json
 import os
 import resource
 import shutil
@@ -18,6 +17,7 @@ import numpy as np
 
 from jaxner import configuration, outputs
 from jaxner.data import corpora, formats
+from jaxner.runs import Workdir
 from reproduce import queue, results, tables
 from reproduce.plan import Cell, Job, Plan
 from reproduce.results import DONE, FAILED, Line
@@ -67,9 +67,8 @@ def write_set(name: str, folder: Path) -> list[int]:
         data = corpora.load(corpus, split, scheme=scheme, label_column=column)
         examples = data.to_scheme(scheme or "BIO")
         draw = np.random.default_rng(0).permutation(len(examples))
-        sample = [
-            examples[i] for i in sorted(draw[: number if split != "test" else None])
-        ]
+        size = None if split == "test" else number
+        sample = [examples[i] for i in sorted(draw[:size])]
         formats.write(folder / f"{split}.jsonl", sample, tags=has_tags)
         sizes.append(len(sample))
     return sizes
@@ -101,11 +100,11 @@ class Runs(queue.Queue):
         options |= {"data.vectors": corpora.find_vectors(vectors)} if vectors else {}
         overrides = OPTIONS.get(job.cell.config, {})
         options |= overrides
-        command = [sys.executable, "-m", "jaxner", "train", job.cell.config]
+        command = [*queue.TRAIN, job.cell.config]
         if job.cell.config == SPACY:
             command = [self.python, "-m", "benchmarks.peers"]
         command += [f"--config.{x}={value}" for x, value in options.items()]
-        command += ["--output", str(run)]
+        command.append(f"--output={run}")
         variables = {**os.environ, "XDG_CACHE_HOME": str(run / "cache")}
         start = resource.getrusage(resource.RUSAGE_CHILDREN)
         status, error = queue.execute(command, folder, seconds, variables)
@@ -116,25 +115,21 @@ class Runs(queue.Queue):
         duration = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
         line |= {"set": name, "sentences": sizes, "vectors": vectors}
         line |= {_COLUMNS[2]: round(duration, 1), "cores": len(os.sched_getaffinity(0))}
-        line |= {"error": error} if status else _figures(run, has_tags)
+        line |= {"error": error} if status else _figures(Workdir(run), has_tags)
         self.results.add("own", line)
         print(f"{job}: {error if status else [line[x] for x in _COLUMNS]}")
         shutil.rmtree(run)
         return status
 
 
-def _figures(run: Path, has_tags: bool) -> dict[str, Any]:
+def _figures(run: Workdir, has_tags: bool) -> dict[str, Any]:
     """Returns F1 or accuracy in percent and, unless spaCy's, epochs and versions."""
-    result = json.loads((run / "result.json").read_text("utf-8"))
-    figure = "accuracy" if has_tags else "f1"
+    result, figure = run.read_json("result.json"), "accuracy" if has_tags else "f1"
     figures = {x: round(result[x][figure], 2) for x in _COLUMNS[:2]}
     if "best_epoch" not in result:
         return figures
-    epochs = len((run / "metrics.jsonl").read_text("utf-8").splitlines())
-    figures |= {"best_epoch": result["best_epoch"], "epochs": epochs}
-    return (
-        figures | json.loads((run / "environment.json").read_text("utf-8"))["versions"]
-    )
+    figures |= {"best_epoch": result["best_epoch"], "epochs": len(run.metrics())}
+    return figures | run.read_json("environment.json")["versions"]
 
 
 def table(lines: Sequence[Line]) -> str:
@@ -150,19 +145,15 @@ def table(lines: Sequence[Line]) -> str:
     systems = [x for x in SYSTEMS if any(x in groups for groups in runs.values())]
     rows, choices = [], []
     for name in (x + tail for x in SETS for tail in ("", TAIL) if x + tail in runs):
-        means = {
-            system: [statistics.fmean(line[x] for line in group) for x in _COLUMNS]
-            for system, group in runs[name].items()
-        }
-        # Figures stay in a line, and seconds in another: a cell is narrow.
-        show = "{1:.1f}\xa0/\xa0{2:.1f} ({0}{3:,.0f}\xa0s)".format
-        counts = {
-            system: f"{len(group)}\xa0×\xa0" * (len(group) > 1)
-            for system, group in runs[name].items()
-        }
-        cells = (show(counts[x], *means[x]) if x in means else "" for x in systems)
-        title = name.replace(" ", "\xa0").replace(",\xa0", ", ")
-        rows.append([title.replace("-", "\u2011"), *cells])  # no line ends in it
+        means, cells = {}, {}
+        for system, group in runs[name].items():
+            means[system] = [statistics.fmean(x[y] for x in group) for y in _COLUMNS]
+            count = f"{len(group)}\xa0×\xa0" * (len(group) > 1)
+            # Figures stay in a line, and seconds in another: a cell is narrow.
+            show = "{1:.1f}\xa0/\xa0{2:.1f} ({0}{3:,.0f}\xa0s)".format
+            cells[system] = show(count, *means[system])
+        title = name.replace(" ", "\xa0").replace(",\xa0", ", ").replace("-", "\u2011")
+        rows.append([title, *(cells.get(x, "") for x in systems)])  # no line ends in it
         means.pop(SPACY, None)
         choices += [means] * (len(means) > 1)  # else there is nothing to choose from
     rows.append(["regret: mean (largest)"])

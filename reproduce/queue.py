@@ -26,17 +26,7 @@ MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
 STOPS = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
 
 
-def train(
-    job: Job, flags: Sequence[str], folder: Path, seconds: float
-) -> tuple[int, str]:
-    """Trains or resumes a run in another process; returns what `execute` does."""
-    # All seeds of a cell share compiled programs.
-    programs = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
-    environment = {"JAX_COMPILATION_CACHE_DIR": str(programs), **os.environ}
-    command = ["train", "--config", job.cell.config, *flags, "--workdir", str(folder)]
-    return execute(
-        [sys.executable, "-m", "jaxner", *command], folder, seconds, environment
-    )
+TRAIN = (sys.executable, "-m", "jaxner", "train")
 
 
 def execute(
@@ -136,7 +126,11 @@ class Queue:
             options["init_from"] = self._folder(job.cell.begins_with, job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
         print(f"{job}: {' '.join(flags)}")
-        status, error = train(job, flags, folder, seconds)
+        command = [*TRAIN, job.cell.config, *flags, "--output", str(folder)]
+        # All seeds of a cell share compiled programs.
+        programs = str(self.runs.absolute() / "compiled")
+        environment = {"JAX_COMPILATION_CACHE_DIR": programs, **os.environ}
+        status, error = execute(command, folder, seconds, environment)
         if status in STOPS:
             return status
         if status == 0:

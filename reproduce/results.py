@@ -97,8 +97,6 @@ def line_of(job: Job, overrides: Mapping[str, Any], folder: Path) -> Line:
         if rule != STRICT or rule == cell.rule
     }
     return line | {
-        "figure": cell.figure,
-        "rule": cell.rule,
         **{split: _figures(of_rules) for split, of_rules in tallies.items()},
         "ill_formed": {x: result[x].get("ill_formed", 0) for x in ("dev", "test")},
         "best_epoch": result["best_epoch"],

@@ -3,6 +3,7 @@
 import fnmatch
 import itertools
 import json
+import os
 import signal
 
 import numpy as np
@@ -15,7 +16,7 @@ from jaxner.runs import Workdir
 from reproduce import __main__ as command
 from reproduce import figures, own, results, tables
 from reproduce.plan import Cell, Job, Plan, Published
-from reproduce.queue import ROOT, train
+from reproduce.queue import ROOT, TRAIN, execute
 from reproduce.results import Results
 from tests import fence, tiny
 from tests.test_configs import shapes_of
@@ -124,12 +125,13 @@ def test_a_run_is_trained_stopped_and_resumed(corpus, tmp_path):
     folder.mkdir(parents=True)
     small = {**tiny.SMALL, "data.dir": corpus, "num_epochs": 3}
     flags = [f"--config.{option}={value}" for option, value in small.items()]
-    status, _ = train(job, flags, folder, 2.0)
+    command = [*TRAIN, SAMPLE.config, f"--output={folder}"]
+    status, _ = execute([*command, *flags], folder, 2.0, os.environ)
     assert status in (143, -signal.SIGTERM)
-    status, last = train(job, flags, folder, float("inf"))
+    status, last = execute([*command, *flags], folder, float("inf"), os.environ)
     assert status == 0, last
     assert results.line_of(job, {}, folder)["epochs"] == 3
-    status, last = train(job, ["--config.nope=1"], folder, 100.0)
+    status, last = execute([*command, "--config.nope=1"], folder, 99.0, os.environ)
     assert status in (1, 2)
     assert "nope" in last
     figures.main(["sentence-length", "--workdir", str(folder)])
