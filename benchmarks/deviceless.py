@@ -76,7 +76,6 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 """
 PODS = {8: "2x4", 256: "16x16"}
 """Topology of a v5e pod, by its number of chips."""
-TARGETS = ["h100", *(f"v5e-{chips}" for chips in PODS)]
 CAPTURE = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,"
     "DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
@@ -156,15 +155,10 @@ def mesh_of(target: str) -> Mesh:
 def compile_for(program: Any, target: str, *args: Any, **options: Any) -> Any:
     """Returns a compiled program of `jax.jit` for a target; arrays are on all chips."""
     whole = NamedSharding(mesh_of(target), PartitionSpec())
-
-    def described(leaf: Any) -> Any:
-        kind = jax.typeof(leaf)
-        return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=whole)
-
+    shapes = jax.eval_shape(lambda *leaves: leaves, *args)
+    shapes = jax.tree.map(lambda leaf: leaf.update(sharding=whole), shapes)
     platform = "cuda" if target == "h100" else "tpu"
-    lowering = program.trace(*jax.tree.map(described, args)).lower(
-        lowering_platforms=(platform,)
-    )
+    lowering = program.trace(*shapes).lower(lowering_platforms=(platform,))
     return lowering.compile(_QUICK[platform] | options)
 
 
@@ -243,17 +237,10 @@ def programs(
     return {"train": (train, operands), "tag": (tag, (tagger, batch_rows))}
 
 
-def row(facts: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a row is about, and its figures or its error."""
-    try:
-        return facts | _figures(**facts)
-    except Exception as error:  # the other rows go on
-        return facts | {"error": repr(error)}
-
-
-def _figures(
+def figures_of(
     system: str, batch: int, tokens: int, target: str, **_: Any
 ) -> dict[str, Any]:
+    """Returns the figures of what a row is about."""
     is_pod = target != "h100"
     mesh = mesh_of(target) if is_pod else None
     work = SYSTEMS[system], batch, tokens, CONLL_TYPES, {}, mesh
@@ -275,68 +262,57 @@ def _figures(
 
 
 def jobs(options: Any) -> Iterator[dict[str, Any]]:
-    """Yields what to compile: what each row is about."""
-    for system, target in itertools.product(options.systems, options.targets):
-        sizes, batch = options.tokens, options.batch
-        if target != "h100":  # pods train on one size
-            sizes, batch = TOKENS[:1], max(128, int(target.removeprefix("v5e-")))
-        for tokens in sizes:
+    """Yields what to compile: what each row is about; pods train on one size."""
+    for system in options.systems:
+        sizes = [("h100", 32, tokens) for tokens in options.tokens]
+        sizes += [(f"v5e-{chips}", max(128, chips), TOKENS[0]) for chips in PODS]
+        for target, batch, tokens in sizes:
             facts = {"system": system, "batch": batch, "tokens": tokens}
             yield facts | {"target": target, "jax": jax.__version__}
 
 
 def tables_of(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Returns the page's tables, in Markdown."""
-
-    def table(*columns: tuple[str, Sequence[str], dict[str, Any]]) -> str:
-        lines = []
-        for system in SYSTEMS:
-            cells = [system]
-            for _, units, facts in columns:
-                items = {"system": system, **facts}.items()
-                matches = [x for x in rows if items <= x.items()]
-                cells.append(
-                    ", ".join(measure.show(x[u]) for x in matches for u in units)
-                )
-            lines.append(cells)
-        titles = [title for title, _, _ in columns]
-        return tables.markdown(["system", *titles], lines)
-
     counts = "kernels", "buffers", "loops", "starts", "captured"
     sizes = [{"target": "h100", "tokens": n} for n in TOKENS]
-    train = table(
-        *((f"{x['tokens']} tokens", counts, x) for x in sizes),
-        ("arguments", ("in place", "constant", "new"), sizes[0]),
-        ("memory", ("MB",), sizes[-1]),
-    )
+    train: dict[str, Any] = {f"{x['tokens']} tokens": (counts, x) for x in sizes}
+    train["arguments"] = ("in place", "constant", "new"), sizes[0]
+    train["memory"] = ("MB",), sizes[-1]
     units = "MB", "collectives", "collective MB"
-    pods = ((f"{n} chips", units, {"target": f"v5e-{n}"}) for n in PODS)
-    return {"train": train, "pods": table(*pods)}
+    pods: dict[str, Any] = {f"{n} chips": (units, {"target": f"v5e-{n}"}) for n in PODS}
+    texts = {}
+    for name, columns in {"train": train, "pods": pods}.items():
+        lines = [[system] for system in SYSTEMS]
+        for line, (units, facts) in itertools.product(lines, columns.values()):
+            items = {"system": line[0], **facts}.items()
+            matches = [x for x in rows if items <= x.items()]
+            line.append(", ".join(measure.show(x[u]) for x in matches for u in units))
+        texts[name] = tables.markdown(["system", *columns], lines)
+    return texts
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Compiles in other processes; prints and stores each row; fails after errors."""
     parser = measure.parser(__doc__)
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS)
-    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--tokens", nargs="+", type=int, default=TOKENS)
-    parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--write", action="store_true", help="tables into the page")
-    options, rows = measure.parse(parser, argv), []
+    options = measure.parse(parser, argv)
     os.environ.update(ENVIRONMENT)
-    if options.json and (file := Path(options.json)).exists():
-        rows = map(json.loads, file.read_text("utf-8").splitlines())
-        rows = [x for x in rows if "error" not in x]
+    file = Path(options.json or os.devnull)
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    rows = [x for x in map(json.loads, lines) if "error" not in x]
     known = [{name: x[name] for name in KEY} for x in rows]
     todo = [job for job in jobs(options) if job not in known]
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
-        for new in pool.map(row, todo[: 1 if options.quick else None]):
-            rows.append(new)
-            print(json.dumps(new, ensure_ascii=False), flush=True)
-            if options.json:
-                lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in rows)
-                outputs.write_text(Path(options.json), "".join(lines))
+        todo = todo[: 1 if options.quick else None]
+        for job, future in [(job, pool.submit(figures_of, **job)) for job in todo]:
+            error = future.exception()  # the other rows go on
+            rows.append(job | ({"error": repr(error)} if error else future.result()))
+            lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in rows]
+            print(lines[-1], end="", flush=True)
+            outputs.write_text(file, "".join(lines))
     if options.write:
         page = PAGE.read_text("utf-8")
         for name, text in tables_of(rows).items():
