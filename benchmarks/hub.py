@@ -21,7 +21,6 @@ import functools
 import importlib
 import importlib.util
 import itertools
-import json
 import operator
 import os
 import re
@@ -38,9 +37,10 @@ import jaxner
 from benchmarks import measure, worker
 from jaxner import models, outputs, tagging
 from jaxner.data import schemes
+from jaxner.errors import optional
 
 RIVALS = {"pipeline": "torch", "ONNX Runtime": "optimum", "spaCy": "spacy_transformers"}
-"""What each rival needs, besides transformers."""
+"""What each rival needs, besides torch and transformers."""
 
 
 def load(folder: str, is_onnx: bool = False) -> tuple[Any, Any, Callable[..., Any]]:
@@ -96,10 +96,9 @@ def finder(name: str, folder: str) -> Callable[..., Any]:
 def tag(turn: Callable[[float], None], task: Any) -> None:
     """Tags all texts in each turn."""
     find = finder(task["name"], task["folder"])
-    texts = json.loads(Path(task["texts"]).read_text("utf-8"))
     while True:
         start = time.process_time()
-        find(texts, batch_size=task["batch"])
+        find(task["texts"], batch_size=task["batch"])
         turn(time.process_time() - start)
 
 
@@ -131,7 +130,7 @@ def agreement(folder: str, texts: list[str]) -> Any:
     has_spans = scheme != schemes.TAGS
     mentions = tagger.entities(texts, **options) if has_spans else []
     counts: collections.Counter[str] = collections.Counter(texts=len(texts))
-    largest = 0.0
+    gaps = [0.0]
     for i, (text, words) in enumerate(zip(texts, tokens, strict=True)):
         batch = reader(words, is_split_into_words=True, return_tensors="pt")
         if batch["input_ids"].shape[1] > pieces.max_length:
@@ -141,9 +140,7 @@ def agreement(folder: str, texts: list[str]) -> Any:
         indices = [j for j in range(len(words)) if j in ids]  # others have no pieces
         with torch.inference_mode():
             logits = model(**batch).logits[0].numpy()[[ids.index(j) for j in indices]]
-        largest = max(
-            largest, float(np.abs(scores[i][indices] - logits).max(initial=0))
-        )
+        gaps.append(float(np.abs(scores[i][indices] - logits).max(initial=0)))
         best = [tagger.labels[j] for j in logits.argmax(axis=1)]
         counts["words"] += len(indices)
         names = (labels[i][j] for j in indices)
@@ -159,7 +156,7 @@ def agreement(folder: str, texts: list[str]) -> Any:
         counts[f"{kind} texts"] += 1
         counts[f"{kind} texts, equal entities"] += spans_of_text == entities
     rows = [{"": name, "number": number} for name, number in counts.items()]
-    return [*rows, {"": "largest difference of scores", "number": f"{largest:.1e}"}]
+    return [*rows, {"": "largest difference of scores", "number": f"{max(gaps):.1e}"}]
 
 
 def write_random(folder: str, layers: int, size: int, output: str) -> None:
@@ -183,46 +180,39 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, nargs="*", default=[1, 32])
     parser.add_argument("--random", type=int, nargs=2, metavar=("LAYERS", "FEATURES"))
     options = measure.parse(parser, argv)
-    has = {x: importlib.util.find_spec(x) for x in ("transformers", *RIVALS.values())}
-    if missing := [name for name in ("torch", "transformers") if not has[name]]:
-        names = " and ".join(missing)
-        sys.exit(f"benchmarks.hub needs {names}: pip install -e '.[benchmarks]'")
-    report = measure.Report(options.json)
+    optional("torch", "benchmarks.hub", "transformers")
+    report, folder = measure.Report(options.json), str(Path(options.folder).resolve())
     if options.text:
         lines = outputs.read_text(options.text).splitlines()
         texts = [line for line in lines if line.strip()][: options.limit or None]
     else:
         sentences = measure.load(options.dataset, "dev", options.limit)
         texts = [" ".join(tokens) for tokens, _ in sentences]
-    with contextlib.ExitStack() as stack:
-        temporary = stack.enter_context(tempfile.TemporaryDirectory())
-        task = {"folder": str(Path(options.folder).resolve())}
+    count = sum(len(text.split()) for text in texts)
+    names = ["jaxner", *(x for x in RIVALS if importlib.util.find_spec(RIVALS[x]))]
+    with tempfile.TemporaryDirectory() as temporary:
         if options.random:
-            layers, size = options.random
-            write_random(task["folder"], layers, size, f"{temporary}/random")
-            task["folder"] = f"{temporary}/random"
-        task["texts"] = f"{temporary}/texts.json"
-        Path(task["texts"]).write_text(json.dumps(texts), "utf-8")
-        report.table("agreement", agreement(task["folder"], texts))
+            write_random(folder, *options.random, output=temporary)
+            folder = temporary
+        report.table("agreement", agreement(folder, texts))
         for batch in options.batch:
-            names = ["jaxner", *(name for name, needs in RIVALS.items() if has[needs])]
+            task = {"folder": folder, "texts": texts, "batch": batch}
             start = functools.partial(measure.Worker, measure.ROOT, "tag", "hub.py")
-            with contextlib.ExitStack() as processes:
+            with contextlib.ExitStack() as stack:
                 workers = {
-                    name: processes.enter_context(start(name=name, batch=batch, **task))
+                    name: stack.enter_context(start(name=name, **task))
                     for name in names
                 }
                 measure.compare(workers, options.rounds)
                 # Other work on the machine changes the processor's time less.
-                timings = {
-                    name: measure.Timing(x.steps[0], tuple(x.steps[-options.rounds :]))
+                seconds = {
+                    name: [x.steps[0], *x.steps[-options.rounds :]]
                     for name, x in workers.items()
                 }
-                count = sum(len(text.split()) for text in texts)
-                rows = measure.rows(timings, count, "words", names[1:])
+                rows = measure.rows(seconds, count, "words", names[1:])
                 for row in rows:
-                    worker = workers[row["system"]]
-                    row["peak, MiB"] = measure.megabytes(worker.pid, "VmHWM")
+                    pid = workers[row["system"]].pid
+                    row["peak, MiB"] = measure.megabytes(pid, "VmHWM")
             report.table(f"batch {batch}, {count:,} words", rows)
 
 

@@ -8,6 +8,7 @@ separately. Ratios are medians of the rounds' ratios; above 1 is faster.
 import argparse
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import math
 import os
@@ -27,7 +28,7 @@ import jax
 
 from benchmarks import peers
 from jaxner import outputs
-from jaxner.data import corpora
+from jaxner.data import corpora, formats
 from jaxner.evaluation.report import Table
 from jaxner.terminal import LineConsole
 
@@ -75,52 +76,41 @@ class Interval:
         return cls(statistics.median(order), order[rank], order[-1 - rank])
 
 
-@dataclasses.dataclass(frozen=True)
-class Timing:
-    """Seconds of a rival's first call, in which JAX compiles, and of each round."""
-
-    first: float
-    samples: tuple[float, ...]
-
-    @property
-    def seconds(self) -> Interval:
-        """Seconds of a later call."""
-        return Interval.of(self.samples)
-
-    def speedup(self, rival: Self) -> Interval:
-        """Returns how many times as fast as a rival this is."""
-        pairs = zip(rival.samples, self.samples, strict=True)
-        return Interval.of(rival_time / own_time for rival_time, own_time in pairs)
+def speedup(seconds: Sequence[float], rival: Sequence[float]) -> Interval:
+    """Returns how many times as fast as a rival something is, by their seconds."""
+    return Interval.of(y / x for x, y in zip(seconds[1:], rival[1:], strict=True))
 
 
-def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
-    """Returns the timings of runs that take turns.
+def compare(
+    runs: Mapping[str, Callable[[], object]], rounds: int
+) -> dict[str, list[float]]:
+    """Returns the seconds of runs that take turns: of the first call and of each round.
 
     Each run returns when its result is ready; short runs are called several times for
     each of the rounds.
     """
 
-    def seconds(run: Callable[[], Any], count: int) -> float:
+    def time_of(run: Callable[[], object], count: int) -> float:
         start = time.perf_counter()
         for _ in range(count):
             run()
         return (time.perf_counter() - start) / count
 
-    firsts, counts = {}, {}
-    for name, run in runs.items():
-        firsts[name] = seconds(run, 1)
-        counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / seconds(run, 1)))
-    samples: dict[str, list[float]] = {name: [] for name in runs}
+    seconds = {name: [time_of(run, 1)] for name, run in runs.items()}
+    counts = {
+        name: max(1, math.ceil(_SAMPLE_SECONDS / time_of(run, 1)))
+        for name, run in runs.items()
+    }
     ways = [*runs], [*runs][::-1]
     for number in range(rounds):
         for name in ways[number % 2]:
             time.sleep(_PAUSE_SECONDS)
-            samples[name].append(seconds(runs[name], counts[name]))
-    return {name: Timing(firsts[name], tuple(samples[name])) for name in runs}
+            seconds[name].append(time_of(runs[name], counts[name]))
+    return seconds
 
 
 def rows(
-    timings: Mapping[str, Timing], items: int, unit: str, against: Iterable[str]
+    seconds: Mapping[str, list[float]], items: int, unit: str, against: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Returns a row for each rival: items per second, compile time and ratios.
 
@@ -128,18 +118,16 @@ def rows(
     of another checkout add a column.
     """
     table = []
-    for name, timing in timings.items():
-        row: dict[str, Any] = {
-            "system": name,
-            f"{unit} / s": items / timing.seconds.median,
-            "first, s more": max(0.0, timing.first - timing.seconds.median),
-        }
+    for name, (first, *rest) in seconds.items():
+        row: dict[str, Any] = {"system": name}
+        row[f"{unit} / s"] = items / (median := statistics.median(rest))
+        row["first, s more"] = max(0.0, first - median)
         for rival in against:
-            if rival in timings:
-                row[f"× {rival}"] = timing.speedup(timings[rival])
-        if any(rival.endswith(SUFFIX) for rival in timings):
-            old = timings.get(f"{name}{SUFFIX}")
-            row["× before"] = old and timing.speedup(old)
+            if rival in seconds:
+                row[f"× {rival}"] = speedup(seconds[name], seconds[rival])
+        if any(rival.endswith(SUFFIX) for rival in seconds):
+            old = seconds.get(f"{name}{SUFFIX}")
+            row["× before"] = old and speedup(seconds[name], old)
         table.append(row)
     return table
 
@@ -147,7 +135,7 @@ def rows(
 class Worker(subprocess.Popen):
     """A process of a file of benchmarks in a checkout; does a turn at each call.
 
-    It ends when its standard input is closed.
+    `task` is of JSON values. It ends when its standard input is closed.
     """
 
     def __init__(self, tree: Path, mode: str, file: str = "worker.py", **task: Any):
@@ -155,9 +143,10 @@ class Worker(subprocess.Popen):
         paths = [str(tree), os.environ.get("PYTHONPATH", "")]
         variables = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         variables["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # rivals share a GPU
-        command = [sys.executable, "-P", worker, mode, json.dumps(task)]
+        command = [sys.executable, "-P", worker, mode]
         pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         super().__init__(command, cwd=tree, env={**os.environ, **variables}, **pipe)
+        print(json.dumps(task), file=self.stdin)
         self.steps: list[float] = []  # seconds in each turn
 
     def __call__(self) -> None:
@@ -168,58 +157,60 @@ class Worker(subprocess.Popen):
         self.steps.append(float(line))
 
 
-def megabytes(pid: int, figure: str = "VmRSS") -> float | None:
-    """Returns the memory of a process in MiB, VmHWM: at most; None: it is unknown."""
-    status = Path(f"/proc/{pid}/status")
-    text = status.read_text() if status.exists() else ""
-    size = re.search(rf"{figure}:\s*(\d+) kB", text)
-    return int(size[1]) / 1024 if size else None
+def megabytes(pid: int, figure: str = "VmRSS") -> float:
+    """Returns the memory of a process in MiB, VmHWM: at most."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(rf"{figure}:\s*(\d+) kB", text)[0]) / 1024
 
 
 def beside_peers(
-    mode: str, doc: str | None, batches: list[int], argv: Sequence[str] | None
+    mode: str, doc: str | None, batches: list[int], argv: Sequence[str] | None = None
 ) -> None:
     """Runs a benchmark of our systems, in a mode of workers, beside the peers."""
     flags = parser(doc)
-    flags.add_argument("--systems", nargs="*", choices=SYSTEMS)
-    kinds = peers.KINDS
-    flags.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
+    packages, choices = peers.PACKAGES, {"systems": SYSTEMS, "peers": peers.PACKAGES}
+    for name, known in choices.items():
+        flags.add_argument(f"--{name}", nargs="*", choices=known, default=[*known])
     flags.add_argument("--batch", type=int, nargs="+", default=batches)
     flags.add_argument("--against", type=Path, help="root of another checkout")
     flags.add_argument("--set", nargs="+", default=[], metavar="OPTION=VALUE")
     options = parse(flags, argv)
-    changes = dict(pair.split("=", 1) for pair in options.set)
     report = Report(options.json)
+    names = [x for x in options.peers if importlib.util.find_spec(packages[x])]
+    for name in {*options.peers} - {*names}:
+        print(f"Skipped {name}, without {packages[name]}: pip install '.[benchmarks]'")
     texts = [load(options.dataset, "train", options.limit)]
-    rivals = peers.build(options.peers, texts[0])
     if mode == "tag":
         texts.append(load(options.dataset, "dev", options.limit))
-        for peer in rivals.values():
-            peer.epoch(32)
-    sentences = [tokens for tokens, _ in texts[-1]]
-    count = sum(map(len, sentences))
-    title = f"{options.dataset}, {len(sentences):,} sentences, {count:,} tokens"
+    count = sum(len(tokens) for tokens, _ in texts[-1])
+    title = f"{options.dataset}, {len(texts[-1]):,} sentences, {count:,} tokens"
+    task: Any = {"texts": texts, "quick": options.quick}
+    task["changes"] = dict(pair.split("=", 1) for pair in options.set)
     for batch in options.batch:
-        runs = peers.runs(rivals, batch, sentences if mode == "tag" else None)
-        task: Any = {"batch": batch, "changes": changes, "quick": options.quick}
         with contextlib.ExitStack() as stack:
-            task["corpus"] = stack.enter_context(tempfile.TemporaryDirectory())
-            write_corpus(Path(task["corpus"]), *texts)
-            pool = {
-                f"{name}{suffix}": stack.enter_context(
-                    Worker(tree, mode, config=SYSTEMS[name], **task)
-                )
-                for name in options.systems
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            for split in corpora.SPLITS:  # small dev and test: epochs shall train
+                part = texts[0][: None if split == "train" else 8]
+                pairs = (zip(*sentence, strict=True) for sentence in part)
+                formats.write_columns(f"{folder}/{split}.conll", pairs)
+            task |= {"batch": batch, "corpus": folder}
+            workers = {
+                f"{name}{suffix}": Worker(tree, mode, config=SYSTEMS[name], **task)
+                for name in options.systems[: 2 if options.quick else None]
                 for suffix, tree in options.trees.items()
             }
-            timings = compare({**pool, **runs}, options.rounds)
-            table = rows(timings, count, "tokens", [*rivals, SAME_SIZE])
+            for name in names:
+                workers[name] = Worker(ROOT, mode, "peers.py", name=name, **task)
+            for worker in workers.values():
+                stack.enter_context(worker)
+            seconds = compare(workers, options.rounds)
+            table = rows(seconds, count, "tokens", [*names, SAME_SIZE])
             for row in table:
-                worker = pool.get(row["system"])
-                row["peak, MiB"] = worker and megabytes(worker.pid, "VmHWM")
+                worker = workers[row["system"]]
+                row["peak, MiB"] = megabytes(worker.pid, "VmHWM")
                 if mode == "train":  # without scores and checkpoints
-                    rate = worker and count / statistics.median(worker.steps)
-                    row["tokens / s of steps"] = rate
+                    steps = statistics.median(worker.steps)
+                    row["tokens / s of steps"] = count / steps if steps else None
         report.table(f"{mode}, batch {batch or 'whole'}: {title}", table)
 
 
@@ -241,8 +232,6 @@ def parse(flags: argparse.ArgumentParser, argv: Sequence[str] | None) -> Any:
     if options.quick:
         options.rounds = 1
         options.limit = options.limit or 24
-    if getattr(options, "systems", SYSTEMS) is None:
-        options.systems = ["GRN", SAME_SIZE] if options.quick else [*SYSTEMS]
     options.trees = {"": ROOT}
     if getattr(options, "against", None):
         options.trees[SUFFIX] = options.against.absolute()
@@ -253,15 +242,6 @@ def load(dataset: str, split: str, limit: int = 0) -> list[tuple[list[str], list
     """Returns the first sentences of a split, tokens and BIOES labels."""
     examples = corpora.load(dataset, split).to_scheme("BIOES")
     return [(list(e.tokens), list(e.labels or ())) for e in examples[: limit or None]]
-
-
-def write_corpus(folder: Path, train: Sequence[Any], text: Sequence[Any] = ()) -> None:
-    """Writes a corpus; dev, and test without a text, are small: epochs shall train."""
-    folder.mkdir(parents=True, exist_ok=True)
-    splits = {"train": train, "dev": train[:8], "test": text or train[:8]}
-    for split, sentences in splits.items():
-        blocks = ("\n".join(map(" ".join, zip(*x, strict=True))) for x in sentences)
-        (folder / f"{split}.conll").write_text("\n\n".join(blocks) + "\n", "utf-8")
 
 
 class Report:

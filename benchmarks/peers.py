@@ -10,33 +10,21 @@ PyTorch trains on batches of similar length, its fastest form, on a GPU if there
 else with one thread or all, whichever is faster.
 """
 
-import argparse
 import functools
 import importlib
 import json
 import os
 import random
+import sys
 import timeit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import worker
+
 Sentences = Sequence[tuple[Sequence[str], Sequence[str]]]
 """Tokens, and labels in BIOES."""
-
-
-def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns a run that has, without a GPU, the faster of one thread and all."""
-    torch: Any = importlib.import_module("torch")
-    if torch.cuda.is_available():
-        return run
-
-    def seconds(threads: int) -> float:
-        torch.set_num_threads(threads)
-        return min(timeit.repeat(run, number=1, repeat=3))
-
-    best = min({1, len(os.sched_getaffinity(0))}, key=seconds)
-    return lambda: torch.set_num_threads(best) or run()
 
 
 class PyTorch:
@@ -160,14 +148,13 @@ class SpaCy:
         recogniser = self.nlp.add_pipe("ner")
         for name in sorted({x[2:] for _, labels in train for x in labels} - {""}):
             recogniser.add_label(name)
-        bio = str.maketrans("ES", "IB")
+        bilou = str.maketrans("ES", "LU")
         self.examples = []
         for tokens, labels in train:
-            words = list(tokens)
-            entities = [label[0].translate(bio) + label[1:] for label in labels]
-            reference = self.tokens.Doc(self.nlp.vocab, words=words, ents=entities)
-            predicted = self.tokens.Doc(self.nlp.vocab, words=words)
-            self.examples.append(training.Example(predicted, reference))
+            doc = self.tokens.Doc(self.nlp.vocab, words=list(tokens))
+            entities = [label[0].translate(bilou) + label[1:] for label in labels]
+            example = training.Example.from_dict(doc, {"entities": entities})
+            self.examples.append(example)
         self.optimizer = self.nlp.initialize(lambda: self.examples)
 
     def epoch(self, batch: int) -> None:
@@ -186,86 +173,76 @@ class SpaCy:
         ]
 
 
-def train_spacy(
-    data: Path, output: Path, seed: int, kind: str, vectors: str | None
-) -> dict[str, dict[str, float]]:
+def train_spacy(options: Mapping[str, str]) -> None:
     """Trains spaCy's default pipeline for a CPU until its own early stop.
 
-    `data` has JSON lines with tokens and labels. `kind` is "tagger", or "ner" for
-    labels in BIO. Returns accuracy or F1 of dev and test, in percent.
+    `options` are flags of `jaxner train`: the data are JSON lines with tokens, and tags
+    or labels in BIO. Writes accuracy or F1 of dev and test, in percent, as a run does.
     """
     spacy: Any = importlib.import_module("spacy")
     tokens: Any = importlib.import_module("spacy.tokens")
     training: Any = importlib.import_module("spacy.training")
-    commands: Any = importlib.import_module("spacy.cli")
-    nlp, examples = spacy.blank("en"), {}
-    labels = "tags" if kind == "tagger" else "ents"
-    for split in ("train", "dev", "test"):
-        lines = (data / f"{split}.jsonl").read_text("utf-8").splitlines()
-        docs = [
-            tokens.Doc(nlp.vocab, words=row["tokens"], **{labels: row["labels"]})
-            for row in map(json.loads, lines)
-        ]
-        examples[split] = [
-            training.Example(tokens.Doc(nlp.vocab, words=[t.text for t in doc]), doc)
-            for doc in docs
-        ]
-        tokens.DocBin(docs=docs).to_disk(output / f"{split}.spacy")
-    start: Any = importlib.import_module("spacy.cli.init_config").init_config
-    config = start(lang="en", pipeline=[kind], optimize="efficiency", silent=True)
-    config["paths"] |= {x: str(output / f"{x}.spacy") for x in ("train", "dev")}
-    config["system"]["seed"] = seed
-    if vectors:
+    cli: Any = importlib.import_module("spacy.cli")
+    kind, labels, figure, key = "ner", "ents", "f1", "ents_f"
+    if options.get("config.data.scheme") == "tags":
+        kind, labels, figure, key = "tagger", "tags", "accuracy", "tag_acc"
+    nlp, output = spacy.blank("en"), Path(options["output"])
+    files = {x: output / f"{x}.spacy" for x in ("train", "dev", "test")}
+    for split, file in files.items():
+        text = Path(options["config.data.dir"], f"{split}.jsonl").read_text("utf-8")
+        rows = map(json.loads, text.splitlines())
+        pairs = ({"words": row["tokens"], labels: row["labels"]} for row in rows)
+        docs = (tokens.Doc(nlp.vocab, **pair) for pair in pairs)
+        tokens.DocBin(docs=docs).to_disk(file)
+    config = cli.init_config(
+        lang="en", pipeline=[kind], optimize="efficiency", silent=True
+    )
+    config["paths"] |= {x: str(files[x]) for x in ("train", "dev")}
+    config["system"]["seed"] = int(options["config.seed"])
+    if vectors := options.get("config.data.vectors"):
         training.initialize.convert_vectors(nlp, Path(vectors), truncate=0, prune=-1)
         nlp.to_disk(output / "vectors")
         config["paths"]["vectors"] = str(output / "vectors")
         embed = config["components"]["tok2vec"]["model"]["embed"]
         embed["include_static_vectors"] = True
     config.to_disk(output / "config.cfg")
-    commands.train.train(output / "config.cfg", output / "pipeline")
-    best = spacy.load(output / "pipeline" / "model-best")
-    name, key = ("accuracy", "tag_acc") if kind == "tagger" else ("f1", "ents_f")
-    splits = ("dev", "test")
-    return {x: {name: 100 * best.evaluate(examples[x])[key]} for x in splits}
+    cli.train.train(output / "config.cfg", output / "pipeline")
+    best, result = output / "pipeline" / "model-best", {}
+    for split in ("dev", "test"):
+        result[split] = {figure: 100 * cli.evaluate(best, files[split])[key]}
+    (output / "result.json").write_text(json.dumps(result))
 
 
-KINDS: dict[str, Any] = {"PyTorch": PyTorch, "spaCy": SpaCy}
+PACKAGES = {"PyTorch": "torchcrf", "spaCy": "spacy"}
+"""What each peer needs."""
 
 
-def build(names: Iterable[str], train: Sentences) -> dict[str, Any]:
-    """Returns the installed peers for a training corpus; prints the others."""
-    peers = {}
-    for name in names:
-        try:
-            peers[name] = KINDS[name](train)
-        except ImportError as error:
-            print(f"Skipped {name}: {error}. pip install -e '.[benchmarks]'")
-    return peers
-
-
-def runs(peers: dict[str, Any], batch: int, text: Any = None) -> dict[str, Any]:
-    """Returns a run of each peer: of an epoch, or of tagging the sentences of a text.
+def rival(turn: Callable[[float], None], task: Any) -> None:
+    """Trains for an epoch in each turn or, with a second text, tags that.
 
     Tagging in batches of 0 sentences is in those of the peer's own size.
     """
-    tasks: dict[str, Any] = {}
-    for name, peer in peers.items():
-        tasks[name] = functools.partial(peer.epoch, batch)
-        if text is not None:
-            tasks[name] = functools.partial(peer.tag, text, batch or peer.batch)
-        if isinstance(peer, PyTorch):
-            tasks[name] = with_best_threads(tasks[name])
-    return tasks
+    (train, *texts), batch = task["texts"], task["batch"]
+    peer: Any = (PyTorch if task["name"] == "PyTorch" else SpaCy)(train)
+    run = functools.partial(peer.epoch, batch)
+    if texts:
+        peer.epoch(32)
+        sentences = [tokens for tokens, _ in texts[0]]
+        run = functools.partial(peer.tag, sentences, batch or peer.batch)
+
+    def seconds(threads: int) -> float:
+        peer.torch.set_num_threads(threads)
+        return min(timeit.repeat(run, number=1, repeat=3))
+
+    if isinstance(peer, PyTorch):
+        best = min({1, len(os.sched_getaffinity(0))}, key=seconds)
+        peer.torch.set_num_threads(best)
+    while True:
+        run()
+        turn(0.0)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--config.seed", dest="seed", type=int)
-    parser.add_argument("--config.data.dir", dest="data", type=Path)
-    parser.add_argument("--config.data.scheme", dest="scheme", default="")
-    parser.add_argument("--config.data.vectors", dest="vectors")
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
-    kind = "tagger" if options.scheme == "tags" else "ner"
-    of_run = options.data, options.output, options.seed, kind, options.vectors
-    (options.output / "result.json").write_text(json.dumps(train_spacy(*of_run)))
+    if sys.argv[1] in ("train", "tag"):
+        worker.main(train=rival, tag=rival)
+    train_spacy(dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:]))

@@ -12,14 +12,11 @@ chooses its batches. The peers train for an epoch first, since spaCy's time depe
 its predictions; our weights are random.
 """
 
-from collections.abc import Sequence
+import functools
 
 from benchmarks import measure
 
-
-def main(argv: Sequence[str] | None = None) -> None:
-    measure.beside_peers("tag", __doc__, [1, 32, 128, 0], argv)
-
+main = functools.partial(measure.beside_peers, "tag", __doc__, [1, 32, 128, 0])
 
 if __name__ == "__main__":
     main()

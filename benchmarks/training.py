@@ -7,20 +7,17 @@ r"""Tokens per second and peak memory of training, beside PyTorch and spaCy.
 
 Each run is an epoch over the same sentences; ours is one of `train.py`, from line to
 line, with the scores of 8 sentences and the checkpoint; the last column is of its steps
-alone. Batch b means b sentences, and
-`--against` trains the same systems in another checkout, in turn. The first epoch
-compiles a program for each padded shape. `--set` changes our systems' options; a GPU or
-TPU trains several seeds together: the figure is of each. Peak memory is the host's.
+alone. Batch b means b sentences, and `--against` trains the same systems in another
+checkout, in turn. The first epoch compiles a program for each padded shape. `--set`
+changes our systems' options; a GPU or TPU trains several seeds together: the figure is
+of each. Peak memory is the host's.
 """
 
-from collections.abc import Sequence
+import functools
 
 from benchmarks import measure
 
-
-def main(argv: Sequence[str] | None = None) -> None:
-    measure.beside_peers("train", __doc__, [10, 32], argv)
-
+main = functools.partial(measure.beside_peers, "train", __doc__, [10, 32])
 
 if __name__ == "__main__":
     main()

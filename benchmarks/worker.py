@@ -1,8 +1,9 @@
 """A process that trains or tags in turns, by public names alone.
 
 `benchmarks.measure.Worker` starts this file in any checkout, an older one too, so it
-imports nothing of the benchmarks. A line on standard input starts a turn, a line on
-standard output ends it: the seconds of the steps of training.
+imports nothing of the benchmarks. The first line on standard input is the task in JSON,
+each further one starts a turn. A line on standard output ends the turn: the seconds of
+the steps of training.
 
 train   an epoch of `train.py`
 tag     `jaxner.tag` of all sentences, with the sizes of a config and random weights
@@ -15,7 +16,7 @@ import os
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,6 @@ def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
     vocabulary, _ = jaxner.build_vocabulary(sentences, types, **options)
     model = jaxner.build(vocabulary, **config.model.to_dict())
     return jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
-
-
-def read(file: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Yields tokens and labels of the sentences of a file."""
-    for block in file.read_text("utf-8").strip("\n").split("\n\n"):
-        rows = [line.split(" ") for line in block.split("\n")]
-        yield [token for token, _ in rows], [label for _, label in rows]
 
 
 def train(turn: Callable[[float], None], task: Any) -> None:
@@ -82,11 +76,11 @@ def tag(turn: Callable[[float], None], task: Any) -> None:
     """Tags; a turn tags all sentences, in calls of some number of them."""
     import jaxner
 
-    train = list(read(Path(task["corpus"], "train.conll")))
+    train, text = task["texts"]
     types = sorted({label[2:] for _, labels in train for label in labels} - {""})
     config = config_of(task["config"], task["changes"])
     tagger = build(config, [tokens for tokens, _ in train], types)
-    sentences = [tokens for tokens, _ in read(Path(task["corpus"], "test.conll"))]
+    sentences = [tokens for tokens, _ in text]
     size = task["batch"] or len(sentences)
     while True:
         tagger.vocabulary.forget()  # as if the text were new
@@ -105,8 +99,9 @@ def main(**modes: Callable[[Callable[[float], None], Any], None]) -> None:
         if not sys.stdin.readline():
             os._exit(0)
 
+    task = json.loads(sys.stdin.readline())
     sys.stdin.readline()
-    modes[sys.argv[1]](turn, json.loads(sys.argv[2]))
+    modes[sys.argv[1]](turn, task)
 
 
 if __name__ == "__main__":
