@@ -220,7 +220,8 @@ PACKAGES = {"PyTorch": "torchcrf", "spaCy": "spacy"}
 def rival(turn: Callable[[float], None], task: Any) -> None:
     """Trains for an epoch in each turn or, with a second text, tags that.
 
-    Tagging in batches of 0 sentences is in those of the peer's own size.
+    The first turn builds the peer, too. Tagging in batches of 0 sentences is in those
+    of the peer's own size.
     """
     (train, *texts), batch = task["texts"], task["batch"]
     peer: Any = (PyTorch if task["name"] == "PyTorch" else SpaCy)(train)

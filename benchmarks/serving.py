@@ -18,9 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,26 +94,22 @@ class Connection:
             self._writer.transport.close()
 
 
-def is_ready(port: int) -> bool:
-    """Returns whether a server has compiled all programs."""
-    with contextlib.suppress(urllib.error.HTTPError):
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/ready").close()
-        return True
-    return False
-
-
 @contextlib.contextmanager
-def serves(*command: str, **options: Any) -> Iterator[Any]:
-    """Yields a process that serves, and its port, once it is ready."""
+def serves(workdir: str, most: int, **options: Any) -> Iterator[tuple[Any, int]]:
+    """Yields a process that serves a run, and its port, once it is ready.
+
+    Sentences have at most so many tokens: fewer programs compile.
+    """
+    # With `--reuse-port`, a service listens once it is ready.
+    command = ["-m", "jaxner", "serve", workdir, "--port=0", "--reuse-port"]
+    command = [sys.executable, *command, f"--max-tokens={most}"]
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     pipe: Any = {"stdout": subprocess.PIPE, "stderr": log, "text": True, **options}
-    with log, subprocess.Popen([sys.executable, "-m", *command], **pipe) as process:
+    with log, subprocess.Popen(command, **pipe) as process:
         assert process.stdout is not None
         port = int(re.findall(r":(\d+)", process.stdout.readline())[0])
         try:
-            while not is_ready(port):
-                time.sleep(0.2)
-            yield types.SimpleNamespace(process=process, port=port)
+            yield process, port
         finally:
             process.kill()
 
@@ -142,40 +135,28 @@ def ask(
     asyncio.run(run())
 
 
-def command(options: Any) -> list[str]:
-    """Returns the command that serves the run."""
-    most = f"--max-tokens={longest(options)}"
-    return ["jaxner", "serve", options.workdir, most, "--port=0"]
-
-
-def longest(options: Any) -> int:
-    """Returns the tokens that a sentence has at most: few, where few are compiled."""
-    return 16 if options.quick else 128
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = measure.parser(__doc__)
     parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
     parser.add_argument("--against", type=Path, help="root of another checkout")
-    parser.add_argument("--requests", type=int, default=2000, help="of each round")
     options = measure.parse(parser, argv)
-    report, most = measure.Report(options.json), longest(options)
+    report, most = measure.Report(options.json), 16 if options.quick else 128
     dev = [tokens for tokens, _ in measure.load(options.dataset, "dev", options.limit)]
     bodies = [json.dumps({"tokens": t}).encode() for t in dev if len(t) <= most]
-    bodies = random.choices(bodies, k=options.limit or options.requests)
+    bodies = random.choices(bodies, k=options.limit or 2000)
     with contextlib.ExitStack() as stack:
         ports = {}
         for suffix, tree in options.trees.items():
-            service = serves(*command(options), cwd=tree)
-            ports[f"jaxner{suffix}"] = stack.enter_context(service).port
+            service = serves(options.workdir, most, cwd=tree)
+            _, ports[f"jaxner{suffix}"] = stack.enter_context(service)
         for clients in (1, 8, 64):
             durations: dict[str, list[float]] = {name: [] for name in ports}
             runs = {
                 name: functools.partial(ask, port, bodies, clients, durations[name])
                 for name, port in ports.items()
             }
-            timings = measure.compare(runs, options.rounds)
-            rows = measure.rows(timings, len(bodies), "requests", [])
+            seconds = measure.compare(runs, options.rounds)
+            rows = measure.rows(seconds, len(bodies), "requests", [])
             for row in rows:
                 for share in (50, 95, 99):
                     value = np.percentile(durations[row["system"]], share)

@@ -16,7 +16,6 @@ import collections
 import contextlib
 import gc
 import json
-import math
 import os
 import random
 import time
@@ -35,6 +34,7 @@ SHARES |= {"slow": 0.05, "idle": 0.001}
 _PATIENCE = 60.0  # seconds until an answer counts as lost
 _IDLE = 2.0  # seconds until clients close a connection: sooner than a service does
 _WAKE = 2.0  # seconds for which those that a burst displaced come back
+_STOP = 35.0  # seconds until a service that got SIGTERM must have ended
 _HUGE = 1 << 19  # bytes: more than a service accepts
 _SLOWER, _GROWTH = 3.0, 0.02  # at most: p99 among others ÷ alone; of memory, a half
 
@@ -116,6 +116,10 @@ def beside(good: list[Case], idle: float) -> dict[str, list[Case]]:
     return cases
 
 
+Cases = Mapping[str, Sequence[Case]]
+Rates = Mapping[str, float]  # of kinds, requests a second
+
+
 class Asked(NamedTuple):
     """What came of a request: a status that is right, wrong, lost, refused, none due.
 
@@ -184,11 +188,7 @@ class Load:
         self.bursts.append((start, time.perf_counter()))
 
     async def offer(
-        self,
-        cases: Mapping[str, Sequence[Case]],
-        rates: Mapping[str, float],
-        seconds: float,
-        bursts: Sequence[int] = (),
+        self, cases: Cases, rates: Rates, seconds: float, bursts: Sequence[int] = ()
     ) -> None:
         """Asks at rates (1/s) of kinds for some seconds, with bursts of some sizes."""
         due = start = time.perf_counter()
@@ -222,17 +222,15 @@ class Load:
         return rows
 
 
-async def run(server: Any, cases: Mapping[str, Sequence[Case]], options: Any) -> Any:
-    """Runs all phases against a server.
-
-    Returns the load of each, figures, and promises, each with its figure and whether it
-    is kept.
-    """
-    process, memory = server.process, list[float]()
+async def run(
+    process: Any, port: int, cases: Cases, options: Any, report: measure.Report
+) -> bool:
+    """Runs and reports all phases; returns whether a server keeps all promises."""
+    memory, files = list[float](), f"/proc/{process.pid}/fd"
 
     async def watch() -> None:
         while True:
-            memory.append(measure.megabytes(process.pid) or math.nan)
+            memory.append(measure.megabytes(process.pid))
             await asyncio.sleep(1.0)
 
     async def wait(seconds: float, is_over: Callable[[], bool]) -> None:
@@ -240,28 +238,24 @@ async def run(server: Any, cases: Mapping[str, Sequence[Case]], options: Any) ->
         while not is_over() and time.perf_counter() < end:
             await asyncio.sleep(0.05)
 
-    def files() -> int:
-        return len(os.listdir(f"/proc/{process.pid}/fd"))
-
     rates = {kind: share * options.rate for kind, share in SHARES.items()}
-    phases = "warm-up", "alone", "others", "end"
-    loads = {phase: Load(server.port) for phase in phases}
+    loads = {phase: Load(port) for phase in ("warm-up", "alone", "others", "end")}
     await loads["warm-up"].offer(cases, rates, options.seconds / 10)
     await asyncio.sleep(1.0)
-    limit, rate = files(), {"good": rates["good"]}
+    limit, rate = len(os.listdir(files)), {"good": rates["good"]}
     await loads["alone"].offer(cases, rate, options.seconds / 5)
-    watching, bursts = asyncio.create_task(watch()), [options.burst] * options.bursts
-    await loads["others"].offer(cases, rates, options.seconds, bursts)
+    bursts, watching = round(options.seconds / 60) or 1, asyncio.create_task(watch())
+    await loads["others"].offer(cases, rates, options.seconds, [options.burst] * bursts)
     watching.cancel()
-    await wait(10.0, lambda: files() <= limit)
-    count, idle = files(), [Connection(server.port) for _ in range(4)]
+    await wait(10.0, lambda: len(os.listdir(files)) <= limit)
+    count, idle = len(os.listdir(files)), [Connection(port) for _ in range(4)]
     for connection in idle:
         await connection.send()
     ending = asyncio.create_task(loads["end"].offer(cases, rates, 3.0))
     await asyncio.sleep(1.0)
     loads["end"].is_ending, stop = True, time.perf_counter()
     process.terminate()
-    await wait(options.stop_seconds, lambda: process.poll() is not None)
+    await wait(_STOP, lambda: process.poll() is not None)
     duration, status = time.perf_counter() - stop, process.poll()
     await ending
     for connection in idle:
@@ -289,7 +283,12 @@ async def run(server: Any, cases: Mapping[str, Sequence[Case]], options: Any) ->
         ("SIGTERM loses no answer", sorted(loss & {"end"}), "end" not in loss),
         ("SIGTERM ends it with 0", status, status == 0),
     ]
-    return loads, figures, promises
+    for phase, load in loads.items():
+        report.table(phase, [*load.rows().values()])
+    report.table("the server, and the clients' delay", [figures])
+    rows = [{"promise": x, "figure": y, "kept": str(z)} for x, y, z in promises]
+    report.table("promises", rows)
+    return all(is_kept for _, _, is_kept in promises)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -298,24 +297,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--workdir", type=os.path.abspath, help="the run to serve")
     parser.add_argument("--seconds", type=float, default=600.0, help="with all kinds")
     parser.add_argument("--rate", type=float, default=333.0, help="requests a second")
-    parser.add_argument("--bursts", type=int, default=10, help="number of bursts")
-    parser.add_argument("--burst", type=int, default=1000, help="requests of a burst")
-    parser.add_argument("--stop-seconds", type=float, default=35.0)
+    parser.add_argument("--burst", type=int, default=1000, help="requests, each minute")
     options = measure.parse(parser, argv)
-    report, most = measure.Report(options.json), serving.longest(options)
+    report, most = measure.Report(options.json), 16 if options.quick else 128
     train = measure.load(options.dataset, "train", options.limit)
     sentences = [words for words, _ in train if len(words) <= most]
     good = read(jaxner.load(options.workdir), sentences, most)
     gc.freeze()  # what JAX holds: to look through it would stop all clients
     cases = beside(good, min(options.seconds / 10, _PATIENCE / 2))
-    with serving.serves(*serving.command(options)) as server:
-        loads, figures, promises = asyncio.run(run(server, cases, options))
-    for phase, load in loads.items():
-        report.table(phase, [*load.rows().values()])
-    report.table("the server, and the clients' delay", [figures])
-    rows = [{"promise": x, "figure": y, "kept": str(bool(z))} for x, y, z in promises]
-    report.table("promises", rows)
-    raise SystemExit(not all(is_kept for _, _, is_kept in promises))
+    with serving.serves(options.workdir, most) as server:
+        is_kept = asyncio.run(run(*server, cases, options, report))
+    raise SystemExit(not is_kept)
 
 
 if __name__ == "__main__":

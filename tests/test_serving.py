@@ -441,10 +441,9 @@ def browser(tiny_run, tmp_path):
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs chromium and chromedriver")
     flags = [*CHROMIUM, f"--user-data-dir={tmp_path}"]
-    serve = ["jaxner", "serve", "--port=0", "--max-tokens=16"]
     pipe = {"stdout": subprocess.PIPE, "text": True}
     with (
-        benchmark.serves(*serve, str(tiny_run)) as service,
+        benchmark.serves(str(tiny_run), 16) as (_, port),
         subprocess.Popen(["chromedriver", "--port=0"], **pipe) as driver,
     ):
         assert driver.stdout is not None
@@ -459,7 +458,7 @@ def browser(tiny_run, tmp_path):
 
             body = {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}
             url += "/" + send("", capabilities=body)["sessionId"]
-            yield f"http://127.0.0.1:{service.port}/", send
+            yield f"http://127.0.0.1:{port}/", send
             client.delete(url)
         driver.terminate()
 
