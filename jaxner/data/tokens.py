@@ -322,9 +322,8 @@ def characters(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(_SYMBOL, text.translate(_classes))]
 
 
-TOKENIZERS: dict[str, Tokenizer] = {
-    **{"words": tokenise, "whitespace": at_whitespace, "characters": characters}
-}
+TOKENIZERS: dict[str, Tokenizer] = {"words": tokenise, "whitespace": at_whitespace}
+TOKENIZERS["characters"] = characters
 """Tokenizers by name; "words" are the rules of this module."""
 
 

@@ -14,6 +14,7 @@ import hashlib
 import json
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
@@ -222,10 +223,11 @@ class Vocabulary:
         return tuple(types)
 
     def normalise(self, token: str) -> str:
-        """Returns the token by the rules: unescaped, and with digits as 0.
+        """Returns the token by the rules: composed (NFC), unescaped, with digits as 0.
 
         Digits become 0 as in Lample et al. (2016); the escapes are OntoNotes'.
         """
+        token = unicodedata.normalize("NFC", token)
         token = _ESCAPES.get(token, token) if self.unescape else token
         return _DIGIT.sub("0", token) if self.zero_digits else token
 
@@ -411,7 +413,9 @@ def build(
     tokens = collections.Counter(token for sentence in sentences for token in sentence)
     tokens = _recounted(tokens, rules.normalise)
     counts = _recounted(tokens, str.lower) if lowercase else tokens
-    rows = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
+    rows: dict[str, int] = {}
+    for i, word in enumerate(() if vectors is None else vectors.words):
+        rows.setdefault(unicodedata.normalize("NFC", word), i)
     # A lower-cased word never matches a cased key.
     reachable = [word for word in rows if not lowercase or word == word.lower()]
     known_words = {*reachable}

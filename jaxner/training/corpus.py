@@ -71,18 +71,20 @@ def load_split(options: Options, name: str) -> Split:
 def split_of_run(run: Workdir, name: str, **options: Any) -> Split:
     """Loads a split of a run's data, with options that differ from the training's.
 
-    Warns if the file is not what the run was scored on.
+    Warns if the file is not what the run has read as this split.
     """
     data = {**run.read_json("config.json")["data"], **options}
-    split, result = load_split(data, name), {}
-    home = next(map(run.seed, run.seeds()), run)
-    with contextlib.suppress(FileNotFoundError):  # the run may not be done
-        result = home.read_json("result.json")
-    if result.get(name, {}).get("sha256", split.sha256) != split.sha256:
-        message = f"{split.path.absolute()} is another file than the one that the run "
-        message += "was scored on, or has changed since"
-        if data.get("split_dev"):  # another draw
-            message += ": it may hold sentences of dev that the run was trained on"
+    split, home = load_split(data, name), next(map(run.seed, run.seeds()), run)
+    files: dict[str, Any] = {}
+    for file in ("environment.json", "result.json"):
+        with contextlib.suppress(FileNotFoundError):  # the run may not be done
+            content = home.read_json(file)
+            files |= content.get("data", content)
+    if files.get(name, {}).get("sha256", split.sha256) != split.sha256:
+        message = f"{split.path.absolute()} is not the {name} file of the run: it has "
+        message += "changed, or a relative path is another file here"
+        if data.get("split_dev") and name == "dev":  # another draw
+            message += "; it may hold sentences that the run was trained on"
         warnings.warn(message, stacklevel=3)
     return split
 

@@ -104,6 +104,17 @@ def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
     equal(vocabulary.encode(tokens)[:5], plain.encode(brackets)[:5])
 
 
+def test_both_forms_of_an_accent_are_the_same_word():
+    """As macOS writes names of files, and as most text has it."""
+    composed, decomposed = "Zürich", "Zu\u0308rich"
+    vocabulary, tables = build([[decomposed]], vectors=vectors(composed, "x"))
+    assert set(vocabulary.words[2:]) == {composed, "x"}
+    assert tables.tokens_matched == 1
+    equal(*(vocabulary.encode([x])[:5] for x in (composed, decomposed)))
+    mixed, _ = build([["x"]], vectors=vectors(decomposed, composed))
+    assert set(mixed.words[2:]) == {composed, "x"}
+
+
 def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read(monkeypatch):
     vocabulary, _ = build([["ab", "b"]], lowercase=True)
     long = "a" * (vocab.MAX_CHARACTERS + 5)
