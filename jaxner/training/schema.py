@@ -155,11 +155,12 @@ def sections(config: Options | ConfigDict) -> Iterator[Section]:
 
 
 def values(config: Options) -> dict[str, Any]:
-    """Returns all options by path; those that a config does not say have defaults."""
+    """Returns options by path; those that a config does not say have their default."""
     return {
         section.flag(name): section.values.get(name, field.default)
         for section in options.sections("", config, Part(Run))
         for name, field in section.fields.items()
+        if name in section.values or field.default is not fields.REQUIRED
     }
 
 

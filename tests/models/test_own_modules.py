@@ -1,5 +1,6 @@
 """Modules of one's own: what they may be, and that a broken contract is refused."""
 
+import json
 import sys
 import traceback
 from pathlib import Path
@@ -243,8 +244,10 @@ def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
         assert (encoder.first if suffix else encoder).size == 5
     page = configuration.describe(f"grn:sample,encoder={package}:Twice")
     assert "Features of the output" in page
-    config = configuration.load(f"grn:sample,head={package}:Scores").to_dict()
+    name = f"grn:sample,head={package}:Scores,chars={package}:Lengths"
+    config = configuration.load(name).to_dict()
     schema.check(config)
+    json.dumps(schema.values(config))  # which a run compares
     head = jaxner.build(VOCABULARY, **config["model"]).head
     assert (head.num_labels, head.scale) == (5, 1.0)  # the data set what has no default
 
