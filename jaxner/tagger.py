@@ -48,6 +48,7 @@ class _Method(NamedTuple):
 
 _Class = TypeVar("_Class")
 _LEAVES, _STATIC = ("weights", "temperature"), ("model", "vocabulary", "reading")
+_ONE = np.float32(1)  # an array, for functions that are mapped over all leaves
 
 
 def _pytree(kind: type[_Class]) -> type[_Class]:
@@ -91,7 +92,7 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array | PyTree = 1.0
+    temperature: float | Array | PyTree = _ONE
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):

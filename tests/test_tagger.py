@@ -59,6 +59,8 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
         assert jax.tree.map(lambda _, x=leaf: x, params).temperature is leaf
     tagger = jaxner.Tagger(params.weights, params.model, params.vocabulary)
     assert jax.tree.map(lambda old, new: new - old, tagger, tagger).temperature == 0
+    half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), tagger)
+    assert (half.temperature, half.temperature.dtype) == (1, jnp.bfloat16)
     assert double.tag.__func__ is jaxner.Tagger.tag is jaxner.tag
     program = jax.jit(jaxner.marginals)
     sentence = jaxner.encode(params, TOKENS)
