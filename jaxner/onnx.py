@@ -24,6 +24,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxner import inference, models, outputs
 from jaxner.arguments import check_single
@@ -125,9 +126,12 @@ def model_of(function: Callable[..., Any], inputs: dict[str, Any]) -> Any:
     """
     graph = _Graph()
     program, outputs = jax.make_jaxpr(function, return_shape=True)(inputs)
+    # Without what nothing reads, such as a key for a Flax cell's first state, of zeros.
+    jaxpr, _ = dce_jaxpr(program.jaxpr, [True] * len(outputs), instantiate=True)
     values = {name: graph.read(name, spec) for name, spec in inputs.items()}
     # JAX sorts the entries of a dictionary.
-    results = graph.call(program, [values[name] for name in sorted(inputs)])
+    arguments = [values[name] for name in sorted(inputs)]
+    results = graph.call(program.replace(jaxpr=jaxpr), arguments)
     for name, value in zip(sorted(outputs), results, strict=True):
         graph.add("Identity", value, names=[name])
     return graph.model(inputs, outputs)

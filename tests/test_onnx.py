@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from flax import linen as nn
 
 import jaxner
 from jaxner import cli, inference, models
@@ -148,6 +149,14 @@ def test_primitives_that_no_stored_run_has():
         return results | {"all": jax.numpy.all(x > -3, axis=1), "odd": integers % 2}
 
     agree(compute, (5,), 4)
+
+
+def test_what_nothing_reads_is_left_out():
+    """A cell of Flax splits a key for its first state, which is zeros."""
+
+    layer = nn.RNN(nn.LSTMCell(3))
+    weights = layer.init(jax.random.key(0), np.ones((1, 2)))
+    agree(lambda inputs: {"states": layer.apply(weights, inputs["x"])}, (2, 5), 2)
 
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
