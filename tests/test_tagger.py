@@ -1,6 +1,7 @@
 """The tagger as a pytree, and the same weights in a model that differs in an option."""
 
 import dataclasses
+import functools
 import re
 
 import jax
@@ -68,6 +69,14 @@ def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
         warm = dataclasses.replace(params, temperature=temperature)
         expected = jaxner.marginals(warm, [TOKENS])[0]
         np.testing.assert_allclose(program(warm, sentence), expected, atol=1e-6)
+
+
+def test_a_loss_is_float32_where_jax_has_float64(params):
+    batch = jaxner.encode(params, [TOKENS])
+    labels = np.zeros(batch.words.shape, int)
+    with jax.enable_x64(True):
+        loss = functools.partial(jaxner.loss, params.model)
+        assert jax.eval_shape(loss, params.weights, batch, labels).dtype == jnp.float32
 
 
 @pytest.mark.slow

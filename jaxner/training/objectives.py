@@ -241,7 +241,7 @@ def weight_loss(
 ) -> Float[Array, ""]:
     """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
-        return jnp.zeros(())
+        return jnp.zeros((), jnp.float32)
     kernels = models.candidate_kernels(params.get("encoder", {}))
     penalty = orthogonality(kernels, objective.orthogonality_form)
     return objective.orthogonality * penalty

@@ -65,7 +65,7 @@ def init(
     """Returns the state before the first step, without the axis of restarts."""
     names = [*parts, optimizers.REST] if parts else []
     names = ["loss", *(f"gradient_norm_{name}" for name in names)]
-    sums = {name: jnp.zeros(()) for name in names}
+    sums = {name: jnp.zeros((), jnp.float32) for name in names}
     return State(jnp.zeros((), jnp.int32), params, tx.init(params), sums)
 
 
@@ -85,7 +85,7 @@ class Sums(NamedTuple):
 def zeros(params: Params) -> Sums:
     """Returns the sums over no block."""
     grads = jax.tree.map(jnp.zeros_like, params)
-    return Sums(jnp.zeros((), jnp.int32), jnp.zeros(()), grads)
+    return Sums(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.float32), grads)
 
 
 def add(
