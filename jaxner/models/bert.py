@@ -429,4 +429,5 @@ class WordPieces(nn.Module):
             positions = positions[:, :1]
         present = (positions >= 0)[:, :, None]
         vectors = jnp.where(present, states[jnp.maximum(positions, 0)], 0.0)
-        return vectors.sum(axis=1) / jnp.maximum(present.sum(axis=1), 1)
+        counts = present.sum(axis=1, dtype=vectors.dtype)
+        return vectors.sum(axis=1) / jnp.maximum(counts, 1)

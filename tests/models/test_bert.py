@@ -94,7 +94,8 @@ def test_tokens_have_the_states_of_their_pieces(pool):
     else:
         rows = states[[1, 3, 3, 0]], states[[2, 3, 8, 0]]
         expected = np.array([[1], [1], [1], [0]]) * np.mean(rows, axis=0)
-    close(apply(model, weights, pieces), np.stack(expected))
+    with jax.numpy_dtype_promotion("strict"):
+        close(apply(model, weights, pieces), np.stack(expected))
 
 
 def test_windows_have_dropout_of_their_own():
