@@ -24,7 +24,7 @@ from jaxner.models import axes
 from jaxner.models.checks import check_returned
 from jaxner.models.heads import LanguageModel
 from jaxner.models.layers import Features
-from jaxner.models.representation import Representation
+from jaxner.models.representation import Representation, whole
 from jaxner.models.transformer import Refinement
 from jaxner.types import (
     FORBIDDEN,
@@ -158,6 +158,8 @@ class Model(nn.Module):
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
+        if not isinstance(self.representation, Representation):
+            sentence = whole(sentence)  # which a module of your own expects
         x = self._run(self.representation, train, sentence)
         length = sentence.words.shape[0]
         check_returned("representation", self.representation, x, length)
@@ -318,9 +320,12 @@ def standardise_words(weights: Weights) -> Weights:
 
 
 def character_readers(model: Model) -> list[nn.Module]:
-    """Returns the modules of a model that read characters."""
+    """Returns the modules of a model that read characters.
+
+    A representation of your own may, unless it has an attribute `chars`, which is None.
+    """
     second = getattr(model.refinement, "representation", None)
-    readers = (getattr(m, "chars", None) for m in (model.representation, second))
+    readers = (getattr(m, "chars", m) for m in (model.representation, second))
     return [reader for reader in readers if reader is not None]
 
 

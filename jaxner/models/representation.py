@@ -369,6 +369,16 @@ class IntNet(nn.Module):
 # --- All of them ----------------------------------------------------------------------
 
 
+def whole(sentence: Sentence) -> Sentence:
+    """Returns a sentence whose `chars` have all characters of its long words, too."""
+    if (long := sentence.long) is None:
+        return sentence
+    padding = long.chars.shape[1] - sentence.chars.shape[1]
+    chars = jnp.pad(sentence.chars, ((0, 0), (0, padding)))
+    chars = chars.at[long.rows].set(long.chars, mode="drop")
+    return sentence._replace(chars=chars, long=None)
+
+
 class Representation(nn.Module):
     """The concatenated features of each token, with dropout of words and features.
 
@@ -440,7 +450,6 @@ class Representation(nn.Module):
 
     def _read_characters(self, sentence: Sentence, train: bool):
         """Returns character features, reading each distinct word once if it can."""
-        chars, long = sentence.chars, sentence.long
 
         def read(chars):
             features = self.chars(chars, train=train)
@@ -451,10 +460,8 @@ class Representation(nn.Module):
         is_drawn = train and getattr(self.chars, "dropout", 0)
         is_drawn = is_drawn and not self.has_rng("chars")
         is_whole = is_drawn or getattr(self.chars, "length", None)
-        if long is not None and is_whole:
-            padding = long.chars.shape[1] - chars.shape[1]
-            chars = jnp.pad(chars, ((0, 0), (0, padding)))
-            chars, long = chars.at[long.rows].set(long.chars, mode="drop"), None
+        sentence = whole(sentence) if is_whole else sentence
+        chars, long = sentence.chars, sentence.long
         if is_drawn:
             return read(chars[sentence.char_index])
         features = read(chars)

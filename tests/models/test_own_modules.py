@@ -145,6 +145,31 @@ def test_a_module_may_hold_an_array():
     assert len(jaxner.tag(tagger, ["Rome"])) == 1
 
 
+def test_a_representation_of_ones_own_may_read_characters():
+    """Of long words, too, which large batches hold apart."""
+
+    class Letters(nn.Module):
+        @nn.compact
+        def __call__(self, sentence, *, train):
+            x = nn.Embed(300, 8)(sentence.chars)
+            x = jnp.where((sentence.chars > 0)[..., None], x, 0.0).sum(axis=1)
+            x = x[sentence.char_index]
+            return jnp.where(sentence.mask[:, None], x, 0.0)
+
+    model = build(representation=Letters(), encoder={"name": "projection"})
+    tagger = jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
+    text = [["Rome", "fell"] * 4] * 40 + [["Constantinople"] + ["fell"] * 7]
+    encoded = jaxner.encode(tagger, text)
+    expected = jaxner.marginals(tagger, encoded)
+    np.testing.assert_allclose(jaxner.marginals(tagger, text), expected, atol=1e-5)
+    labels = [["O"] * 8] * 41
+    batches = jaxner.Batches.of(VOCABULARY, text, labels, batch_size=41)
+    ((batch, ids),) = batches.epoch(seed=0, epoch=0)
+    assert batch.long is not None
+    losses = [jaxner.loss(model, tagger.weights, x, ids) for x in (batch, encoded)]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A module in the current folder, outside the package and `sys.path`."""
