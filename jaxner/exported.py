@@ -109,9 +109,11 @@ class Exported:
         driver.check_key(key)
         fields.check("num_samples", num_samples, fields.Samples)
         is_typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-        inputs = jax.random.key_data(key) if is_typed else key, jnp.arange(num_samples)
-        options = {"passes": num_samples, **context}
-        answer = self._over("uncertainty", tokens, *inputs, **options)
+        words = jax.random.key_data(key) if is_typed else key
+        if words.shape != (2,):  # of another generator than the program's
+            words = jax.random.bits(key, (2,), jnp.uint32)
+        inputs, options = (words, jnp.arange(num_samples)), {"passes": num_samples}
+        answer = self._over("uncertainty", tokens, *inputs, **options, **context)
 
         def named(arrays: Any) -> Uncertainty:
             summary = Uncertainty(*arrays)

@@ -72,6 +72,7 @@ def test_it_answers_as_the_tagger(file, params):
     for left, right in zip(*passes, strict=True):
         assert left.labels == right.labels
         np.testing.assert_allclose(left.entropy, right.entropy, atol=1e-4)
+    copy.uncertainty(texts, jax.random.key(3, impl="rbg"), 3)  # by one made of it
     long = [["a" * 200, "b"]] * 40, [["a" * 15, "b"]] * 40
     for tokens in (TOKENS, ["Rome"] * 70, *long):
         assert copy.tag(tokens) == params.tag(tokens)

@@ -440,7 +440,8 @@ def passes(
             )
         return potentials.emissions, potentials._replace(emissions=None)
 
-    key = jax.random.key(model.mc_dropout.seed) if key is None else key
+    if key is None:  # not of a generator that an option of JAX names
+        key = jax.random.key(model.mc_dropout.seed, impl="threefry2x32")
     # Fields without dropout have no pass axis.
     keys = pass_keys(key, sentence, num_samples)
     emissions, rest = jax.vmap(run, out_axes=(0, None))(keys)

@@ -3,6 +3,8 @@
 The two streams have a NumPy reading of their own in test_encoders.py.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,6 +56,16 @@ def test_only_the_named_part_has_dropout(part):
     rates = [0.3 if name == part else 0.0 for name in ("representation", "head")]
     model = build(LSTM if part == "encoder" else QUIET, rates=rates)
     np.testing.assert_allclose(passes, emissions(model), atol=1e-6)
+
+
+def test_masks_without_a_key_do_not_depend_on_an_option_of_jax():
+    model, programs = refining(), []
+    for name in ("threefry2x32", "rbg"):
+        with jax.default_prng_impl(name):
+            compute = functools.partial(models.predict, model)
+            inputs = draws.weights_of(model), draws.SENTENCE
+            programs.append(str(jax.make_jaxpr(compute)(*inputs)))
+    assert programs[0] == programs[1]
 
 
 @pytest.mark.parametrize("average", ["scores", "probabilities"])
