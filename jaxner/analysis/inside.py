@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxner import driver, models
-from jaxner.arguments import check_tagger
+from jaxner.arguments import check_tagger, expect
 from jaxner.data import batching
 from jaxner.errors import InputError
 from jaxner.tagger import Ensemble, Tagger
@@ -78,6 +78,7 @@ def maps(
     check_tagger(tagger)
     if isinstance(tagger, Ensemble):
         raise InputError("Maps are of one tagger: take a member, ensemble.member(0)")
+    expect(not isinstance(tokens, Sentence), "tokens, a list of strings", tokens)
     driver.sentences_of(tokens)  # which checks them
     sentence, size = tagger.vocabulary.encode(tokens, vectors), len(tokens)
     length, width = driver.round_up(size, sentence.chars.shape[1])

@@ -60,3 +60,5 @@ def test_taggers_without_say_so(attentive):
         jaxner.attention(tagger.ensemble([attentive, attentive]), ["Rome"])
     with pytest.raises(ValueError, match="no relation layer"):
         jaxner.relations(attentive, ["Rome"])
+    with pytest.raises(TypeError, match=r"Expected tokens, .* got Sentence\."):
+        jaxner.attention(attentive, jaxner.encode(attentive, ["Rome"]))
