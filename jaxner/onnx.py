@@ -24,7 +24,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from jaxner import inference, models, outputs
 from jaxner.arguments import check_single
@@ -126,12 +125,9 @@ def model_of(function: Callable[..., Any], inputs: dict[str, Any]) -> Any:
     """
     graph = _Graph()
     program, outputs = jax.make_jaxpr(function, return_shape=True)(inputs)
-    # Without what nothing reads, such as a key for a Flax cell's first state, of zeros.
-    jaxpr, _ = dce_jaxpr(program.jaxpr, [True] * len(outputs), instantiate=True)
     values = {name: graph.read(name, spec) for name, spec in inputs.items()}
     # JAX sorts the entries of a dictionary.
-    arguments = [values[name] for name in sorted(inputs)]
-    results = graph.call(program.replace(jaxpr=jaxpr), arguments)
+    results = graph.call(program, [values[name] for name in sorted(inputs)])
     for name, value in zip(sorted(outputs), results, strict=True):
         graph.add("Identity", value, names=[name])
     return graph.model(inputs, outputs)
@@ -270,7 +266,13 @@ class _Graph:
             is_number = hasattr(atom, "val")
             return np.asarray(atom.val, atom.aval.dtype) if is_number else values[atom]
 
-        for equation in jaxpr.eqns:
+        # Without what nothing reads, such as a key for a Flax cell's first state.
+        equations, needed = [], _variables(jaxpr.outvars)
+        for equation in reversed(jaxpr.eqns):
+            if needed & {*equation.outvars}:
+                equations.append(equation)
+                needed |= _variables(equation.invars)
+        for equation in reversed(equations):
             outputs = self.write(equation, [read(atom) for atom in equation.invars])
             values |= zip(equation.outvars, outputs, strict=True)
         return [read(atom) for atom in jaxpr.outvars]
@@ -294,6 +296,10 @@ class _Graph:
         opset = self.helper.make_opsetid("", OPSET)
         options = {"ir_version": 8, "producer_name": "jaxner"}
         return self.helper.make_model(graph, opset_imports=[opset], **options)
+
+
+def _variables(atoms: Sequence[Any]) -> set[Any]:
+    return {atom for atom in atoms if not hasattr(atom, "val")}
 
 
 # --- Primitives -----------------------------------------------------------------------

@@ -401,6 +401,8 @@ def load(
     arguments.check_folder(workdir)
     if isinstance(changes, models.Model):
         raise TypeError("Pass a model by name: jaxner.load(folder, model=model).")
+    if changes and model is not None:
+        raise TypeError("Expected changes or a model, which has its options, not both")
     if model is not None:
         models.check_model(model)
     folder = Workdir(workdir)

@@ -113,6 +113,8 @@ def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path, monkeypatch):
     assert len({tagger, warm, tagger}) == 2  # equality is identity
     with pytest.raises(ValueError, match="changed by name"):
         jaxner.load(tmp_path / "saved", {"head.dropout": 0.5})
+    with pytest.raises(TypeError, match="not both"):
+        jaxner.load(tmp_path / "saved", {"head.dropout": 0.5}, model=params.model)
 
 
 def test_what_load_would_refuse_is_not_saved(params, tmp_path):

@@ -24,7 +24,7 @@ from jaxner.models import axes
 from jaxner.models.checks import check_returned
 from jaxner.models.heads import LanguageModel
 from jaxner.models.layers import Features
-from jaxner.models.representation import Representation, whole
+from jaxner.models.representation import Representation, with_long_words
 from jaxner.models.transformer import Refinement
 from jaxner.types import (
     FORBIDDEN,
@@ -159,7 +159,7 @@ class Model(nn.Module):
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
         if not isinstance(self.representation, Representation):
-            sentence = whole(sentence)  # which a module of your own expects
+            sentence = with_long_words(sentence)  # which a module of your own expects
         x = self._run(self.representation, train, sentence)
         length = sentence.words.shape[0]
         check_returned("representation", self.representation, x, length)

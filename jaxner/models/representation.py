@@ -369,7 +369,7 @@ class IntNet(nn.Module):
 # --- All of them ----------------------------------------------------------------------
 
 
-def whole(sentence: Sentence) -> Sentence:
+def with_long_words(sentence: Sentence) -> Sentence:
     """Returns a sentence whose `chars` have all characters of its long words, too."""
     if (long := sentence.long) is None:
         return sentence
@@ -460,7 +460,7 @@ class Representation(nn.Module):
         is_drawn = train and getattr(self.chars, "dropout", 0)
         is_drawn = is_drawn and not self.has_rng("chars")
         is_whole = is_drawn or getattr(self.chars, "length", None)
-        sentence = whole(sentence) if is_whole else sentence
+        sentence = with_long_words(sentence) if is_whole else sentence
         chars, long = sentence.chars, sentence.long
         if is_drawn:
             return read(chars[sentence.char_index])
