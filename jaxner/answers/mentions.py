@@ -212,7 +212,7 @@ def with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
     positions = np.arange(answer.start.shape[axis], dtype=np.int32)
     positions = positions[:, None] if axis == -2 else positions
     ends = answer.end + np.broadcast_to(positions, answer.start.shape)
-    return answer._replace(end=ends * answer.start)
+    return answer._replace(end=ends * answer.start.astype(ends.dtype))
 
 
 def read_spans(
