@@ -183,7 +183,7 @@ def test_the_page_of_the_example_tags(name, tmp_path_factory, site):
     tagger = jaxner.load(fence.unpack(name, tmp_path_factory.mktemp("run") / name))
     folder, url = site
     jaxner.export_onnx(tagger, folder / f"{name}.onnx")
-    text = "Ms. Preston left ÉTAT-2 for eBay, 3M of Milan and U.N.-Habitat."
+    text = "Ms. Preston left E\u0301TAT-2 for eBay, 3M of Milan and U.N.-Habitat."
     query = urllib.parse.urlencode({"model": f"{name}.onnx", "text": text})
     flags = [*CHROMIUM, "--dump-dom", "--virtual-time-budget=30000"]
     flags += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]

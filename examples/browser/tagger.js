@@ -35,7 +35,8 @@ const ESCAPES = { "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-
   "/.": ".", "/?": "?", "/-": "-" };
 
 function normalise(about, token) {
-  const text = about.unescape ? (ESCAPES[token] ?? token) : token;
+  const composed = token.normalize(); // NFC
+  const text = about.unescape ? (ESCAPES[composed] ?? composed) : composed;
   return about.zero_digits ? text.replace(/\p{Nd}/gu, "0") : text;
 }
 
