@@ -600,12 +600,11 @@ def guess(path: str | os.PathLike[str]) -> str:
 
 def guess_raw(path: str) -> str:
     """Returns the format of a file to tag by its name, one of `RAW`; `-` is text."""
-    name = os.path.basename(path).removesuffix(".gz").lower()
-    format = of_name(path)
+    name, format = os.path.basename(path), of_name(path)
     if os.path.isdir(path) and members(Path(path), guess(path)):
         format = guess(path)
     is_nameless = format is None and outputs.is_stream(path)
-    if is_nameless or name.endswith((".txt", ".text")):
+    if is_nameless or re.search(r"\.te?xt(\.gz)?$", name, re.IGNORECASE):
         return "text"
     if format in (*RAW, "tsv"):
         return format.replace("tsv", "conll")

@@ -826,7 +826,7 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
     assert {p: formats.guess_output(p, "text") for p in outputs} == outputs
     names = [formats.guess_output("-", x) for x in formats.RAW]
     assert names == ["jsonl", "conll", "jsonl"]
-    raw = {"-": "text", "a.TXT.gz": "text", "a.text": "text", "a.json": "jsonl"}
+    raw = {"-": "text", "a.TXT.GZ": "text", "a.text": "text", "a.json": "jsonl"}
     raw |= {"a.tsv": "conll", "a.iob2": "conll"}
     assert {path: formats.guess_raw(path) for path in raw} == raw
     os.mkfifo(pipe := tmp_path / "a.jsonl")
@@ -839,7 +839,7 @@ def test_names_show_the_formats_of_files_to_tag_and_of_their_labels(tmp_path):
     with pytest.raises(InputError, match=r"OUT\.conll first$"):
         formats.guess_raw("a.conllu")
     # Read as columns, prose would lose all words but the first of each line.
-    for name in ("a", "a.md", "a.log"):
+    for name in ("A", "a.md", "a.log.gz"):
         (tmp_path / name).touch()
         with pytest.raises(
             InputError, match=f"The name '{name}' shows no format: give"
