@@ -643,7 +643,7 @@ class Program:
             if name != "dev":
                 try:
                     split = corpora.load_split(self.config.data.to_dict(), name)
-                except InputError as error:  # the run is done, so nothing else fails
+                except (OSError, InputError) as error:  # the run is done without it
                     warnings.warn(f"{name} is not scored: {error}", stacklevel=2)
                     continue
             console.print(split.summary())

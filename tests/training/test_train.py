@@ -121,9 +121,11 @@ def test_a_run_tells_what_it_does(copy, tmp_path, capsys, monkeypatch):
     assert list(words[-40:]) == strangers
 
 
-def test_the_test_split_is_opened_when_all_else_is_done(copy, tmp_path):
-    (copy / "test.conll").write_text("a O\nb\n")
-    with pytest.warns(match=r"test is not scored: .*test\.conll:2: expected 2 columns"):
+@pytest.mark.parametrize("problem", [r"test\.conll:2: expected 2 col", "No file"])
+def test_the_test_split_is_opened_when_all_else_is_done(problem, copy, tmp_path):
+    (path := copy / "test.conll").unlink(missing_ok=True)
+    path.symlink_to("away") if problem == "No file" else path.write_text("a O\nb\n")
+    with pytest.warns(match=f"test is not scored: .*{problem}"):
         result = train.main_run(tiny.plain_config(copy, 1), tmp_path / "run")
     assert result["dev"]["gold"] > 0
     assert "test" not in result
