@@ -48,7 +48,7 @@ class _Method(NamedTuple):
 
 _Class = TypeVar("_Class")
 _LEAVES, _STATIC = ("weights", "temperature"), ("model", "vocabulary", "reading")
-_ONE = np.float32(1)  # an array, for functions that are mapped over all leaves
+_TEMPERATURE = np.float32(1)  # an array: functions may be mapped over all leaves
 
 
 def _pytree(kind: type[_Class]) -> type[_Class]:
@@ -92,7 +92,7 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array | PyTree = _ONE
+    temperature: float | Array | PyTree = _TEMPERATURE
     reading: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self):
