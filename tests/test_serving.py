@@ -126,6 +126,19 @@ def test_the_service_has_a_minimum_for_requests_without_one(programs):
     assert result["entities"] == expected != whole["entities"]
 
 
+def test_the_tokenizer_of_texts_is_that_of_the_command(params):
+    programs = Programs(params, 8, 8)
+    programs.tokenizer, text = "characters", "北京很大。Ajax"
+    with client_of(programs) as client:
+        (result,) = ask(client, "tag", texts=text)
+        (found,) = ask(client, "entities", texts=text)
+    sentences = [["北", "京", "很", "大", "。"], [*"Ajax"]]
+    assert [s["tokens"] for s in result["sentences"]] == sentences
+    expected = jaxner.entities(params, text, tokenizer="characters")
+    chances = [e["probability"] for e in found["entities"]]
+    assert chances == pytest.approx([e.probability for e in expected], abs=1e-5)
+
+
 def test_requests_compile_nothing(client, programs):
     rng = random.Random(0)
     words = ["Rome", "beat"] * 9 + ["A" * 30, "é" * 400]

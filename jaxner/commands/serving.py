@@ -10,6 +10,7 @@ from typing import Annotated
 
 from jaxner import fields
 from jaxner.commands import load
+from jaxner.commands.tagging import Tokenizer, read_least
 from jaxner.errors import optional
 from jaxner.serving import Limits
 
@@ -21,6 +22,7 @@ def serve(
     host: str = "127.0.0.1",
     port: Annotated[int, fields.Range(least=0, most=65535)] = 8000,
     min_probability: str = "0",
+    tokenizer: Tokenizer | None = None,
     root_path: str = "",
     proxies: str = "",
     reuse_port: bool = False,
@@ -44,6 +46,7 @@ def serve(
         port: Listen at this port; 0 for a free one.
         min_probability: Minimum probability for requests that set none; same syntax as
             in jaxner tag.
+        tokenizer: Tokenizer for texts; default: words.
         root_path: Path that a proxy removes from requests, such as /tagger.
         proxies: Believe X-Forwarded-For from these addresses, between commas; * for
             all.
@@ -56,7 +59,6 @@ def serve(
     optional("starlette", "The service", *packages)
     from jaxner import exported
     from jaxner.answers.mentions import check_least
-    from jaxner.commands.tagging import read_least
     from jaxner.serving import server
     from jaxner.serving.programs import Programs
 
@@ -66,6 +68,7 @@ def serve(
     load_file = exported.load_exported
     source = load_file(tagger, program=False) if is_file else load(tagger)
     programs = Programs(source, limits.max_tokens, limits.batch_tokens)
+    programs.tokenizer = tokenizer
     limits = dataclasses.replace(limits, batch_tokens=programs.budget)
     check_least(programs.types.names, least)
     options = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}

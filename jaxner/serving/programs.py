@@ -50,6 +50,8 @@ class Programs:
     many as suit the device.
     """
 
+    tokenizer: str | None = None  # of texts
+
     def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
         check_reads_text(tagger)
         self.labels, self.types = tagger.labels, types_of(tagger)

@@ -108,7 +108,7 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
                     (kind,) = fields.kinds(hints[name])
                     words = f"{name} as {kind}, got {json.dumps(item)[:60]}"
                     raise InputError(f"Expected {words}")
-        texts, sentences = _sentences(content)
+        texts, sentences = _sentences(content, model.tokenizer)
     except InputError as error:
         raise Refusal(422, str(error)) from None
     question = Question(texts, sentences, **{"min_probability": least, **options})
@@ -132,14 +132,16 @@ def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and {*map(type, value)} <= {str}
 
 
-def _sentences(content: dict[str, Any]) -> tuple[list[str], list[list[list[Token]]]]:
+def _sentences(
+    content: dict[str, Any], tokenizer: str | None
+) -> tuple[list[str], list[list[list[Token]]]]:
     """Returns the texts of a request, and the tokens of the sentences of each."""
     if "texts" in content:
         texts = content["texts"]
         texts = [texts] if isinstance(texts, str) else texts
         if not _are_strings(texts):
             raise InputError("Expected texts as a string or an array of strings.")
-        return texts, [tokens.read(text) for text in texts]
+        return texts, [tokens.read(text, tokenizer) for text in texts]
     words = content["tokens"]
     words = [words] if words and _are_strings(words) else words
     if not isinstance(words, list) or not all(map(_are_strings, words)):
