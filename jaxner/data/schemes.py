@@ -44,6 +44,7 @@ _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 _LETTERS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _SPELLINGS = {"M": "I", "W": "S"}
 _BARE = {*_LETTERS, *_SPELLINGS}
+_OUTSIDE = ("O", "")  # also the boundaries of a sentence
 NO_TYPE = "_"  # the type of labels without types, as in seqeval
 _UNTYPED_SETS = tuple(map(set, ("BIES", "BILU", "BMES", "BMEW")))
 # Misspelt labels: B_PER, b-PER, PER-B, O-PER and 0.
@@ -68,7 +69,7 @@ def parse(label: str) -> tuple[str, str]:
     M and W are I and S; a prefix alone has the type `NO_TYPE`.
     """
     if label == "O":
-        return "O", ""
+        return _OUTSIDE
     prefix, hyphen, kind = str(label).partition("-")
     prefix, kind = _SPELLINGS.get(prefix, prefix), kind if hyphen else NO_TYPE
     if prefix == "O" or prefix not in _LETTERS or not (kind and isinstance(label, str)):
@@ -254,10 +255,10 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
       IOE1, I in IOE2.
     """
     _check_scheme(scheme)
-    if scheme != TAGS:
-        _parsed(labels)
+    if scheme == TAGS:
+        return []
     last = len(labels) - 1
-    steps = enumerate(pairwise([None, *labels, None]))
+    steps = enumerate(pairwise([_OUTSIDE, *_parsed(labels), _OUTSIDE]))
     return sorted({min(i, last) for i, step in steps if _breaks(*step, scheme)})
 
 
@@ -270,10 +271,18 @@ def allowed(
     `transitions` [L, L] from row to column, `end` [L].
     """
     _check_scheme(scheme)
-    if scheme != TAGS:
-        _parsed(label_names)
-    names = (None, *label_names)
-    fits = ~np.array([[_breaks(a, b, scheme) for b in names] for a in names])
+    names = ["O"] * len(label_names) if scheme == TAGS else label_names
+    parts = zip(_OUTSIDE, *_parsed(names), strict=True)
+    (prefixes, codes), (_, kinds) = (np.unique(x, return_inverse=True) for x in parts)
+    # Thousands of labels have millions of pairs, of few kinds.
+    other, same = (
+        ~np.array(
+            [[_breaks((a, ""), (b, x), scheme) for b in prefixes] for a in prefixes]
+        )
+        for x in ("other", "")
+    )
+    grid = codes[:, None], codes
+    fits = np.where(kinds[:, None] == kinds, same[grid], other[grid])
     return fits[0, 1:], fits[1:, 1:], fits[1:, 0]
 
 
@@ -296,15 +305,14 @@ def fitting(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
     The order is BIO, IOB1, BIOES, BILOU, IOE2, IOE1. Without entities, it is BIO alone.
     """
-    steps: Counter[tuple[str | None, str | None]] = Counter()
+    steps: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
     for labels in sequences:
-        _parsed(labels)
-        steps.update(pairwise([None, *labels, None]))
+        steps.update(pairwise([_OUTSIDE, *_parsed(labels), _OUTSIDE]))
     breaches = {
         scheme: sum(n for step, n in steps.items() if _breaks(*step, scheme))
         for scheme in _PREFIX_BY_PLACE
     }
-    if not any({*step} - {"O", None} for step in steps):
+    if not any({*step} - {_OUTSIDE} for step in steps):
         return ("BIO",)
     minimum = min(breaches.values())
     return tuple(scheme for scheme, count in breaches.items() if count == minimum)
@@ -395,12 +403,10 @@ def label_types(label_names: tuple[str, ...]) -> LabelTypes:
 
 
 @lru_cache(maxsize=1 << 16)
-def _breaks(previous: str | None, label: str | None, scheme: str) -> bool:
-    # None is a boundary of the sentence, which acts like an O.
+def _breaks(previous: tuple[str, str], label: tuple[str, str], scheme: str) -> bool:
     if scheme == TAGS:
         return False
-    prefix, kind = parse(label or "O")
-    before_prefix, before_kind = parse(previous or "O")
+    (before_prefix, before_kind), (prefix, kind) = previous, label
     follows = before_prefix in "BI" and kind == before_kind
     goes_on = prefix in "IEL" and kind == before_kind
     if prefix in _FOLLOWERS.get(scheme, "") and not follows:

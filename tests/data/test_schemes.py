@@ -83,6 +83,23 @@ def test_violations_and_constraints_agree_with_the_grammar(scheme):
     assert all(counts.values())
 
 
+@pytest.mark.parametrize("scheme", [*SCHEMES, schemes.TAGS])
+def test_constraints_of_two_types_are_those_of_each_pair(scheme):
+    names = ("O", *(f"{prefix}-{kind}" for kind in "XY" for prefix in "BIESLU"))
+    start, transitions, end = schemes.allowed(names, scheme)
+    for (i, a), (j, b) in itertools.product(enumerate(names), repeat=2):
+        flaws = schemes.violations([a, b], scheme)
+        assert (start[i] and transitions[i, j] and end[j]) == (not flaws), (a, b)
+
+
+def test_constraints_of_a_thousand_types_take_no_step_for_each_pair(monkeypatch):
+    calls, breaks = [], schemes._breaks
+    monkeypatch.setattr(schemes, "_breaks", lambda *x: calls.append(x) or breaks(*x))
+    names = schemes.label_names(map(str, range(1000)), "BIOES")
+    assert schemes.allowed(names, "BIOES")[1].sum() == 2001**2 + 2 * 2000
+    assert len(calls) < 100
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(corpus=st.lists(sentences(), min_size=1))
 @settings(max_examples=20)
