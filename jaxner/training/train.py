@@ -58,6 +58,7 @@ _FILES += ("checkpoints", "result.json", "predictions-dev.conll")
 # A run has 2,000 steps, in 8 to 20 epochs; with few sentences, 500, in up to 50.
 # Patience is ten epochs and 500 steps: with few sentences, ten epochs teach nothing.
 _STEPS, _EPOCHS, _PATIENCE = (2_000, 500), ((8, 20), (1, 50)), 10
+_MANY_LABELS = 500  # a CRF's kernels then take longer than all else
 _TRIAL = 40  # steps to time, most of which do not compile
 
 
@@ -350,6 +351,14 @@ class Program:
         config, data = self.config, self.data
         self.place = cluster.placement(config.num_devices, len(self.runs))
         self.model = tagger.build(data.vocabulary, **config.model.to_dict())
+        count = len(data.vocabulary.label_names)
+        if count > _MANY_LABELS and getattr(self.model.head, "transitions", False):
+            warnings.warn(
+                f"{count:,} labels: a CRF takes time and memory by their square, and "
+                "will take most of the run's; head=softmax, after the config's colon, "
+                "takes less, but its labels may be ill-formed",
+                stacklevel=2,
+            )
         objective = objectives.Objective(**config.objective.to_dict())
         old_probabilities = None
         if vocabulary is not None:

@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+from contextlib import nullcontext
 
 import jax
 import numpy as np
@@ -176,6 +177,22 @@ def test_a_run_warns_of_dev_sentences_that_are_in_train(short, tmp_path, monkeyp
     warning = pytest.warns(UserWarning, match=r"sentences of dev \(100.0% .* in train")
     with warning, pytest.raises(TypeError, match="not callable"):
         train.main_run(tiny.config(tmp_path), tmp_path / "run")
+
+
+@pytest.mark.parametrize(("head", "warns"), [("crf", True), ("softmax", False)])
+def test_a_crf_of_many_labels_warns_of_its_time(
+    head, warns, short, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("jaxner.training.train._MANY_LABELS", 5)
+    monkeypatch.setattr(training_corpus, "Corpus", None)  # what comes after
+    config = tiny.config(short)
+    config.model.head = {"name": head}
+    warning = pytest.warns(UserWarning, match="labels: a CRF takes time and memory")
+    with (
+        warning if warns else nullcontext(),
+        pytest.raises(TypeError, match="callable"),
+    ):
+        train.main_run(config, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
