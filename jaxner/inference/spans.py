@@ -70,8 +70,8 @@ def _scan(
     one begins at t, `[L]`, that a row's span goes on, `[N, L]`, and a row of `inputs`.
     """
     _, transitions, _, _ = crf.chain(potentials)
-    alphas = _alphas(potentials, mask)
-    if crf.is_chain(potentials):
+    alphas, is_chain = _alphas(potentials, mask), crf.is_chain(potentials)
+    if is_chain:
         chances = crf.expected(potentials, alphas, mask).emissions
     else:
         chances = crf.marginals(potentials, mask)
@@ -79,12 +79,18 @@ def _scan(
     def step(carry, row):
         alpha, chance, next_ends, follows, inputs = row
         reaches = extend(*carry, inputs)
-        steps = softmax(alpha[:, None] + transitions, axis=0)  # p(y_t | y_{t+1})
+        if is_chain:
+            before = jnp.ones_like(chance)
+            steps = softmax(alpha[:, None] + transitions, axis=0)  # p(y_t | y_{t+1})
+        else:  # p(y_t) beside the rules, which all tokens share
+            before, steps = chance, 1.0
         inner = jnp.where(spans.goes_on, steps, 0.0)
         outer = jnp.where(spans.goes_on, 0.0, steps)
-        ends = jnp.where(follows, jnp.dot(outer, next_ends, precision=HIGHEST), chance)
-        goes_on = jnp.dot(reaches, inner, precision=HIGHEST)
-        return (jnp.sum(outer, axis=0), goes_on), ends[None] * reaches
+        rest = before * jnp.dot(outer, next_ends, precision=HIGHEST)
+        ends = jnp.where(follows, rest, chance)
+        goes_on = jnp.dot(before[None] * reaches, inner, precision=HIGHEST)
+        begins = jnp.dot(before, outer, precision=HIGHEST)
+        return (begins, goes_on), ends[None] * reaches
 
     first = jnp.ones_like(transitions[0])
     carry = first, jnp.zeros((number, len(first)), first.dtype)

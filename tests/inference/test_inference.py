@@ -210,6 +210,17 @@ def test_scores_in_bfloat16_draw_as_in_float32():
     assert np.array_equal(first, second)
 
 
+def test_entities_of_independent_labels_take_no_exponential_of_pairs():
+    spans, _ = enumeration.spans_of(enumeration.SCHEMES["BIO"])
+    p = enumeration.build("crf", "BIO", 4, dtype=np.float32)
+    labels = jnp.zeros(4, int)
+    for potentials, is_chain in ((p, True), (Potentials(p.emissions), False)):
+        inputs = potentials, labels, labels == 0, spans
+        text = str(jax.make_jaxpr(inference.entity_probabilities)(*inputs))
+        size = p.emissions.shape[1]
+        assert (f"[{size},{size}] = exp" in text) is is_chain
+
+
 def test_spans_that_do_not_fit_have_no_probability():
     spans, _ = enumeration.spans_of(enumeration.SCHEMES["BIO"])
     p, mask = enumeration.build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
