@@ -14,7 +14,7 @@ class Slow(Programs):
     """A model that says what it got, and takes its time."""
 
     labels, has_chances, reads_documents, budget = ("O",), True, False, 2
-    types = label_types(("B-PER",))
+    types, tokenizer = label_types(("B-PER",)), None
 
     def __init__(self, seconds=0.05):
         self.seconds, self.batches, self.counts = seconds, [], {"batches": 0}

@@ -127,8 +127,7 @@ def test_the_service_has_a_minimum_for_requests_without_one(programs):
 
 
 def test_the_tokenizer_of_texts_is_that_of_the_command(params):
-    programs = Programs(params, 8, 8)
-    programs.tokenizer, text = "characters", "北京很大。Ajax"
+    programs, text = Programs(params, 8, 8, "characters"), "北京很大。Ajax"
     with client_of(programs) as client:
         (result,) = ask(client, "tag", texts=text)
         (found,) = ask(client, "entities", texts=text)

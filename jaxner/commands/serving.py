@@ -67,8 +67,7 @@ def serve(
     # The service has programs of its own, for its shapes.
     load_file = exported.load_exported
     source = load_file(tagger, program=False) if is_file else load(tagger)
-    programs = Programs(source, limits.max_tokens, limits.batch_tokens)
-    programs.tokenizer = tokenizer
+    programs = Programs(source, limits.max_tokens, limits.batch_tokens, tokenizer)
     limits = dataclasses.replace(limits, batch_tokens=programs.budget)
     check_least(programs.types.names, least)
     options = {"reuse_port": reuse_port, "root_path": root_path, "proxies": proxies}

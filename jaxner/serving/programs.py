@@ -47,13 +47,18 @@ class Programs:
     """A tagger that answers jobs in batches of few shapes.
 
     `InputError`: it reads precomputed vectors. `batch_tokens` are padded ones; 0 for as
-    many as suit the device.
+    many as suit the device. `tokenizer` splits texts, by default into words.
     """
 
-    tokenizer: str | None = None  # of texts
-
-    def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
+    def __init__(
+        self,
+        tagger: Tagger,
+        max_tokens: int = 256,
+        batch_tokens: int = 0,
+        tokenizer: str | None = None,
+    ):
         check_reads_text(tagger)
+        self.tokenizer = tokenizer
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents  # each is a job
