@@ -42,6 +42,7 @@ _NUM_EXAMPLES = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
 _FREQUENT = 3  # of these, in a line
 _NUM_TYPES = 7  # types in a table of confusions, with "O"
+_MOST_TYPES = 100  # in a table of figures by type
 _WINDOW = 9  # tokens of context on each side
 
 
@@ -456,8 +457,19 @@ def types_of(run: Value) -> list[Value]:
 
 
 def types_table(run: Value, title: str = "") -> Table:
-    """Returns the table of `types_of`, with the rule or, above it, tags' accuracies."""
+    """Returns the table of `types_of`, with the rule or, above it, tags' accuracies.
+
+    It leaves out the rarest of very many types.
+    """
     scores = run["scores"]
+    names = sorted(scores["by_type"], key=lambda x: -scores["by_type"][x]["gold"])
+    rare = {*names[_MOST_TYPES:]}
+    rows = [row for row in types_of(run) if row["type"] not in rare]
+    rest = (
+        f"{len(rare):,} rarer ones are not shown; evaluate --json has all"
+        if rare
+        else ""
+    )
     columns = f"type {PRF} low {NUMBERS}"
     if scores["scheme"] == TAGS:
         new = scores["oov_tokens"] or 0
@@ -470,7 +482,7 @@ def types_table(run: Value, title: str = "") -> Table:
             for key, (name, tokens) in parts.items()
         ]
         title = "\n".join([title, *lines] if title else lines)
-        return table(types_of(run), columns, title=title, heads={"type": "tag"})
+        return table(rows, columns, rest, title, heads={"type": "tag"})
     sentences = counted(scores["sentences"], "sentence")
     summary = f"no ill-formed label in {sentences}"
     if scores["ill_formed"]:
@@ -479,7 +491,7 @@ def types_table(run: Value, title: str = "") -> Table:
     note = f"{scores['rule']} rule; {summary}"
     if any(None in (x["precision"], x["recall"]) for x in scores["by_type"].values()):
         note += "\nIn the means, an undefined figure (–) counts as 0, as in seqeval."
-    return table(types_of(run), columns, note, title)
+    return table(rows, columns, "\n".join(filter(None, (note, rest))), title)
 
 
 def figures_table(run: Value) -> Table:

@@ -137,3 +137,15 @@ def test_tags_and_files_without_tokens_have_pages_too():
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
+
+
+@pytest.mark.parametrize(("scheme", "means"), [("BIO", 3), ("tags", 0)])
+def test_a_table_has_the_most_frequent_of_very_many_types(scheme, means):
+    labels = [[f"B-{number:03}"] for number in [*range(102), 101]]
+    words = [["a"]] * len(labels)
+    run = describe(Prediction(words, labels, labels, scheme), rounds=2)
+    table = report.types_table(run)
+    names = [row[0] for row in table.rows]
+    assert len(names) == 100 + means
+    assert [name[-3:] for name in names[98:100]] == ["098", "101"]
+    assert "2 rarer ones are not shown" in table.note
