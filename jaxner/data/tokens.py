@@ -113,7 +113,7 @@ class _Classes(dict[int, str]):
 
 _classes = _Classes()
 # L: link, F: emoticon; both are runs.
-_SYMBOL = r"rr[mj]*+|[^ ][mj]*+(?:(?<=j)o[mj]*+)*+"  # one visible character
+_SYMBOL = r"rr[mj]*+|o[mj]*+(?:(?<=j)o[mj]*+)*+|[^ ][mj]*+"  # a visible character
 _WORD = r"[a0mj]++(?:(?:(?:\.-|[-.'/&@+])(?=[a0])|(?<=0)[,:](?=0))[a0mj]++)*+"
 _PIECE = re.compile(
     rf"a{{1,3}}\$(?![^ 0])|[.+]?(?=0){_WORD}|{_WORD}"
