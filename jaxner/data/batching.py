@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from jaxner.types import AnyArray
 
 _SAMPLE = 2_000  # batches for the choice of shapes' words
+_SENTENCES, _TALLEST = 1_024, 128  # sentences for the choice of rows, also of a batch
+_BOUNDS = 1_024  # lengths among which the tokens of shapes are chosen
 _BLOCK = 64  # positions that cost a CPU as much as one more block
 _AREAS = (32, 64, 128, 256, 512)  # positions of a block to begin with
 _PROGRAM = 1_000  # positions that a shape must save an epoch, for its compilation
@@ -295,18 +297,23 @@ def without_characters(sentence: Sentence) -> Sentence:
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Returns at most `count` ascending bounds of lengths, with the least padding."""
+    """Returns at most `count` ascending bounds of lengths, with the least padding.
+
+    Of more than `_BOUNDS` different lengths, only every second, third, … can be one.
+    """
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
-    total, choices = np.append(0, np.cumsum(counts)), []
-    best = np.append(0.0, np.full(len(sizes), np.inf))
+    step = -(-len(sizes) // _BOUNDS)
+    part = slice((len(sizes) - 1) % step, None, step)  # the longest is one of them
+    sizes, total = sizes[part], np.append(0, np.cumsum(counts)[part])
     # best[j]: cost of the sizes before j; each round adds a bound.
+    best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
+    choices = []
     for _ in range(min(count, len(sizes))):
         # A bound for sizes i..j pads all of them to size j.
-        ends = enumerate(sizes, 1)
-        costs = (best[:j] + (total[j] - total[:j]) * size for j, size in ends)
-        choice, minima = zip(*((x.argmin(), x.min()) for x in costs), strict=True)
-        choices.append(choice)
-        best = np.append(np.inf, minima)
+        costs = best[:-1, None] + (total[None, 1:] - total[:-1, None]) * sizes[None, :]
+        costs = np.where(np.tri(len(sizes), dtype=bool).T, costs, np.inf)
+        choices.append(np.argmin(costs, axis=0))
+        best = np.concatenate([[np.inf], np.min(costs, axis=0)])
     limits, end = [], len(sizes)
     for choice in reversed(choices):
         limits.append(int(sizes[end - 1]))
@@ -327,24 +334,35 @@ def choose(
     Lengths and counts as in `cut`; `rows` None chooses them as well, multiples of
     `parts`. The cost includes a share of that of compiling a program for each shape.
     """
-    # Those that end blocks (or all): `rows` apart, from the longest of a batch on.
-    rest = counts[:, None] - np.arange(1, lengths.shape[1] + 1)
-    longest = lengths[(rest >= 0) & (rest % (rows or 1) == 0)]
-    choices: dict[float, list[tuple[int, int]]] = {}  # by their cost
+    batch, _, end = cut_equally(counts, rows or 1)
+    longest = lengths[batch, end - 1]  # of blocks, or sentences
+    if rows is None:
+        step = -(-lengths.shape[1] // _TALLEST)
+        part = slice(-(-_SENTENCES * step // lengths.shape[1]))
+        lengths, counts = lengths[part, ::step], -(-counts[part] // step)
+    best, least_cost = [], np.inf
     for count in range(1, number + 1):
         tokens = np.array(bounds(longest, count))
-        heights = np.full_like(tokens, rows or 1)
         if rows is None:
-            heights = rows_of(tokens, lengths, counts, parts)
-        cost = cut(lengths, counts, tokens, heights)[1] + count * _PROGRAM / num_batches
-        choices.setdefault(cost, [*zip(tokens.tolist(), heights.tolist(), strict=True)])
-    return choices[min(choices)]
+            heights, cost = rows_of(tokens, lengths, counts, parts)
+        else:
+            heights = np.full_like(tokens, rows)
+            cost = np.mean(tokens[np.searchsorted(tokens, longest)] * rows + _BLOCK)
+            cost *= len(longest) / len(counts)
+        cost += count * _PROGRAM / num_batches
+        if cost < least_cost:
+            least_cost = cost
+            best = [*zip(tokens.tolist(), heights.tolist(), strict=True)]
+    return best
 
 
 def rows_of(
-    tokens: np.ndarray, lengths: np.ndarray, counts: np.ndarray, parts: int
-) -> np.ndarray:
-    """Returns the rows of shapes with these tokens, by steps downhill."""
+    tokens: np.ndarray,
+    lengths: np.ndarray,
+    counts: np.ndarray,
+    parts: int,
+) -> tuple[np.ndarray, float]:
+    """Returns the rows of shapes with these tokens, by steps downhill, and the cost."""
     maximum = _multiple(lengths.shape[1], parts)
 
     def rounded(size: float) -> int:
@@ -355,14 +373,19 @@ def rows_of(
         return cut(lengths, counts, tokens, np.array(rows))[1]
 
     starts = (tuple(rounded(area / size) for size in tokens) for area in _AREAS)
-    rows, least_cost = min(starts, key=cost_of), np.inf
-    while cost_of(rows) < least_cost:
-        least_cost = cost_of(rows)
-        for i, size in enumerate(rows):
-            for target in (size - parts, size + parts, size / 1.5, size * 1.5):
-                candidate = *rows[:i], rounded(target), *rows[i + 1 :]
-                rows = min(rows, candidate, key=cost_of)
-    return np.array(rows)
+    valleys = []
+    for rows in sorted(starts, key=cost_of)[:2]:
+        least_cost = np.inf
+        while cost_of(rows) < least_cost:
+            least_cost = cost_of(rows)
+            for i, size in enumerate(rows):
+                steps = size - parts, size + parts, size / 1.5, size * 1.5
+                for target in map(float, steps):
+                    candidate = *rows[:i], rounded(target), *rows[i + 1 :]
+                    rows = min(rows, candidate, key=cost_of)
+        valleys.append(rows)
+    rows = min(valleys, key=cost_of)
+    return np.array(rows), cost_of(rows)
 
 
 def cut(
@@ -371,22 +394,34 @@ def cut(
     tokens: Int[np.ndarray, " K"],
     rows: Int[np.ndarray, " K"],
 ) -> tuple[Int[np.ndarray, "3 J"], float]:
-    """Returns the batch, start and end of each block, and the cost of a batch.
+    """Returns the batch, start and end of each block, and the least cost of one.
 
-    The longest sentences that are left fill the first shape for them. A block costs the
-    positions of its shape, and `_BLOCK` for itself. The first `counts` lengths of each
-    batch ascend, and so do `tokens`.
+    A block costs the positions of its shape, and `_BLOCK` for itself. The first
+    `counts` lengths of each batch ascend.
     """
-    step_ids, blocks, ends, cost = np.arange(len(lengths)), [], counts, 0
+    (steps, size), step_ids = lengths.shape, np.arange(len(lengths))
+    costs = (tokens * rows + _BLOCK)[:, None]
+    least_costs, choice = np.zeros((size + 1, steps)), np.zeros((size + 1, steps), int)
+    for end in range(1, size + 1):
+        fits = lengths[:, end - 1] <= tokens[:, None]
+        total = np.where(fits, least_costs[np.maximum(end - rows, 0)] + costs, np.inf)
+        choice[end], least_costs[end] = total.argmin(axis=0), total.min(axis=0)
+    blocks, ends = [], counts
     while ends.any():
-        numbers = np.searchsorted(tokens, lengths[step_ids, ends - 1])
-        starts = np.maximum(ends - rows[numbers], 0)
+        starts = np.maximum(ends - rows[choice[ends, step_ids]], 0)
         blocks.append(np.stack([step_ids, starts, ends])[:, ends > 0])
-        cost += np.sum((tokens * rows + _BLOCK)[numbers[ends > 0]])
         ends = starts
     table = np.concatenate(blocks, axis=1)
     order = np.lexsort((table[1], table[0]))
-    return table[:, order], float(cost / len(counts))
+    return table[:, order], float(least_costs[counts, step_ids].mean())
+
+
+def cut_equally(counts: Int[np.ndarray, " N"], rows: int) -> Int[np.ndarray, "3 J"]:
+    """Returns batches cut into blocks of some rows, the last of each perhaps fewer."""
+    numbers = -(-counts // rows)
+    batch = np.repeat(np.arange(len(counts)), numbers)
+    start = (np.arange(len(batch)) - np.repeat(ranges(numbers)[0], numbers)) * rows
+    return np.stack([batch, start, np.minimum(start + rows, counts[batch])])
 
 
 def fit(sizes: Int[np.ndarray, "N 4"], shapes: Sequence[Shape]) -> np.ndarray:
@@ -599,14 +634,19 @@ class Batches:
         ]
         tokens, heights = np.array([(s.tokens, s.rows) for s in shapes]).T
         maxima = counts.max(axis=0)
+        if self._rows:
+            step, start, end = cut_equally(maxima, self._rows)
+        else:
+            (step, start, end), _ = cut(lengths, maxima, tokens, heights)
         # The first step of a run waits for the programs of its blocks: for one, if all
         # have the same shape.
         number = int(np.searchsorted(tokens, lengths[0, -1]))
-        positions = _multiple(maxima[0], heights[number]) * tokens[number]
-        is_uniform = epoch == 0 and positions <= _FIRST
+        blocks = cut_equally(maxima[:1], int(heights[number]))
+        positions = blocks.shape[1] * heights[number] * tokens[number]
+        is_uniform = epoch == 0 and not self._rows and positions <= _FIRST
         if is_uniform:
-            lengths[0] = lengths[0, -1]
-        (step, start, end), _ = cut(lengths, maxima, tokens, heights)
+            rest = np.stack([step, start, end])[:, step > 0]
+            step, start, end = np.concatenate([blocks, rest], axis=1)
         while True:
             sizes = np.clip(counts[:, step] - start, 0, end - start)
             parts = zip(*map(self._characters, members, sizes), strict=True)

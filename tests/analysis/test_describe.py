@@ -88,6 +88,7 @@ def test_the_report_of_restarts(tiny_run, answer, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*is not the dev file")  # of the stored run
 def test_attention_is_shown(att_run, answer, tmp_path):
     (run,) = answer("report", att_run, "--output", tmp_path / "report.html")["runs"]
     (picture,) = run["pictures"]
