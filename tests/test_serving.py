@@ -314,7 +314,7 @@ def test_what_waits_is_limited(monkeypatch):
     assert [answer.status_code for answer in answers] == [200] * 4 + [503] * 3
     for answer in answers[4:]:
         assert answer.json()["error"] == "Too much waits to be tagged."
-    monkeypatch.setattr(tokens, "read", lambda text: [time.sleep(len(text) / 1e4)])
+    monkeypatch.setattr(tokens, "read", lambda text, _: [time.sleep(len(text) / 1e4)])
     bodies = [{"texts": "a" * 3900}] * 6 + [{"texts": "a"}]
     answers = asyncio.run(together(service_of(Slow(), limits), bodies))
     statuses = [answer.status_code for answer in answers]
