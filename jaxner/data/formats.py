@@ -259,13 +259,13 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
         delimiter = max(",;", key=first.count)
         split = functools.partial(_csv_cells, delimiter=delimiter)
         mark += f"|{delimiter}{{{len(split(first)) - 1}}}$"  # a blank row
-    cells, number = split(first), len(begin)
+    source.split, cells, number = split, split(first), len(begin)
     size = len(cells) or 2
     if first and source.has_labels and len(cells) == 1:
         marks = "commas or semicolons" if is_csv else "tabs or spaces"
         message = f"expected a token and a label between {marks}, got one column"
         if not is_csv and "," in first and first[0] not in "{[":
-            message += "; save CSV with tabs, or read it as the format csv"
+            message += "; save CSV with tabs, or name it .csv"
         error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return

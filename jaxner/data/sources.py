@@ -177,6 +177,7 @@ class Source:
         self._top = self.path
         self.notes: list[str] = []  # what readers left out or changed
         self.header = 0  # number of the line that names columns
+        self.split: Callable[[str], list[str]] = str.split  # a line of columns
         self.share = 0.0  # of the file's bytes that `lines` has read
         self._digest = hashlib.sha256()
 

@@ -35,7 +35,7 @@ def read_labels(
     """
     source = Source(path, Options(token_column=-2, label_column=-1, **options))
     rows, column = [], 0
-    for record in formats.columns(source):
+    for record in formats.columns(source, formats.of_name(path) == "csv"):
         examples, errors = source.parse(record)
         if errors:
             message, line = errors[0].message, errors[0].line
@@ -44,11 +44,10 @@ def read_labels(
                 message += "cat -s leaves out repeated ones."
             raise InputError(message, source.path, line)
         if record.line == source.header:
-            column, *_ = formats.header(formats.cells_of(record.lines[0])) or (0,)
+            column, *_ = formats.header(source.split(record.lines[0])) or (0,)
         for example in examples:
             lines = (record.lines[number - record.line] for number in example.lines)
-            cells = map(formats.cells_of, lines)
-            words = [row[column] for row in cells if len(row) > 2]
+            words = [row[column] for row in map(source.split, lines) if len(row) > 2]
             rows.append((example.tokens, example.labels, words, example.lines))
     if not rows:
         message = "expected labelled sentences, got none; is it the right file?"

@@ -218,6 +218,16 @@ def test_a_pipe_is_read_once(text, tokens, run):
     assert "100.00" in run("score", files[1], "--comments=#", "--rounds=5")[1]
 
 
+@pytest.mark.parametrize("mark", ",;")
+def test_csv_is_read_as_such(mark, file, run):
+    rows = 'token,gold,predicted\nRome,B-LOC,B-LOC\nbeat,O,O\n"a,;b",O,B-LOC\n'
+    rows = rows if mark == "," else rows.replace(",", ";").replace(";;", ",;")
+    path = file(rows, "a.csv")
+    assert predictions.read_labels(path)[2] == (["Rome", "beat", "a,;b"],)
+    assert "50.00" in run("score", path, "--rounds=5")[1]
+    assert "name it .csv" in run("score", file(rows.replace(";", ","), "a.txt"))[1]
+
+
 def test_standard_input_is_read_as_a_file(run, monkeypatch):
     for content, message in (
         (b"Rome B-LOC B-LOC\n", "100.00"),
