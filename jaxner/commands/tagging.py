@@ -249,17 +249,16 @@ def show(
     from jaxner.answers.entities import entities, entity_types
     from jaxner.terminal import LineConsole
 
+    format = formats.of_name(file)
+    if format and ".txt" not in map(str.lower, file.suffixes):
+        message = f"{file} looks like {format}, and jaxner show reads raw text"
+        raise UsageError(f"{message}: jaxner tag reads columns and JSON lines")
     least = read_least(min_probability, run)
     text = outputs.read_text(file).removeprefix("\ufeff")
     tagger = load(run)
     check_reads_text(tagger)
-    splitter: Any = functools.partial(_by_line, tokenizer)
-    answer = entities(
-        tagger,
-        text,
-        min_probability=least,
-        tokenizer=splitter if one_sentence_a_line else tokenizer,
-    )
+    split = functools.partial(_by_line, tokenizer) if one_sentence_a_line else tokenizer
+    answer = entities(tagger, text, min_probability=least, tokenizer=split)
     content = highlights.highlighted(text, answer, entity_types(tagger))
     if output:
         outputs.write_text(output, highlights.page(content))

@@ -69,6 +69,14 @@ def test_a_notebook_draws_a_text_once(params, text, monkeypatch):
     assert not drawings  # but what the notebook draws of the text
 
 
+@pytest.mark.parametrize("name", ["a.conll", "a.JSONL", "a.csv"])
+def test_columns_and_json_are_no_raw_text(name, tiny_run, file, run):
+    status, output = run("show", tiny_run, file("Rome B-LOC\n", name))
+    assert status == 2
+    assert "reads raw text: jaxner tag reads columns" in output
+    assert "Rome" in run("show", tiny_run, file("Rome\n", "a.conll.TXT"), "-q")[1]
+
+
 def test_options_of_show(tiny_run, params, text, run, monkeypatch):
     with pytest.raises(InputError, match="no n_best"):  # whose entities overlap
         jaxner.show(params, text, n_best=2)
