@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxner import outputs
+from jaxner import outputs, wording
 from jaxner.data import schemes, tokens
 from jaxner.data.sources import (
     BLANK_HINT,
@@ -432,7 +432,7 @@ def _results(items: list[Any]) -> list[Any]:
 
 def _span(item: Any) -> CharSpan | None:
     """Returns a span; None for a rejected one, and other parts of annotations."""
-    text = None
+    span, text = item, None
     if isinstance(item, Mapping):
         kind, value = str(item.get("type", "labels")), item.get("value")
         is_labelled = kind.endswith("labels")
@@ -445,12 +445,13 @@ def _span(item: Any) -> CharSpan | None:
         label = labels[0] if isinstance(labels, list) and len(labels) == 1 else None
         names = item.get("label"), label, None if is_labelled else kind
         start, end = (item.get(x, item.get(f"{x}_offset")) for x in ("start", "end"))
-        item = [start, end, next((x for x in names if x is not None), None)]
-    match item:
+        span = [start, end, next((x for x in names if x is not None), None)]
+    match span:
         case [start, end, str(kind)] if type(start) is type(end) is int:
             if isinstance(text, str | None):
                 return CharSpan(start, end, kind, text)
-    raise InputError(f"expected a span with start, end and label, got {item!r}")
+    got = wording.start(repr(item))
+    raise InputError(f"expected a span with start, end and one label, got {got}")
 
 
 # brat and spaCy

@@ -230,6 +230,17 @@ def test_annotation_tools(file, is_array):
     assert relation.startswith(f"{unit} 6: {fate} they are no entities: 2 annotations")
 
 
+def test_a_span_with_several_labels_or_none_is_shown(file):
+    region = {"type": "labels", "value": {**ENTITY, "labels": ["PER", "LOC"]}}
+    other = {"start": 0, "end": 3, "entity_group": "PER"}
+    for record, words in (
+        ({**TASK, "annotations": [{"result": [region]}]}, "'PER', 'LOC'"),
+        ({"text": TEXT, "entities": [other]}, "entity_group"),
+    ):
+        with pytest.raises(InputError, match=rf"one label, got \{{.*{words}"):
+            read(file(line(**record), "a.jsonl"))
+
+
 def test_offsets_in_utf16(file):
     """They are converted on demand; what shows that they are meant is said."""
     wide, span = "\U00010100\U0010fffd A B won", [5, 6, "ORG"]
