@@ -240,7 +240,8 @@ def json_lines(source: Source) -> Iterator[Record]:
             raise InputError(
                 "expected tokens and labels, or text and one list of spans"
             )
-        results = [*map(_span, _results(items))]
+        results, links = [*map(_span, _results(items))], content.get("relations")
+        results += [None] * len(links if isinstance(links, list) else ())
         spans = [span for span in results if span]
         foreign_lines.extend([line] * (len(results) - len(spans)))
         match = _WIDE.search(text) if options.offsets == "characters" else None
@@ -552,22 +553,23 @@ def docbin(source: Source) -> Iterator[Record]:
         message = f"expected a DocBin of spaCy, got {type(error).__name__}: {error}"
         raise InputError(message, source.path) from None
     gaps: list[int] = []  # the document of each token without annotation
+    rest: list[int] = []  # and of each span that is no entity
 
     def words_of(part: Any) -> list[Token]:
         words = (Token(word.text, word.idx, word.idx + len(word)) for word in part)
         return [word for word in words if word.text.strip(_BLANK)]
 
     def parse(number: int, doc: Any) -> Items:
-        sentences, spans, whole = [], [], doc.text
-        for part in doc.sents if doc.has_annotation("SENT_START") else [doc]:
-            if words := words_of(part):
-                sentence = _sentence(whole, words, words[0].start, words[-1].end)
-                sentences.append(sentence)
+        spans, whole = [], doc.text
+        parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
+        rows = filter(None, map(words_of, parts))
+        sentences = [_sentence(whole, x, x[0].start, x[-1].end) for x in rows]
         for entity in doc.ents:
             # One of white space alone stays, and is reported as unfit.
             words = words_of(entity) or [Token("", entity.start_char, entity.end_char)]
             spans.append(CharSpan(words[0].start, words[-1].end, entity.label_))
         gaps.extend(number for x in doc if x.text.strip(_BLANK) and not x.ent_iob)
+        rest.extend([number] * sum(map(len, doc.spans.values())))
         return fitted(source.options, whole, spans, sentences)
 
     for number, doc in enumerate(docs, 1):
@@ -575,6 +577,8 @@ def docbin(source: Source) -> Iterator[Record]:
         yield Record(number, (), read, number, unit="document")
     text = "outside of entities for lack of annotation: {}"
     source.note_cases(gaps, "token", text, "document")
+    text = "left out, since they are in doc.spans, not in doc.ents: {}"
+    source.note_cases(rest, "span", text, "document")
 
 
 # Writers

@@ -180,7 +180,7 @@ TOOLS = [
     {
         "text": TEXT,
         "entities": [{"id": 1, "label": "PER", "start_offset": 0, "end_offset": 11}],
-        "relations": [],
+        "relations": [{"id": 1, "from_id": 1, "to_id": 1, "type": "x"}],
     },
     {
         "text": TEXT,
@@ -227,7 +227,7 @@ def test_annotation_tools(file, is_array):
     task, relation = result.notes
     fate = "left out, since"
     assert task.startswith(f"{unit} 13: {fate} no annotator accepted them: 5 records")
-    assert relation.startswith(f"{unit} 6: {fate} they are no entities: 2 annotations")
+    assert relation.startswith(f"{unit} 4: {fate} they are no entities: 3 annotations")
 
 
 def test_a_span_with_several_labels_or_none_is_shown(file):
@@ -308,6 +308,17 @@ def doc_bin(path, *docs):
         store.add(spacy.tokens.Doc(vocab, words, **options))
     store.to_disk(path)
     return path
+
+
+def test_spans_of_spacy_that_are_no_entities_are_counted(tmp_path):
+    spacy = pytest.importorskip("spacy")
+    doc = spacy.tokens.Doc(spacy.Vocab(), ["Ann", "Lee"], ents=["B-PER", "I-PER"])
+    doc.spans["sc"] = [doc[:1], doc[:2]]
+    spacy.tokens.DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
+    (note,) = read(tmp_path / "a.spacy").notes
+    assert note.endswith(
+        "left out, since they are in doc.spans, not in doc.ents: 2 spans"
+    )
 
 
 def test_documents_of_spacy(tmp_path):
