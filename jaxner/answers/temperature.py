@@ -168,16 +168,24 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
 def guarantees(
     prediction: Prediction, types: Sequence[str], risk: float, **options: Any
 ) -> list[Guarantee]:
-    """Returns a threshold for each type; `options` are as in `guarantees.bounded`."""
+    """Returns a threshold for each type; `options` are as in `guarantees.bounded`.
+
+    Without `types`, those that can have none are left out, unless no type has one.
+    """
     type_names = schemes.types_of(label for row in prediction.gold for label in row)
     if not type_names:
         raise InputError("Thresholds need labelled entities, and there are none.")
     for kind in types:
         fields.check_word("type", kind, type_names)
-    return [
-        bounded(rows_of(prediction, kind), kind, risk, **options)
-        for kind in types or type_names
-    ]
+    promises, refusals = [], []
+    for kind in types or type_names:
+        try:
+            promises.append(bounded(rows_of(prediction, kind), kind, risk, **options))
+        except InputError as error:
+            refusals.append(error)
+    if refusals and (types or not promises):
+        raise refusals[0]
+    return promises
 
 
 def guaranteed(workdir: str | os.PathLike[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jaxner import fields, outputs
 from jaxner.commands import load, note
 from jaxner.errors import InputError, UsageError
-from jaxner.wording import counted
+from jaxner.wording import counted, start
 
 
 def calibrate(
@@ -53,7 +53,7 @@ def calibrate(
         risk: Store thresholds that bound this risk, between 0 and 1.
         of: Risk to bound: the share of gold entities that are missed, or of kept
             entities that are wrong.
-        type_: Store a threshold for this type; may repeat; default: each type.
+        type_: Store a threshold for this type; may repeat; default: each, if possible.
         confidence: Probability with which the bound on errors holds; default: 0.9.
         n_best: Take the entities for thresholds from the N best labellings.
 
@@ -132,10 +132,10 @@ def calibrate(
         for row in rows:
             row |= {x: guarantees.risk_on(y, row)[0] for x, y in answers.items()}
         log(report.guarantees_table(rows))
-        type_names = schemes.types_of(tagger.labels)
-        absent_types = [x for x in type_names if x not in {row["type"] for row in rows}]
-        if absent_types:
-            note(f"Without a threshold: {', '.join(absent_types)}")
+        type_names = {*schemes.types_of(tagger.labels)}
+        if absent_types := sorted(type_names - {row["type"] for row in rows}):
+            reason = "" if types else " (--type says why)"
+            note(start(f"Without a threshold{reason}: {', '.join(absent_types)}"))
         result["guarantees"] = {"n_best": n_best, "types": rows}
     folder.write_json(CALIBRATION, result)
     if (folder.path / "README.md").exists():

@@ -56,6 +56,17 @@ def test_a_promise_that_cannot_be_kept_is_refused():
         temperature.guarantees(empty, [], 0.1, of="misses")
 
 
+def test_a_type_that_is_too_rare_costs_the_others_nothing():
+    gold = [["B-PER"]] * 19 + [["B-LOC"]]
+    certainty = {(i, 0, 1, row[0][2:]): 0.9 for i, row in enumerate(gold)}
+    prediction = Prediction(None, gold, gold, "BIO", entity_certainty=certainty)
+    (row,) = temperature.guarantees(prediction, [], 0.1, of="misses")
+    assert (row.type, row.threshold) == ("PER", 0.9)
+    for types, risk in ((["PER", "LOC"], 0.1), ([], 0.01), ([], 2)):
+        with pytest.raises(InputError, match=r"for LOC needs|must be"):
+            temperature.guarantees(prediction, types, risk, of="misses")
+
+
 @pytest.mark.parametrize("errors", [0, 3, 11])
 def test_the_p_value_is_never_below_the_exact_one(errors):
     shares = np.arange(120) < errors
