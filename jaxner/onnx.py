@@ -75,9 +75,9 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
     facts["char_types"] = list(CHAR_TYPES.values())
     facts["temperature"] = float(tagger.temperature)
     text = json.dumps(facts, ensure_ascii=False)
-    outputs.write_text(target.with_suffix(".json"), text)
-    with outputs.writing(target) as file:
+    with outputs.writing(target) as file:  # first, since a full disk leaves neither
         file.write(content)
+        outputs.write_text(target.with_suffix(".json"), text)
 
 
 def _inputs(vocabulary: Vocabulary) -> dict[str, jax.ShapeDtypeStruct]:

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import re
+import resource
 import shutil
 import subprocess
 import threading
@@ -174,6 +175,18 @@ def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
         jaxner.export_onnx(tagger, tmp_path / "tagger.onnx")
     with pytest.raises(InputError, match="is several taggers"):
         jaxner.export_onnx(ensemble([tagger, tagger]), tmp_path / "tagger.onnx")
+
+
+def test_a_full_disk_leaves_no_file(tmp_path):
+    tagger = jaxner.load(fence.unpack("grn", tmp_path / "grn"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"tagger\.onnx"):
+            jaxner.export_onnx(tagger, tmp_path / "tagger.onnx")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*tmp_path.glob("tagger*")]
 
 
 @pytest.mark.slow
