@@ -107,7 +107,7 @@ def check_side(path: Path, main: AnyPath, keys: Set[str]) -> None:
         except ValueError:
             content = None
         if not (isinstance(content, dict) and keys <= content.keys()):
-            message = f"is none of jaxner's, and goes with {main}: name another file"
+            message = f"would be replaced by what goes with {main}: name another file"
             raise InputError(message, path)
 
 
