@@ -167,6 +167,11 @@ def check(
         from jaxner.analysis import describe
 
         suspects = sorted(x for part in splits for x in describe.suspects(tagger, part))
+        for part in splits:
+            if strangers := sorted({*part.types()} - {*tagger.vocabulary.types}):
+                text = f"the tagger lacks {counted(len(strangers), 'type')}: "
+                text += ", ".join(strangers)
+                findings.append(audit.Finding("unseen types", text, str(part.path)))
     audit.show(splits, findings, suspects, limit)
     content = audit.content(splits, findings, suspects)
     if output:

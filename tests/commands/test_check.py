@@ -101,6 +101,8 @@ def test_a_tagger_lists_probable_errors(tiny_run, params, corpus, tmp_path, run)
     assert suspect["predicted"][0] == label
     chances = [s["probability"] for s in suspects]
     assert chances == sorted(chances)
+    path.write_text("Rome B-town\nwins O\n")
+    assert "the tagger lacks 1 type: town" in run("check", tiny_run, path)[1]
 
 
 def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
