@@ -240,14 +240,14 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
     starts one, too; a blank cell there means "as above". Without labels to read, a
     column for them is added to the header.
 
-    In CSV, commas (or semicolons) separate columns, quotes may enclose a cell, and
+    In CSV, commas (semicolons, tabs) separate columns, quotes may enclose a cell, and
     a row of blank cells ends a sentence.
     """
     lines, comments = source.lines(), source.options.comments or "\n"
     begin, first = [], ""  # lines up to the first with a token, and this one
     mark, blank = DOCUMENT_LINE.pattern, "[ \t]*$"
     if is_csv:
-        mark, blank = rf'({DOCSTART}|"{DOCSTART}")(?:[,;]|$)', "(?:,+|;+|[ \t]*)$"
+        mark, blank = rf'({DOCSTART}|"{DOCSTART}")(?:[,;\t]|$)', "(?:,+|;+|[ \t]*)$"
     skips = re.compile(f"{blank}|{re.escape(comments)}|{mark}")
     for line in lines:
         begin.append(line)
@@ -256,13 +256,13 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
             break
     split = _at_tabs if "\t" in first else cells_of
     if is_csv:
-        delimiter = max(",;", key=first.count)
+        delimiter = max(",;\t", key=first.count)
         split = functools.partial(_csv_cells, delimiter=delimiter)
         mark += f"|{delimiter}{{{len(split(first)) - 1}}}$"  # a blank row
     source.split, cells, number = split, split(first), len(begin)
     size = len(cells) or 2
     if first and source.has_labels and len(cells) == 1:
-        marks = "commas or semicolons" if is_csv else "tabs or spaces"
+        marks = "commas, semicolons or tabs" if is_csv else "tabs or spaces"
         message = f"expected a token and a label between {marks}, got one column"
         if not is_csv and "," in first and first[0] not in "{[":
             message += "; save CSV with tabs, or name it .csv"

@@ -400,6 +400,11 @@ def test_csv_is_read_as_tools_write_it(file, mark):
     assert [(*e.tokens, e.document) for e in examples] == places
 
 
+def test_csv_may_have_tabs(file):
+    path = file('sentence\ttoken\tlabel\n1\t"a;,"\tB-X\n\t""""\tO\n2\tb\tO\n', "a.csv")
+    assert [e.tokens for e in read(path).examples] == [("a;,", '"'), ("b",)]
+
+
 def test_comments_that_look_like_tokens_are_counted(file):
     text = "# id = 1\n#NYC B-LOC\nis O\n\n# O\nbig O\n"
     result = read(file(text), comments="#")
