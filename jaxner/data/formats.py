@@ -50,6 +50,7 @@ DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, MISC = 3, 9  # of CoNLL-U
 _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
 _NAME = re.compile(r"(?:^|\|)(?i:name)=(O|[BIESLUMW]-[^\t|]+)")  # of NorNE
+_SIGN_HINT = "; if # begins comments, set comments to it"
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
 _RANGE = re.compile("([0-9]+)-([0-9]+)\t")
 _QUOTED = re.compile('"[^"]*+(?:""[^"]*+)++"')  # as CSV writes cells with quotes
@@ -168,8 +169,8 @@ def _sentences(
             elif source.has_labels and not size <= count <= layout.most:
                 reason = f"expected {counted(size, 'column')}, got {count}"
                 reason += hint * lacks_token(line, cells)
-                if block[0][0] == "#" and layout.comments == "\n":
-                    reason += "; if # begins comments, set comments to it"
+                is_sign = block[0][0] == "#" and layout.comments == "\n"
+                reason += _SIGN_HINT * is_sign
                 errors.append(source.error(number, reason, line))
             elif count < size and layout.split is _at_tabs:
                 errors.append(source.error(number, "no tab", line))
@@ -222,8 +223,7 @@ def _sentences(
         text = f"one sentence of {num_tokens:,} tokens: no column {SENTENCE[0]} or "
         source.note(f"{text}{SENTENCE[2]}; not read: {', '.join(layout.rest)}")
     if len(signs) > max(1, num_sentences / 2):
-        text = "{} with # as first token; if # begins comments, set comments to it"
-        source.note_cases(signs, "sentence", text)
+        source.note_cases(signs, "sentence", "{} with # as first token" + _SIGN_HINT)
 
 
 def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
@@ -266,6 +266,7 @@ def columns(source: Source, is_csv: bool = False) -> Iterator[Record]:
         message = f"expected a token and a label between {marks}, got one column"
         if not is_csv and "," in first and first[0] not in "{[":
             message += "; save CSV with tabs, or name it .csv"
+        message += _SIGN_HINT * (first[0] == "#" and comments == "\n")
         error = source.error(number, source.flaw(first) or message, first)
         yield Record(number, begin[-1:], [error].copy)
         return

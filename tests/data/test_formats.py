@@ -410,7 +410,7 @@ def test_comments_that_look_like_tokens_are_counted(file):
     result = read(file(text), comments="#")
     assert [e.tokens for e in result.examples] == [("is",), ("big",)]
     assert result.notes == ["line 2: left out 2 comments with as many cells as a token"]
-    for content in ("# id 1\na O\n", "a O\n\n# id 2\na O\n"):
+    for content in ("# id 1\na O\n", "a O\n\n# id 2\na O\n", "#1\na O\n"):
         with pytest.raises(InputError, match="if # begins comments"):
             read(file(content))
     # They have as many cells as a token: no error, if labels have no prefixes.
