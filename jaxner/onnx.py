@@ -62,7 +62,7 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
     check_single(tagger)
     target = outputs.expanded(path)
     if target.suffix != ".onnx":
-        raise InputError("expected the name of a file that ends in .onnx", target)
+        raise InputError(f"Expected a file whose name ends in .onnx, got {target}")
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(tagger.weights))
     if size >= MOST_BYTES:
         raise InputError(f"An ONNX file holds less than 2 GB, got {size:,} bytes.")
