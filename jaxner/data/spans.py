@@ -199,7 +199,7 @@ def json_lines(source: Source) -> Iterator[Record]:
     be numbers, as in exports of Hugging Face's data sets, if `label_names` says what
     they stand for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
     """
-    options, document, last = source.options, 0, None
+    options, document, last = source.options, 0, []
     names = options.label_names or ()
     if isinstance(names, str):
         names = [*map(str.strip, names.split(","))]
@@ -264,10 +264,9 @@ def json_lines(source: Source) -> Iterator[Record]:
         elif source.has_labels and not _is_annotated(content):
             refused_lines.append(line)
         else:
-            values = (content.get(field) for field in DOCUMENT)
-            name = next((x for x in values if x is not None), None)
-            is_first = name is not None and name != last
-            document, last = document + is_first, name if is_first else last
+            name = [x for x in map(content.get, DOCUMENT) if x not in (None, "")][:1]
+            is_first = name not in ([], last)
+            document, last = document + is_first, name or last
             read = functools.partial(parse, content, names, line)
             yield Record(line, [raw], read, document, is_first, content, unit)
     form = "{} with characters of two units in UTF-16, such as emoji: offsets count "

@@ -487,7 +487,7 @@ CASES = [
         line(tokens=["New York", "wins"], ner_tags=["B-City-Name", "O"])
         + " \t\r\n"
         + line(text="Ada Preston left", spans=[[0, 11, "PER"]], doc_id="a")
-        + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}])
+        + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}], doc="")
         + line(
             text="\u200fdon't", tokens=["do", "n't"], spans=[[3, 6, "X"]], document="b"
         ),
