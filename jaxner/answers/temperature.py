@@ -168,10 +168,7 @@ def measure(tagger: Tagger, split: Split, *, n_best: int = 1) -> Measured:
 def guarantees(
     prediction: Prediction, types: Sequence[str], risk: float, **options: Any
 ) -> list[Guarantee]:
-    """Returns a threshold for each type; `options` are as in `guarantees.bounded`.
-
-    Without `types`, those that can have none are left out, unless no type has one.
-    """
+    """Returns thresholds of types (default: all that can have one); see `bounded`."""
     type_names = schemes.types_of(label for row in prediction.gold for label in row)
     if not type_names:
         raise InputError("Thresholds need labelled entities, and there are none.")

@@ -140,11 +140,8 @@ def check(
             part = corpus.split_of_run(Workdir(run), split or "dev", **options)
             splits.append(part)
     elif split or not files:
-        raise UsageError(
-            "expected the folder of a run first"
-            if split
-            else "expected a file or folder to check"
-        )
+        noun = "the folder of a run first" if split else "a file or folder to check"
+        raise UsageError(f"expected {noun}")
     by_file: dict[str, corpora.Split] = {}
     for path in files:
         defaults = dict(tagger.reading) if tagger is not None else {}

@@ -127,10 +127,8 @@ def fitted(
         span = _moved(narrow, units) if units and counts == "utf-16" else narrow
         problem, first, last = flaw(span)
         if problem:
-            content = _cut(text, span.start, span.end)
-            problem = (
-                f"the {span.type} {narrow.start}:{narrow.end} {problem}: {content}"
-            )
+            place = f"the {span.type} {narrow.start}:{narrow.end}"
+            problem = f"{place} {problem}: {_cut(text, span.start, span.end)}"
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
             items.append(_unfit(options, problem, span.line, first <= last))
@@ -237,9 +235,8 @@ def json_lines(source: Source) -> Iterator[Record]:
         if is_accepted and list not in types and not any(map(content.get, _SPANS)):
             lists = [[]]
         if text is None or not lists or sum(map(bool, lists)) > 1:
-            raise InputError(
-                "expected tokens and labels, or text and one list of spans"
-            )
+            reason = "expected tokens and labels, or text and one list of spans"
+            raise InputError(reason)
         results, links = [*map(_span, _results(items))], content.get("relations")
         results += [None] * len(links if isinstance(links, list) else ())
         spans = [span for span in results if span]

@@ -90,8 +90,8 @@ def load(
         for label in filter(wrong.get, labels):
             message = (
                 f"{wrong[label]}. The last two columns are the gold label and the "
-                "predicted label. If labels are tags, add --tags."
             )
+            message += "predicted label. If labels are tags, add --tags."
             raise InputError(message, path, line)
     if scheme:
         return Prediction(tokens, gold, predicted, scheme, **facts), notes
