@@ -149,8 +149,8 @@ def bootstrap(
     """Computes an interval for each figure of a run, by the bootstrap.
 
     `level` is the share of the rounds whose figure lies within the bounds; rounds in
-    which it is undefined do not count. Equal seeds give equal bounds. Of one sentence
-    there are none: every draw is the same.
+    which it is undefined do not count. Equal seeds give equal bounds. A figure of one
+    sentence, such as that of a rare type, has none: all its draws are the same.
 
     Example:
         >>> counts = tally([["B-A"], ["O"]] * 50, [["B-A"], ["B-A"]] * 50)
@@ -158,12 +158,20 @@ def bootstrap(
         >>> precision.value, round(precision.low, 1), round(precision.high, 1)
         (0.5, 0.4, 0.6)
     """
-    if len(run.counts) == 1:
-        return {name: Interval(x, None, None) for name, x in run.of_all.items()}
     draws = _draws(len(run.counts), rounds, seed)
     totals = np.concatenate([np.tensordot(x, run.counts, 1) for x in draws])
-    columns = zip(run.of_all.items(), run.figures(totals).T, strict=True)
+    figures = np.where(_varying([run]), run.figures(totals), np.nan)
+    columns = zip(run.of_all.items(), figures.T, strict=True)
     return {name: Interval(x, *_bounds(values, level)) for (name, x), values in columns}
+
+
+def _varying(runs: Sequence[Tally]) -> np.ndarray:
+    """Returns which figures, `[F]`, several sentences determine, in a run or more."""
+    numbers = []  # of sentences with each figure
+    for run in runs:
+        parts = np.array_split(run.counts, 1 + run.counts.size // _BLOCK)
+        numbers.append(sum((~np.isnan(run.figures(x))).sum(0) for x in parts))
+    return np.max(numbers, axis=0) > 1
 
 
 def _draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
@@ -249,9 +257,8 @@ def compare(
     ]
     values = [np.stack([x.figures(x.counts.sum(0)) for x in side]) for side in sides]
     means = [side.mean(0) for side in values]
-    resamples = _resampled(sides, rounds, seed)
-    if len(runs[0].counts) == 1:  # every draw is the same
-        resamples = np.full_like(resamples, np.nan)
+    varying = _varying([*chain(*sides)])
+    resamples = np.where(varying, _resampled(sides, rounds, seed), np.nan)
     if len(runs) == 2:
         exchanges = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:

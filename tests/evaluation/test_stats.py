@@ -39,6 +39,18 @@ def test_undefined_figures_stay_undefined():
     assert "f1 B" not in stats.tally([["S-A"]], [["I-B"]], "strict", "BIOES").of_all
 
 
+def test_a_figure_of_one_sentence_has_no_bounds_nor_p_by_the_bootstrap():
+    gold = [["B-A"]] * 9 + [["O"], ["B-B", "O", "B-B"]]
+    sides = [["B-A"]] * 7 + [["O"]] * 3 + [["B-B", "O", "B-B"]], [*gold[:-1], ["O"] * 3]
+    runs = [[stats.tally(gold, side, types=["A", "B"])] for side in sides]
+    bounds = stats.bootstrap(*runs[0], rounds=50)
+    assert bounds["f1 B"] == bounds["precision B"] == (1, None, None)
+    assert bounds["f1 A"].low < bounds["f1 A"].value < bounds["f1 A"].high
+    gaps = stats.compare(*runs, rounds=50)
+    assert gaps["f1 B"] == (1, 0, 1, None, None, None, 1, None)
+    assert gaps["f1 A"].low < gaps["f1 A"].difference <= gaps["f1 A"].high
+
+
 def test_bounds_are_those_of_a_slow_bootstrap():
     gold, predicted = random_corpus("BIOES", sentences=60)
     tally = stats.tally(gold, predicted, scheme="BIOES")
