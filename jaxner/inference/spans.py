@@ -69,12 +69,12 @@ def _scan(
     `extend` returns p(a span of each row reaches t | y_t): from the probabilities that
     one begins at t, `[L]`, that a row's span goes on, `[N, L]`, and a row of `inputs`.
     """
-    _, transitions, _, _ = crf.chain(potentials)
+    emissions, transitions, _, _ = crf.chain(potentials)
     alphas, is_chain = _alphas(potentials, mask), crf.is_chain(potentials)
     if is_chain:
         chances = crf.expected(potentials, alphas, mask).emissions
     else:
-        chances = crf.marginals(potentials, mask)
+        chances = crf.marginals(Potentials(emissions), mask)
 
     def step(carry, row):
         alpha, chance, next_ends, follows, inputs = row

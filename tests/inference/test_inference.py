@@ -327,6 +327,13 @@ def test_forbidden_labellings_do_not_exist(dtype, temperature):
     assert np.isfinite(entropy(p, mask))
 
 
+def test_independent_labels_in_float16_have_spans():
+    p, mask = Potentials(jnp.zeros((2, 2), "float16")), jnp.ones(2, bool)
+    spans = inference.LabelSpans(jnp.array([-1, 0]), jnp.zeros((2, 2), bool))
+    table = inference.span_table(p, mask, spans, num_types=1, max_width=2)
+    assert table.ravel().tolist() == [0.5, 0, 0.5, 0]
+
+
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_the_first_of_equals_is_that_of_viterbi(kind):
     p = enumeration.build(kind, "BIO", 4, dtype=np.float32)
