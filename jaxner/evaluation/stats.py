@@ -160,12 +160,12 @@ def bootstrap(
     """
     draws = _draws(len(run.counts), rounds, seed)
     totals = np.concatenate([np.tensordot(x, run.counts, 1) for x in draws])
-    figures = np.where(_varying([run]), run.figures(totals), np.nan)
+    figures = np.where(_draws_differ([run]), run.figures(totals), np.nan)
     columns = zip(run.of_all.items(), figures.T, strict=True)
     return {name: Interval(x, *_bounds(values, level)) for (name, x), values in columns}
 
 
-def _varying(runs: Sequence[Tally]) -> np.ndarray:
+def _draws_differ(runs: Sequence[Tally]) -> np.ndarray:
     """Returns which figures, `[F]`, several sentences determine, in a run or more."""
     numbers = []  # of sentences with each figure
     for run in runs:
@@ -257,8 +257,8 @@ def compare(
     ]
     values = [np.stack([x.figures(x.counts.sum(0)) for x in side]) for side in sides]
     means = [side.mean(0) for side in values]
-    varying = _varying([*chain(*sides)])
-    resamples = np.where(varying, _resampled(sides, rounds, seed), np.nan)
+    differ = _draws_differ([*chain(*sides)])
+    resamples = np.where(differ, _resampled(sides, rounds, seed), np.nan)
     if len(runs) == 2:
         exchanges = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:
