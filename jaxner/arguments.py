@@ -10,13 +10,13 @@ from jaxner.errors import InputError
 from jaxner.wording import shown
 
 
-def expect(is_right: Any, demand: str, value: Any) -> None:
+def expect(is_right: object, demand: str, value: object) -> None:
     """Raises TypeError, with what was expected and what came, unless it is right."""
     if not is_right:
         raise TypeError(f"Expected {demand}, got {shown(value)}.")
 
 
-def check_tagger(tagger: Any) -> None:
+def check_tagger(tagger: object) -> None:
     """Raises TypeError unless a value is a tagger; RuntimeError as `check_fork`."""
     from jaxner import devices  # which imports JAX
 
@@ -28,7 +28,7 @@ def check_tagger(tagger: Any) -> None:
     expect(is_whole and "params" in parts[0], demand, tagger)
 
 
-def check_single(tagger: Any) -> None:
+def check_single(tagger: object) -> None:
     """Raises as `check_tagger`; InputError if a value is an ensemble."""
     check_tagger(tagger)
     if hasattr(tagger, "member"):
@@ -46,7 +46,7 @@ def check_reads_text(tagger: Any) -> None:
         )
 
 
-def check_vocabulary(vocabulary: Any) -> None:
+def check_vocabulary(vocabulary: object) -> None:
     """Raises TypeError unless a value is a vocabulary."""
     demand = "a vocabulary, the first that jaxner.build_vocabulary returns"
     expect(hasattr(vocabulary, "label_names"), demand, vocabulary)
@@ -76,7 +76,7 @@ def check_documents(documents: Any, number: int) -> None:
         )
 
 
-def check_mapping(name: str, value: Any, example: str) -> None:
+def check_mapping(name: str, value: object, example: str) -> None:
     """Raises TypeError unless a value is a dictionary whose keys are strings."""
     is_right = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
     expect(is_right, f"{name} as a dictionary, such as {example}", value)

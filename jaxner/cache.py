@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from jaxner import outputs
 
@@ -56,7 +55,7 @@ def use(choice: str | None = None) -> None:
         compilation_cache.reset_cache()
 
 
-def _set_jax(option: str, value: Any) -> None:
+def _set_jax(option: str, value: object) -> None:
     """Sets an option of JAX without importing it."""
     if "jax" in sys.modules:
         sys.modules["jax"].config.update(option, value)

@@ -249,7 +249,7 @@ def _streams(is_quiet: bool, has_no_output: bool) -> Iterator[None]:
     # If not quiet, what is standard error by then, perhaps above a spinner.
     stream = sys.stderr if is_quiet else None
 
-    def show(message: Any, *details: Any, **options: Any) -> None:
+    def show(message: object, *details: Any, **options: Any) -> None:
         print(f"Warning: {printable(str(message))}", file=stream or sys.stderr)
 
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:

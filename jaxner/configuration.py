@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ _KEPT_OPTIONS = ("dropout", "initializer", "table_initializer", "forget_bias")
 _SWITCHES = ("crf", "softmax")  # of configs, which mean `head=crf` and `head=softmax`
 
 
-def options(**arguments: Any) -> Callable[[Callable], Callable]:
+def options(**arguments: object) -> Callable[[Callable], Callable]:
     """Makes a `get_config` from what sets the options of a system.
 
     The result decorates a function of the sections of a run and the arguments after the
@@ -205,7 +206,7 @@ def load(text: str) -> Any:
     return _loaded(text)[1]
 
 
-def _loaded(text: str) -> tuple[Any, Any]:
+def _loaded(text: str) -> tuple[ModuleType, Any]:
     """Returns the module and the config."""
     name, arg = split(text)
     stem, file = name.removesuffix(".py"), outputs.expanded(name)

@@ -25,7 +25,7 @@ from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import is_one_sentence
 from jaxner.errors import InputError
-from jaxner.types import Sentence
+from jaxner.types import Sentence, Vectors
 
 # Maximum positions and characters in a batch of several sentences. On a CPU, larger
 # batches do not fit its caches and are slower.
@@ -74,12 +74,12 @@ def check_key(key: Any) -> None:
         raise TypeError(f"Expected one PRNG key, got an array of keys {list(shape)}")
 
 
-def of_every(function: Callable[[Any], Any], answer: Any) -> Any:
+def of_every(function: Callable[[Any], Any], answer: object) -> Any:
     """Applies a function to the answer about one sentence, or to each of a list."""
     return [*map(function, answer)] if isinstance(answer, list) else function(answer)
 
 
-def encoded(tagger: Any, sentences: Any, vectors: Any) -> list[Sentence]:
+def encoded(tagger: Any, sentences: Sequence[Any], vectors: Vectors) -> list[Sentence]:
     """Returns each sentence encoded separately, without padding."""
     if vectors is None:
         vectors = [None] * len(sentences)
@@ -111,7 +111,7 @@ def text_of(
     tagger: Any,
     sentences: Any,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Text:
     """Returns encoded sentences; arguments as of `over_batches`."""
     devices.check_fork()
@@ -138,11 +138,11 @@ def text_of(
 
 def over_batches(
     compute: Callable[[Sentence], Any],
-    tagger: Any,
-    sentences: Any,
+    tagger: object,
+    sentences: object,
     *,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
     passes: int = 0,
 ) -> Any:
     """Returns for each sentence the results `[T, …]` of a function of batches.

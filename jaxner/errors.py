@@ -50,12 +50,12 @@ class UsageError(InputError):
     """A command line cannot be understood, whatever its files contain."""
 
 
-def name_of(path: Any) -> Any:
+def name_of(path: object) -> Any:
     """Returns the path of an input, for people: "standard input" in place of `-`."""
     return Path("standard input") if str(path) == "-" else path
 
 
-def place_of(path: Any, line: int | None, unit: str = "line") -> str:
+def place_of(path: object, line: int | None, unit: str = "line") -> str:
     """Returns a place as text, such as `a.conll:7` or `a.spacy, document 7`."""
     path = name_of(path)
     if unit == "line" or line is None:

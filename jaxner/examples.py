@@ -213,7 +213,7 @@ def _read(rows: Any, options: Any, name: str = "examples") -> tuple[str, corpora
             raise InputError(error.message, path.name, error.line) from None
 
 
-def json_lines(data: Any) -> Iterator[str]:
+def json_lines(data: object) -> Iterator[str]:
     """Yields examples as JSON lines; see `formats.json_lines`."""
     names, rows = _rows(data)
     for number, (document, row) in enumerate(rows, 1):
@@ -358,7 +358,7 @@ def _column(row: Mapping[str, Any], names: Iterable[str], has_lists: Any = None)
     )
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     """Returns whether a value has items in an order."""
     others = str | bytes | Mapping | set | frozenset
     return isinstance(value, Iterable) and not isinstance(value, others)

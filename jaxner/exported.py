@@ -73,12 +73,12 @@ class Exported:
         """The labels that the tagger gives; the index is the id."""
         return tuple(self.vocabulary.label_names)
 
-    def tag(self, tokens: Any, **context: Any) -> Any:
+    def tag(self, tokens: object, **context: Any) -> Any:
         """Returns the labels of tokens; `context`: `documents`, `vectors`."""
         ids = self._over("labels", tokens, **context)
         return driver.of_every(self.vocabulary.decode, ids)
 
-    def marginals(self, tokens: Any, **context: Any) -> Any:
+    def marginals(self, tokens: object, **context: Any) -> Any:
         """Returns the probability of each label at each token; see `tag`."""
         return self._over("marginals", tokens, passes=self._passes, **context)
 
@@ -92,7 +92,7 @@ class Exported:
         mentions.check_spans(self.vocabulary)
         mentions.check_least(mentions.types_of(self).names, min_probability)
 
-        def find(tokens: Any, **context: Any) -> Any:
+        def find(tokens: object, **context: Any) -> Any:
             answer = self._over("entities", tokens, passes=self._passes, **context)
             return driver.of_every(
                 lambda x: mentions.with_ends(mentions.EntityArrays(*x), -1), answer
@@ -122,7 +122,7 @@ class Exported:
 
         return driver.of_every(named, answer)
 
-    def _over(self, name: str, tokens: Any, *arguments: Any, **context: Any) -> Any:
+    def _over(self, name: str, tokens: object, *arguments: Any, **context: Any) -> Any:
         """Returns the results of a program for one sentence, or a list of them.
 
         `context` is as of `driver.over_batches`.

@@ -195,7 +195,7 @@ def _any_batch(vocabulary: Vocabulary) -> Any:
     """Returns a batch of symbolic sizes; it shares its distinct words, all of them."""
     scope = programs.SymbolicScope(("t >= 8",))  # as `driver.round_up`
 
-    def of(sizes: str, kind: Any = jnp.int32) -> jax.ShapeDtypeStruct:
+    def of(sizes: str, kind: object = jnp.int32) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(programs.symbolic_shape(sizes, scope=scope), kind)
 
     vectors = pieces = None

@@ -81,7 +81,7 @@ class Mark:
     words: str = ""
     allows: Callable[[Any], bool] = lambda _: True
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         return self.allows(value)
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ class Kind(NamedTuple):
         except (KeyError, ValueError):
             return text
 
-    def has_type(self, value: Any) -> bool:
+    def has_type(self, value: object) -> bool:
         """Returns whether a value is of the type, whatever the rule says."""
         python = (tuple, list) if self.is_several else _TYPES[self.type][0]
         is_other = isinstance(value, bool) and self.type is not bool
@@ -211,7 +211,7 @@ class Kind(NamedTuple):
         return f"{name} must be {demand}, got {text}{f': {note}' * bool(note)}"
 
 
-def kinds(hint: Any) -> tuple[Kind, ...]:
+def kinds(hint: object) -> tuple[Kind, ...]:
     """Returns the kinds of values that an annotation allows; () if it is no option."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
@@ -229,7 +229,7 @@ def kinds(hint: Any) -> tuple[Kind, ...]:
     return (Kind(hint),) if hint in _TYPES else ()
 
 
-def _unknown(value: Any, name: str, rule: OneOf) -> str:
+def _unknown(value: object, name: str, rule: OneOf) -> str:
     """Returns the message about an unknown word: all words, and what may be meant."""
     close = difflib.get_close_matches(str(value).lower(), map(str, rule.words), 1)
     hint = f". Did you mean {close[0]!r}?" if close else ""
@@ -240,7 +240,7 @@ def _unknown(value: Any, name: str, rule: OneOf) -> str:
 # --- Values ---------------------------------------------------------------------------
 
 
-def parse(text: str, hint: Any) -> Any:
+def parse(text: str, hint: object) -> Any:
     """Returns the value of a text by an annotation, or the text, which `check` refuses.
 
     Several values stand between commas, perhaps in brackets. Of a union, a word is
@@ -258,7 +258,7 @@ def parse(text: str, hint: Any) -> Any:
     return text
 
 
-def problem(value: Any, hint: Any, name: str = "") -> str | None:
+def problem(value: Any, hint: object, name: str = "") -> str | None:
     """Returns the message about a value; None if an annotation allows it."""
     value = value.tolist() if getattr(value, "shape", None) == () else value
     order = sorted(kinds(hint), key=lambda kind: not kind.has_type(value))
@@ -267,7 +267,7 @@ def problem(value: Any, hint: Any, name: str = "") -> str | None:
     return None if None in problems else next(iter(problems), None)
 
 
-def check(name: str, value: Any, hint: Any) -> None:
+def check(name: str, value: object, hint: object) -> None:
     """Raises InputError unless a value is allowed; TypeError if JAX traces it."""
     if (jax := sys.modules.get("jax")) and isinstance(value, jax.core.Tracer):
         remedy = "name it in static_argnames (static_argnums) of jax.jit, or bind it"
@@ -276,7 +276,7 @@ def check(name: str, value: Any, hint: Any) -> None:
         raise InputError(message)
 
 
-def check_word(name: str, value: Any, words: Iterable[str], note: str = "") -> None:
+def check_word(name: str, value: object, words: Iterable[str], note: str = "") -> None:
     """Raises InputError unless a value is one of some words."""
     check(name, value, Annotated[str, OneOf(words, note)])
 

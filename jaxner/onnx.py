@@ -18,7 +18,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -142,7 +142,7 @@ class _Value:
     def __init__(self, graph: _Graph, name: str):
         self.graph, self.name = graph, name
 
-    def _with(self, kind: str, operand: Any) -> Any:
+    def _with(self, kind: str, operand: object) -> _Value:
         return self.graph.add(kind, self, operand)
 
     __add__ = __radd__ = functools.partialmethod(_with, "Add")
@@ -155,13 +155,13 @@ class _Value:
     __or__ = functools.partialmethod(_with, "BitwiseOr")
     __xor__ = functools.partialmethod(_with, "BitwiseXor")
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> _Value:
         return self * -1
 
-    def __rsub__(self, operand: Any) -> Any:
+    def __rsub__(self, operand: object) -> _Value:
         return -self + operand
 
-    def __floordiv__(self, operand: Any) -> Any:
+    def __floordiv__(self, operand: object) -> _Value:
         return (self - self % operand) / operand
 
 
@@ -195,7 +195,7 @@ class _Graph:
         self.nodes.append(self.helper.make_node(kind, *ends, **options))
         return outputs if count else outputs[0]
 
-    def along(self, kind: str, x: Any, axes: Any) -> Any:
+    def along(self, kind: str, x: _Value, axes: Sequence[int]) -> _Value:
         """Adds a Squeeze or an Unsqueeze, if there are axes."""
         return self.add(kind, x, _ints(axes)) if len(axes) else x
 
@@ -205,7 +205,7 @@ class _Graph:
             return self.add("Gather", x, index)
         return np.asarray(x)[index]
 
-    def constant(self, value: Any) -> _Value:
+    def constant(self, value: object) -> _Value:
         """Returns a constant: one for small equal ones, or for an array."""
         array = np.asarray(value, np.float32 if isinstance(value, float) else None)
         if isinstance(value, list) or np.issubdtype(array.dtype, np.integer):
@@ -215,12 +215,12 @@ class _Graph:
         # The entry holds the value, so that no other one gets its id.
         return self.constants.setdefault(key, (self.new(), array, value))[0]
 
-    def kind(self, dtype: Any) -> int:
+    def kind(self, dtype: object) -> int:
         """Returns ONNX's number of the type that represents one of JAX's."""
         kind = np.dtype(dtype if dtype in (bool, np.float32) else np.int64)
         return self.helper.np_dtype_to_tensor_dtype(kind)
 
-    def cast(self, x: Any, dtype: Any) -> Any:
+    def cast(self, x: object, dtype: object) -> _Value:
         return self.add("Cast", x, to=self.kind(dtype))
 
     def info(self, name: str, spec: Any) -> Any:
@@ -310,7 +310,7 @@ _WORD = (1 << 32) - 1
 _SMALL_SIZE = 64  # elements of a small constant
 
 
-def _expect(equation: Any, condition: Any) -> None:
+def _expect(equation: Any, condition: object) -> None:
     if not condition:
         raise InputError(
             "ONNX cannot express this tagger: jaxner has no form for "
@@ -318,7 +318,7 @@ def _expect(equation: Any, condition: Any) -> None:
         )
 
 
-def _ints(values: Any) -> list[int]:
+def _ints(values: Iterable[Any]) -> list[int]:
     return [int(value) for value in values]
 
 

@@ -257,7 +257,7 @@ def _opened(text: str | bytes) -> dict[str, Any]:
     return content
 
 
-def _checksum(content: Any) -> str:
+def _checksum(content: object) -> str:
     text = json.dumps(content, sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -314,7 +314,7 @@ def _describe(path: Path) -> str:
     return f"{path.stat().st_size} sha256:{checksum}"
 
 
-def _change(old: Any, new: Any, name: str) -> str:
+def _change(old: object, new: object, name: str) -> str:
     """Describes the first change of what a JSON value had; empty if there is none."""
     if isinstance(old, dict) and isinstance(new, dict):
         changes = (_change(old[k], new.get(k), f"{name}.{k}") for k in sorted(old))

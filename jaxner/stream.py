@@ -28,6 +28,7 @@ from jaxner.errors import InputError
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.outputs import Output
 from jaxner.tagger import Tagger
+from jaxner.types import Minima
 from jaxner.wording import counted
 
 CHUNK = 1 << 16
@@ -169,7 +170,7 @@ def identity(tagger: Tagger) -> str:
     return f"{tagger.vocabulary.fingerprint} {checksum:08x}"
 
 
-def checked_least(tagger: Tagger, sink: Sink, min_probability: Any) -> Any:
+def checked_least(tagger: Tagger, sink: Sink, min_probability: Minima) -> Minima | None:
     """Returns a minimum probability of entities, or None if they need none.
 
     `InputError`: the tagger's entities cannot have this minimum.
@@ -191,7 +192,7 @@ def tag_file(
     output: Output,
     *,
     constrained: bool = False,
-    least: Any = None,
+    least: Minima | None = None,
     shard: tuple[int, int] = (0, 1),
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
@@ -239,7 +240,7 @@ class Part(NamedTuple):
 
 
 def _answers(
-    tagger: Tagger, part: Part, constrained: bool, least: Any
+    tagger: Tagger, part: Part, constrained: bool, least: Minima | None
 ) -> Iterator[Answer]:
     """Yields the labels of each sentence; its entities, too, if there is a minimum."""
     sentences = [sentence for *_, group in part.good for sentence in group]

@@ -27,10 +27,10 @@ from jaxner.fields import checked
 from jaxner.tagger import Ensemble
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import load as load
-from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
+from jaxner.types import AnyPotentials, Potentials, Sentence, Vectors, batch_axes
 
 if TYPE_CHECKING:
-    from jaxner.types import AnyArray
+    pass
 
 R = TypeVar("R")
 
@@ -41,11 +41,9 @@ Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_b
 
 if TYPE_CHECKING:
     Tokens = Sequence[str] | Sequence[Sequence[str]] | Split | Sentence
-    Vectors = AnyArray | Sequence[AnyArray] | None
 else:  # what callers give is checked by `driver`
-    Tokens = Vectors = Any
-"""One sentence, several, a split, or what `encode` returned; and the precomputed
-vectors of a sentence or of several."""
+    Tokens = Any
+"""One sentence, several, a split, or what `encode` returned."""
 
 
 def encode(tagger: Tagger, sentences: Tokens, *, vectors: Vectors = None) -> Sentence:

@@ -9,7 +9,7 @@ JAX, so that host code can use it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
     AnyArray = Any  # a NumPy array on the host, a JAX array on the device
+    Vectors = AnyArray | Sequence[AnyArray] | None
+else:  # what callers give is checked by `driver`
+    Vectors = Any
+"""The precomputed vectors of a sentence or of several."""
 
 Options = Mapping[str, Any]
 """A section of a config: its options, and the sections within it, by name."""
+
+Minima = float | Mapping[str, float]
+"""The least probability of entities: of all, or by type."""
 
 Weights = dict[str, Any]
 """`{"params": …, "frozen": …}`: the trained and the frozen arrays."""

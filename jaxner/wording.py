@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
 
 # Control characters but tab and line feed, overrides of direction, what is no character
 _ODD = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]"
@@ -15,7 +14,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Describes a value by its type and, if short, its content."""
     if value is None:
         return "None"

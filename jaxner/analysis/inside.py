@@ -20,11 +20,11 @@ from jaxner.arguments import check_tagger, expect
 from jaxner.data import batching
 from jaxner.errors import InputError
 from jaxner.tagger import Ensemble, Tagger
-from jaxner.types import Sentence, batch_axes
+from jaxner.types import Sentence, Vectors, batch_axes
 
 
 def relations(
-    tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
+    tagger: Tagger, tokens: Sequence[str], *, vectors: Vectors = None
 ) -> Float[np.ndarray, "T T"]:
     """Returns how strongly tokens relate to each other (Chen et al., 2019, Figure 4).
 
@@ -48,7 +48,7 @@ def relations(
 
 
 def attention(
-    tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
+    tagger: Tagger, tokens: Sequence[str], *, vectors: Vectors = None
 ) -> Float[np.ndarray, "M T T"]:
     """Returns the weights of each of `M` heads of self-attention (Li, Fu and Ma, 2020).
 
@@ -72,7 +72,7 @@ def attention(
 
 
 def maps(
-    tagger: Tagger, tokens: Sequence[str], *, vectors: Any = None
+    tagger: Tagger, tokens: Sequence[str], *, vectors: Vectors = None
 ) -> dict[str, np.ndarray]:
     """Returns the maps of a sentence: "relations" `[T, T]`, "attention" `[M, T, T]`."""
     check_tagger(tagger)

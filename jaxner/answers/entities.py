@@ -29,7 +29,7 @@ from jaxner.evaluation.report import Prediction
 from jaxner.fields import Labellings, Passes, checked
 from jaxner.tagger import Tagger
 from jaxner.tagging import Decoding, Tokens
-from jaxner.types import Sentence
+from jaxner.types import Sentence, Vectors
 
 
 def entity_types(tagger: Tagger) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def entities(
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
     num_samples: Passes | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns the entities of a text, each with its exact probability.
 

@@ -21,12 +21,13 @@ from jaxner.data.tokens import Token, Tokenizer
 from jaxner.data.vocabulary import Vocabulary, is_list
 from jaxner.driver import sentences_of
 from jaxner.errors import InputError
+from jaxner.types import Minima, Vectors
 
 if TYPE_CHECKING:
     from jax import Array
     from jaxtyping import Bool, Float, Int
 
-    Least = float | Array | Mapping[str, float]  # for all types, or for each
+    Least = Minima | Array
 
 
 _WORST = {"entropy": np.max, "mutual_information": np.max, "vote_share": np.min}
@@ -121,7 +122,7 @@ def entities(
     tokenizer: str | Tokenizer | None = None,
     split_sentences: bool = True,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns what `jaxner.entities` does; `find` maps tokens to `EntityArrays`."""
     if isinstance(min_probability, (jnp.ndarray, np.ndarray)):  # whose value is known

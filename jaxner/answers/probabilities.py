@@ -22,7 +22,7 @@ from jaxner.fields import Labellings, Passes, Samples, checked
 from jaxner.inference import Uncertainty as Uncertainty
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.tagging import Tokens
-from jaxner.types import Sentence
+from jaxner.types import Sentence, Vectors
 
 
 class Labelling(NamedTuple):
@@ -65,7 +65,7 @@ def marginals(
     key: Array | None = None,
     num_samples: Passes | None = None,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns the probability of each label at each token.
 
@@ -116,7 +116,7 @@ def n_best(
     constrained: bool = False,
     key: Array | None = None,
     num_samples: Passes | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns the n most probable labellings of each sentence, and how probable.
 
@@ -225,7 +225,7 @@ def sample(
     num_samples: int | Any = 8,
     *,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns the label probabilities of several passes with dropout.
 
@@ -264,7 +264,7 @@ def uncertainty(
     num_samples: int | Any = 8,
     *,
     documents: Sequence[Hashable] | None = None,
-    vectors: Any = None,
+    vectors: Vectors = None,
 ) -> Any:
     """Returns the labels and their uncertainty over several passes with dropout.
 

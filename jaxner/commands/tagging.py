@@ -13,6 +13,7 @@ from jaxner.arguments import check_reads_text
 from jaxner.commands import STDIN, load, note
 from jaxner.data import formats, sources, spans, tokens
 from jaxner.errors import InputError, UsageError, name_of
+from jaxner.types import Minima
 from jaxner.wording import counted
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
@@ -181,7 +182,7 @@ def _scores(tagger: Any, pairs: list[Any], file: Path) -> dict[str, Any]:
     return run
 
 
-def read_least(text: str, workdir: Path | None) -> Any:
+def read_least(text: str, workdir: Path | None) -> Minima:
     """Returns the minimum probability of entities, or that of each type."""
     from jaxner.answers import temperature
 

@@ -220,7 +220,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenize
         raise InputError(error.message, error.path or path) from None
 
 
-def _add_spaces(part: Any) -> None:
+def _add_spaces(part: object) -> None:
     """Makes each token begin with a space, in a pre-tokenizer or a list of them."""
     if isinstance(part, list):
         for inner in part:

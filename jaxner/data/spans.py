@@ -411,7 +411,7 @@ def _is_rejected(item: Mapping[str, Any]) -> bool:
     return str(item.get("answer")).lower() in ("reject", "ignore", "skip")
 
 
-def _is_cancelled(task: Any) -> bool:
+def _is_cancelled(task: object) -> bool:
     return isinstance(task, Mapping) and bool(task.get("was_cancelled"))
 
 

@@ -79,14 +79,14 @@ def is_one_sentence(tokens: Any) -> bool:
     return is_one
 
 
-def is_list(value: Any) -> bool:
+def is_list(value: object) -> bool:
     """Returns whether a value is a list, a tuple or an array, perhaps of strings."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0 and value.dtype.kind in "OTU"
     return isinstance(value, (list, tuple))
 
 
-def check_text(sentences: Any) -> None:
+def check_text(sentences: object) -> None:
     """Raises TypeError unless a value is a list of sentences, each of strings."""
     if is_one_sentence(sentences):
         raise TypeError("Expected several sentences, got one: give [sentence].")
@@ -244,7 +244,7 @@ class Vocabulary:
         word = self.look_up(self.normalise(token), self._ids[0])
         return self._ids[0].get(word, UNKNOWN) if word else UNKNOWN
 
-    def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
+    def encode(self, tokens: Sequence[str], vectors: object = None) -> Sentence:
         """Returns one sentence, maybe empty, as NumPy arrays without padding.
 
         `chars` [U, C] are those of the distinct words; C is the length of the longest,

@@ -153,7 +153,7 @@ def threshold_curve(
     return ThresholdCurve(chances[is_last], right / counts, recall, counts)
 
 
-def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:
+def _checked(probabilities: object, correct: object) -> tuple[np.ndarray, np.ndarray]:
     chances = np.asarray(probabilities, float).ravel()
     came_true = np.asarray(correct, bool).ravel()
     if len(chances) != len(came_true):

@@ -385,7 +385,7 @@ def table(
     return Table(names, [[cell(x, key) for key in keys] for x in records], note, title)
 
 
-def shown(value: Any, digits: int = 2) -> str:
+def shown(value: object, digits: int = 2) -> str:
     """Formats a value: a float with fixed decimals, a dash for None, printable text."""
     if isinstance(value, list):
         return ", ".join(shown(item, digits) for item in value)

@@ -54,7 +54,7 @@ class Recognizer(EntityRecognizer):
         """Does nothing: the tagger is loaded already."""
 
     def analyze(
-        self, text: str, entities: Sequence[str], nlp_artifacts: Any = None
+        self, text: str, entities: Sequence[str], nlp_artifacts: object = None
     ) -> list[RecognizerResult]:
         """Returns the entities of a text whose types are asked for (none: all)."""
         return [

@@ -401,7 +401,7 @@ def sentence_key(key: Array, sentence: Sentence) -> Array:
     return jax.random.fold_in(key, number)
 
 
-def pass_keys(key: Array, sentence: Sentence, num_samples: Any) -> Array:
+def pass_keys(key: Array, sentence: Sentence, num_samples: object) -> Array:
     """Returns a sentence's key of each pass; fewer passes get a prefix of these."""
     key = sentence_key(key, sentence)
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
@@ -412,7 +412,7 @@ def passes(
     weights: Weights,
     sentence: Sentence,
     key: Array | None,
-    num_samples: Any,  # an int, or the size of an exported program
+    num_samples: object,  # an int, or the size of an exported program
     x: Features | None = None,
 ) -> Potentials:
     """Returns the draft's potentials in several passes with dropout.

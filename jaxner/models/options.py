@@ -92,7 +92,7 @@ def sections(path: str, values: Any, part: Part) -> Iterator[Section]:
             yield from sections(section.flag(name), value, inner)
 
 
-def gives_scores(values: Any) -> bool:
+def gives_scores(values: object) -> bool:
     """Returns whether the features of an encoder are scores of labels."""
     *_, last = sections("", values, Part("encoder"))
     return "num_labels" in fields.all_of(last.kind)
@@ -248,7 +248,7 @@ def describe(module: object) -> object:
     return {"module": kind} | {name: describe(part) for name, part in parts.items()}
 
 
-def restore(description: Any) -> Any:
+def restore(description: object) -> Any:
     """Returns a described module; KeyError, TypeError: it or a field is unknown."""
     if isinstance(description, list):
         return tuple(map(restore, description))

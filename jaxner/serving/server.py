@@ -27,6 +27,7 @@ from jaxner.errors import InputError
 from jaxner.serving import Limits
 from jaxner.serving.programs import Programs
 from jaxner.serving.service import Service, log
+from jaxner.types import Minima
 
 _PAUSE = 5  # seconds that a connection may be idle between two requests
 _MAX_BACKLOG = 1 << 26  # bytes of all answers that clients do not read
@@ -188,7 +189,7 @@ def run(
     limits: Limits,
     host: str = "127.0.0.1",
     port: int = 8000,
-    least: Any = 0.0,
+    least: Minima = 0.0,
     *,
     reuse_port: bool = False,
     root_path: str = "",

@@ -45,6 +45,7 @@ from jaxner.data.tokens import Token
 from jaxner.errors import InputError
 from jaxner.serving import Limits
 from jaxner.serving.programs import LABELLINGS, PASSES, Job, Programs
+from jaxner.types import Minima
 
 log = logging.getLogger("jaxner.serve")
 
@@ -61,7 +62,7 @@ class Question:
 
     texts: list[str]
     sentences: list[list[list[Token]]]
-    min_probability: Any  # or a dictionary of it by type
+    min_probability: Minima
     n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
     uncertainty: bool = False
     maps: bool = False
@@ -80,7 +81,7 @@ class Question:
                 yield from ((index, [sentence]) for sentence in sentences)
 
 
-def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Question:
+def read(body: bytes, model: Programs, limits: Limits, least: Minima = 0.0) -> Question:
     """Returns the question of a request; `Refusal`: it cannot be answered."""
     try:
         text = body.decode("utf-8-sig")
@@ -128,7 +129,7 @@ def read(body: bytes, model: Programs, limits: Limits, least: Any = 0.0) -> Ques
     return question
 
 
-def _are_strings(value: Any) -> bool:
+def _are_strings(value: object) -> bool:
     return isinstance(value, list) and {*map(type, value)} <= {str}
 
 
@@ -211,11 +212,11 @@ def _maps(arrays: dict[str, Any]) -> set[str]:
     return {"relations", "attention"} & arrays.keys()
 
 
-def _rounded(values: Any) -> Any:
+def _rounded(values: object) -> Any:
     return np.asarray(values, np.float64).round(6).tolist()
 
 
-def _json(content: Any, status: int = 200, headers: Any = None) -> Response:
+def _json(content: object, status: int = 200, headers: Any = None) -> Response:
     # Lone surrogates in a text are no UTF-8: they stay escaped.
     body = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return Response(body, status, headers, "application/json")
@@ -270,7 +271,7 @@ class Service:
     """
 
     def __init__(
-        self, model: Programs, limits: Limits, key: str | None = None, least: Any = 0.0
+        self, model: Programs, limits: Limits, key: str | None = None, least: Minima = 0
     ):
         self.is_ready, self.progress = False, "compiling"
         self.ends = {"answered": 0, "refused": 0}  # since `stop`
@@ -539,8 +540,8 @@ class Service:
             raise Refusal(503, f"Not ready: {state}.")
         types = self.model.types.names * self.model.has_chances  # of /v1/entities
         content = {"labels": self.model.labels, "types": types}
-        content["min_probability"] = self._least
-        return _json({**content, "limits": dataclasses.asdict(self._limits)})
+        limits = dataclasses.asdict(self._limits)
+        return _json({**content, "min_probability": self._least, "limits": limits})
 
     async def metrics(self, request: Request) -> Response:
         """Answers with the metrics of Prometheus."""
