@@ -301,9 +301,22 @@ def test_waiting_requests_share_batches_and_keep_their_answers():
 def test_a_small_request_overtakes_a_large_one():
     model = Slow(0.02)
     bodies = [{"tokens": [["large"] * 4] * 250}, {"tokens": ["small"]}]
-    asyncio.run(together(service_of(model, Limits()), bodies, seconds=0.03))
+    asyncio.run(together(service_of(model, Limits()), bodies, seconds=0.5))
     order = [sentence[0] for batch in model.batches for sentence in batch]
     assert order[-1] != "small"
+
+
+def test_small_requests_without_end_do_not_hold_a_large_one_up():
+    model = Slow(0.02)
+    bodies = [{"tokens": [["large"] * 8] * 5}, *[{"tokens": ["small"] * 8}] * 50]
+    asyncio.run(together(service_of(model, Limits()), bodies, seconds=0.005))
+    order = [sentence[0] for batch in model.batches for sentence in batch]
+    assert order[-20:] == ["small"] * 20
+
+
+def test_a_sentence_with_passes_counts_as_eight(programs):
+    plain, deep = (programs.job([["Rome"] * 16], is_deep).cost for is_deep in (0, 1))
+    assert deep >= 8 * plain > 0
 
 
 @pytest.mark.slow

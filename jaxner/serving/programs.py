@@ -35,7 +35,7 @@ _TOKENS = {"cpu": 1 << 8, "gpu": 1 << 14, "tpu": 1 << 14}
 class Job(NamedTuple):
     """An encoded sentence or document, and its tokens with padding.
 
-    A deep job asks for more than entities.
+    A deep job asks for more than entities; its tokens count as `PASSES`.
     """
 
     sentence: Any
@@ -73,7 +73,8 @@ class Programs:
     def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
         """Returns a job of one sentence, or of the sentences of one document."""
         text = driver.text_of(self._tagger, sentences, [0] * len(sentences))
-        return Job(text.rows[0], self._size(text.rows[0], is_deep)[0], is_deep)
+        cost = self._size(text.rows[0], is_deep)[0] * (PASSES if is_deep else 1)
+        return Job(text.rows[0], cost, is_deep)
 
     def _size(self, sentence: Sentence, is_deep: bool) -> tuple[int, int]:
         """Returns padded tokens, and characters of a word; deep jobs have one width."""

@@ -52,7 +52,6 @@ log = logging.getLogger("jaxner.serve")
 _QUEUE_FACTOR = 4
 _SHORT = 1 << 11  # bytes of a request whose reading takes less than a change of threads
 _BUDGETS = 4  # of a batch: jobs that are planned together have less padding
-_STEP = 1e-3  # seconds that each sentence of a request stands behind the one before
 _NUMBERS = 1 << 19  # of the maps in an answer, up to ten bytes each
 
 
@@ -254,7 +253,12 @@ def _page(path: Path) -> Route:
 
 
 class _Place(NamedTuple):
-    """A job in the queue: earlier turns first, then in the order of arrival."""
+    """A job in the queue: earlier turns first, then in the order of arrival.
+
+    A turn is that of the job taken last and the root of the request's tokens up to this
+    job: without the root, many small requests would hold a large one up for ever; by
+    the clock, a small one would wait for large ones that take longer than assumed.
+    """
 
     turn: float
     number: int
@@ -306,7 +310,7 @@ class Service:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self._queue: asyncio.PriorityQueue[_Place] = asyncio.PriorityQueue()
-        self._numbers = itertools.count()
+        self._numbers, self._turn = itertools.count(), 0.0
         self._reader, self._runner = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         task = asyncio.ensure_future(self._run())
         yield
@@ -449,11 +453,12 @@ class Service:
             question, groups = await self._do(len(body), self._read, body)
             if question.maps and write is entities:
                 raise Refusal(422, "There are maps for /v1/tag only.")
-        cost = sum(job.cost for *_, job in groups)
-        with self._holding("tagged", cost, limits.max_sentences * limits.max_tokens):
-            turn, futures = time.monotonic(), [loop.create_future() for _ in groups]
-            for i, ((*_, job), future) in enumerate(zip(groups, futures, strict=True)):
-                order = turn + i * _STEP, next(self._numbers)
+        costs = [*itertools.accumulate((job.cost for *_, job in groups), initial=0)]
+        most = limits.max_sentences * limits.max_tokens
+        with self._holding("tagged", costs[-1], most):
+            start, futures = self._turn, [loop.create_future() for _ in groups]
+            for (*_, job), future, cost in zip(groups, futures, costs[1:], strict=True):
+                order = start + math.sqrt(cost), next(self._numbers)
                 self._queue.put_nowait(_Place(*order, job, future))
             arrays = await asyncio.gather(*futures)
         size = len(body) if not question.is_deep else limits.max_bytes
@@ -527,6 +532,7 @@ class Service:
         """Returns the next job whose request waits still."""
         while (place := await self._queue.get()).answer.done():
             pass
+        self._turn = place.turn
         return place
 
     async def health(self, request: Request) -> Response:
