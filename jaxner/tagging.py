@@ -29,9 +29,6 @@ from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import load as load
 from jaxner.types import AnyPotentials, Potentials, Sentence, Vectors, batch_axes
 
-if TYPE_CHECKING:
-    pass
-
 R = TypeVar("R")
 
 DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")

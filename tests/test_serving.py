@@ -1,6 +1,7 @@
 """The service: answers, batches, refusals, its end, and the page in a browser."""
 
 import asyncio
+import functools
 import gzip
 import json
 import logging
@@ -8,7 +9,9 @@ import random
 import re
 import shutil
 import subprocess
+import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import jax
@@ -527,3 +530,75 @@ def test_the_page_works_by_keyboard_and_by_mouse(browser):
         send(f"/element/{element}/click")
         seen("#words", "Preston")
     assert seen("#detail", "relates to").startswith("Ms.")
+
+
+DRIVE = """
+const pause = () => new Promise((go) => setTimeout(go, 50));
+const until = async (test) => { while (!test()) await pause(); };
+(async () => {
+  await until(() => $("status").textContent === "Ready");
+  $("text").value = "a b";
+  tag();
+  await until(() => $("status").textContent !== "Ready");
+  document.title = $("status").textContent;
+  tag();
+  await until(() => words.length);
+  choose(1);
+  await until(() => !$("detail").hidden);
+  document.title += " | " + $("detail").textContent;
+  choose(1);
+  await until(() => $("detail").querySelector("h2"));
+  document.title += " | " + $("detail").textContent;
+})();
+"""
+
+
+@pytest.mark.slow
+def test_the_page_outlives_bad_answers_and_reads_documents_as_a_whole(tmp_path):
+    if not shutil.which("chromium"):
+        pytest.skip("needs chromium")
+    page = shutil.copytree(Path(service.__file__).parent / "page", tmp_path / "page")
+    html = (page / "index.html").read_text()
+    script = '<script src="drive.js" defer></script></head>'
+    (page / "index.html").write_text(html.replace("</head>", script))
+    (page / "drive.js").write_text(DRIVE)
+
+    def tagged(*labels):
+        parts = [("ab"[i], [i * 2, i * 2 + 1], x) for i, x in enumerate(labels)]
+        names = "tokens", "offsets", "labels", "probabilities"
+        rows = [([x], [y], [z], [0.5]) for x, y, z in parts]
+        sentences = [dict(zip(names, row, strict=True)) for row in rows]
+        return {"results": [{"sentences": sentences}]}
+
+    ready = {"types": [], "reads_documents": True}
+    answers = iter([None, ready, None, tagged("A", "B"), None])
+
+    class Proxy(SimpleHTTPRequestHandler):
+        def answer(self):
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            is_whole = b"texts" in body
+            content = next(answers, tagged("C", "D") if is_whole else tagged("alone"))
+            self.send_response(200 if content else 502)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode() if content else b"<html>")
+
+        def do_POST(self):
+            self.answer()
+
+        def do_GET(self):
+            self.answer() if self.path == "/ready" else super().do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Proxy, directory=page)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        flags = [*CHROMIUM, f"--user-data-dir={tmp_path}", "--dump-dom"]
+        flags += ["--virtual-time-budget=9000", f"http://127.0.0.1:{proxy.server_port}"]
+        options = {"capture_output": True, "text": True, "timeout": 60}
+        content = subprocess.run(["chromium", *flags], **options).stdout
+        proxy.shutdown()
+    (title,) = re.findall("<title>(.*)</title>", content)
+    refusal = "Not an answer of the service: status 502"
+    assert title == f"{refusal} | {refusal} | bLabelD"

@@ -544,10 +544,11 @@ class Service:
         if not self.is_ready or self._end < math.inf:
             state = self.progress if self._end == math.inf else "the service stops"
             raise Refusal(503, f"Not ready: {state}.")
-        types = self.model.types.names * self.model.has_chances  # of /v1/entities
-        content = {"labels": self.model.labels, "types": types}
-        limits = dataclasses.asdict(self._limits)
-        return _json({**content, "min_probability": self._least, "limits": limits})
+        model, limits = self.model, dataclasses.asdict(self._limits)
+        types = model.types.names * model.has_chances  # of /v1/entities
+        facts = {"reads_documents": model.reads_documents, "limits": limits}
+        facts |= {"min_probability": self._least}
+        return _json({"labels": model.labels, "types": types, **facts})
 
     async def metrics(self, request: Request) -> Response:
         """Answers with the metrics of Prometheus."""

@@ -9,7 +9,9 @@ const EXAMPLES = {
 const COLOURS = ["#ffd27f", "#9fd8ff", "#b8e6a0", "#ffb3c1", "#d3c0ff", "#f6ef8f", "#9ee8d8", "#e6c9a8"];
 const $ = (id) => document.getElementById(id);
 let types = [];
-let words = []; // of the text: {text, sentence, index, entity, node}
+let readsDocuments = false;
+let source = ""; // the text of the words
+let words = []; // {node, sentence, place, index, entity}
 let details = new Map(); // promises, by sentence
 let request = 0; // the newest; answers to older ones are dropped
 
@@ -25,13 +27,18 @@ function say(text, isBad = false) {
   $("status").classList.toggle("bad", isBad);
 }
 
+async function ask(path, options) {
+  const answer = await fetch(path, options).catch(() => { throw new Error("The service does not answer …"); });
+  const content = await answer.json().catch(() => null); // a proxy has pages of its own
+  if (answer.status === 401) $("lock").hidden = false;
+  if (!answer.ok || !content) throw new Error(content?.error ?? `Not an answer of the service: status ${answer.status}`);
+  return content;
+}
+
 async function post(path, body) {
   const headers = { "content-type": "application/json" };
   if ($("key").value) headers.authorization = `Bearer ${$("key").value}`;
-  const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
-  const content = await answer.json();
-  if (answer.status === 401) $("lock").hidden = false;
-  if (!answer.ok) throw new Error(content.error);
+  const content = await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
   return content.results[0];
 }
 
@@ -71,11 +78,12 @@ function draw(text, sentences, entities) {
   const between = (from, to) => letters.slice(from, to).join("");
   const box = $("words");
   box.replaceChildren();
+  source = text;
   words = [];
   details = new Map();
   let end = 0;
   let home = box;
-  sentences.forEach((sentence) => sentence.tokens.forEach((token, index) => {
+  sentences.forEach((sentence, place) => sentence.tokens.forEach((token, index) => {
     const [from, to] = sentence.offsets[index];
     const inside = entities.find((e) => e.start_char <= from && to <= e.end_char);
     if (home.entity !== inside) home = box;
@@ -92,7 +100,7 @@ function draw(text, sentences, entities) {
     node.dataset.number = words.length;
     if (!types.length) node.title = sentence.labels[index];
     home.append(node);
-    words.push({ node, sentence, index, entity: inside });
+    words.push({ node, sentence, place, index, entity: inside });
     end = to;
     if (inside && to === inside.end_char) home.append(make("small", `${inside.type} ${percent(inside.probability)}`));
   }));
@@ -114,17 +122,21 @@ function hide() {
 
 async function choose(number) {
   const word = words[number];
-  const { sentence, index, entity } = word;
+  const { sentence, place, index, entity } = word;
   for (const each of words) each.node.ariaPressed = String(each === word);
   if (!details.has(sentence)) {
-    const body = { tokens: sentence.tokens, n_best: 5, uncertainty: true, maps: true };
+    const body = { n_best: 5, uncertainty: true, maps: true };
+    // Alone, a sentence of a document might have other labels.
+    Object.assign(body, readsDocuments ? { texts: source } : { tokens: sentence.tokens });
     // A tagger without probabilities has no more to say.
-    const more = () => post("v1/tag", body).then((result) => result.sentences[0]);
+    const more = () => post("v1/tag", body).then((result) => result.sentences[readsDocuments ? place : 0]);
     details.set(sentence, sentence.probabilities ? more() : Promise.resolve(sentence));
   }
-  const answer = await details.get(sentence).catch((error) => say(error.message, true));
-  if (!answer) details.delete(sentence);
-  if (!answer || word.node.ariaPressed !== "true") return;
+  const answer = await details.get(sentence).catch((error) => ({ error: error.message }));
+  if (answer.error) details.delete(sentence);
+  if (words[number] !== word || word.node.ariaPressed !== "true") return;
+  $("detail").hidden = false;
+  if (answer.error) return $("detail").replaceChildren(make("p", answer.error, "bad"));
   const same = words.filter((w) => (entity ? w.entity === entity : w === word)).map((w) => w.index);
   const label = (labels) => same.map((i) => labels[i]).join(" ");
   const parts = [make("h2", entity ? [`${entity.text} `, chip(entity.type)] : sentence.tokens[index])];
@@ -168,7 +180,6 @@ async function choose(number) {
     })));
   }
   $("detail").replaceChildren(...parts);
-  $("detail").hidden = false;
 }
 
 function table(rows) {
@@ -212,13 +223,13 @@ for (const [name, text] of Object.entries(EXAMPLES)) {
   $("examples").append(button);
 }
 
-(async function begin() {
-  const answer = await fetch("ready").catch(() => null);
-  if (answer?.ok) {
-    types = (await answer.json()).types;
+async function begin() {
+  try {
+    ({ types, reads_documents: readsDocuments } = await ask("ready"));
     say("Ready");
-  } else {
-    say(answer ? (await answer.json()).error : "The service does not answer …");
+  } catch (error) {
+    say(error.message);
     setTimeout(begin, 1000);
   }
-})();
+}
+begin();
