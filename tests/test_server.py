@@ -367,15 +367,23 @@ class Model({model}):
         {failure}
 with cli._errors("serve"):
     limits = Limits(stop_seconds=2.0)
-    server.run(Model(), limits, port=int(sys.argv[1]), reuse_port={reuse})
+    server.run(Model(), limits, {host!r}, int(sys.argv[1]), reuse_port={reuse})
 """
 
 
 @contextlib.contextmanager
 def process(
-    seconds=0.1, failure="", port=0, prefix=(), model="Slow", reuse=False, **environment
+    seconds=0.1,
+    failure="",
+    port=0,
+    prefix=(),
+    model="Slow",
+    reuse=False,
+    host="127.0.0.1",
+    **environment,
 ):
-    script = SCRIPT.format(seconds=seconds, failure=failure, model=model, reuse=reuse)
+    values = {"seconds": seconds, "failure": failure, "model": model, "host": host}
+    script = SCRIPT.format(reuse=reuse, **values)
     command = [*prefix, sys.executable, "-c", script, str(port)]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipe, env=os.environ | environment) as child:
@@ -464,6 +472,9 @@ def test_a_process_that_cannot_serve_ends_with_a_reason_and_status_1():
     ):
         status, text = ends(child)
         assert (status, "Address already in use" in text) == (1, True)
+    with process(host="") as child:
+        status, text = ends(child, 9)
+        assert (status, "Expected --host as an address" in text) == (1, True)
     for key in ("", "abc\n"):
         with process(JAXNER_API_KEY=key) as child:
             status, text = ends(child)

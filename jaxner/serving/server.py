@@ -207,6 +207,8 @@ def run(
     key = os.environ.get("JAXNER_API_KEY")
     if key is not None and not re.fullmatch(r"[!-~]+", key):
         raise InputError("Expected JAXNER_API_KEY as ASCII characters without blanks.")
+    if not host:  # the system would take it for all addresses
+        raise InputError("Expected --host as an address, got ''")
     if not re.fullmatch(r"(/[\w.~-]+)*", root_path, re.ASCII):
         raise InputError(f"Expected --root-path as /a or /a/b, got {root_path!r}")
     _allow_files(2 * limits.max_connections + _FILES)
