@@ -216,9 +216,10 @@ CASES = {
     '{"texts": "a", "maps": 1}': (422, "Expected maps as true or false, got 1"),
     '{"texts": "a", "nbest": 2}': (422, 'Unknown field "nbest"; known: min_prob'),
     json.dumps({"texts": "a", "é'\x00" * 100: 2}): (422, 'Unknown field "'),
-    json.dumps({"texts": ["a"] * 25}): (422, "at most 24 sentences in a request."),
-    json.dumps({"texts": ["a"] * 9, "maps": True}): (422, "maps, each counts as 8."),
-    json.dumps({"texts": "a " * 17}): (422, "at most 16 tokens in a sentence."),
+    json.dumps({"texts": ["a"] * 25}): (422, "in a request, got 25."),
+    json.dumps({"texts": ["a"] * 9, "maps": True}): (422, "got 72; with n_best, "),
+    json.dumps({"texts": "a " * 17}): (422, "in a sentence, got 17 in texts[0]."),
+    json.dumps({"tokens": [["a"], ["a"] * 18]}): (422, "got 18 in tokens[1]."),
 }
 PYTHON = r"None|True|False|NaN|Error|\b(list|dict|tuple|str|int|jaxner|raw)\b|\\x"
 

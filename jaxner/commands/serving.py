@@ -65,8 +65,7 @@ def serve(
     is_file = tagger.is_file()
     least = read_least(min_probability, None if is_file else tagger)
     # The service has programs of its own, for its shapes.
-    load_file = exported.load_exported
-    source = load_file(tagger, program=False) if is_file else load(tagger)
+    source = exported.load_exported(tagger, program=False) if is_file else load(tagger)
     programs = Programs(source, limits.max_tokens, limits.batch_tokens, tokenizer)
     limits = dataclasses.replace(limits, batch_tokens=programs.budget)
     check_least(programs.types.names, least)

@@ -67,7 +67,6 @@ class Programs:
         platform = devices.platform_of(tagger.weights)
         self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
         self._tagger, self._most, self._fills = tagger, max_tokens, platform != "cpu"
-        self._reads_characters = tagger.reads_characters
         self._programs: dict[Any, Any] = {}
 
     def job(self, sentences: Sequence[Sequence[str]], is_deep: bool = False) -> Job:
@@ -79,7 +78,7 @@ class Programs:
     def _size(self, sentence: Sentence, is_deep: bool) -> tuple[int, int]:
         """Returns padded tokens, and characters of a word; deep jobs have one width."""
         # Words of one character would share no program with those of several.
-        chars = max(1 + self._reads_characters, sentence.chars.shape[1])
+        chars = max(1 + self._tagger.reads_characters, sentence.chars.shape[1])
         return _rounded(len(sentence.words), MAX_CHARACTERS if is_deep else chars)
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
@@ -88,8 +87,8 @@ class Programs:
 
     def compile(self, log: Callable[[int, int], object] = lambda *_: None) -> None:
         """Compiles the programs of all shapes; `log` gets how many of how many."""
-        kinds = [(False, 24 if self._reads_characters else 1)]
-        kinds += [(False, MAX_CHARACTERS)] * self._reads_characters
+        kinds = [(False, 24 if self._tagger.reads_characters else 1)]
+        kinds += [(False, MAX_CHARACTERS)] * self._tagger.reads_characters
         kinds += [(True, MAX_CHARACTERS)] * self.has_chances
         copies = [1 << i for i in range(self.budget.bit_length())]
         shapes = set()

@@ -74,10 +74,8 @@ class Question:
     def groups(self, reads_documents: bool) -> Iterator[tuple[int, list[list[Token]]]]:
         """Yields the index of a text and the sentences of a job, for each job."""
         for index, sentences in enumerate(self.sentences):
-            if reads_documents and sentences:
-                yield index, sentences
-            elif not reads_documents:
-                yield from ((index, [sentence]) for sentence in sentences)
+            jobs = [sentences] if reads_documents else [[x] for x in sentences]
+            yield from ((index, job) for job in jobs if job)
 
 
 def read(body: bytes, model: Programs, limits: Limits, least: Minima = 0.0) -> Question:
@@ -115,16 +113,18 @@ def read(body: bytes, model: Programs, limits: Limits, least: Minima = 0.0) -> Q
     if question.is_deep and not model.has_chances:
         raise Refusal(422, "This tagger has no probabilities: ask for labels only.")
     count = sum(map(len, sentences)) * (PASSES if question.is_deep else 1)
-    if max(len(texts), count) > limits.max_sentences:
+    if (count := max(len(texts), count)) > limits.max_sentences:
         note = f"; with n_best, uncertainty or maps, each counts as {PASSES}"
         most = f"Expected at most {limits.max_sentences} sentences in a request"
-        raise Refusal(422, f"{most}{note * question.is_deep}.")
-    for _, group in question.groups(model.reads_documents):
+        raise Refusal(422, f"{most}, got {count}{note * question.is_deep}.")
+    (name,) = {"texts", "tokens"} & {*content}
+    for index, group in question.groups(model.reads_documents):
         separators = (len(group) + 1) * model.reads_documents
-        if sum(map(len, group)) + separators > limits.max_tokens:
+        if (count := sum(map(len, group)) + separators) > limits.max_tokens:
             unit = "document" if model.reads_documents else "sentence"
             most = f"Expected at most {limits.max_tokens} tokens in a {unit}"
-            raise Refusal(422, f"{most}{', separators included' * bool(separators)}.")
+            most += ", separators included" * bool(separators)
+            raise Refusal(422, f"{most}, got {count} in {name}[{index}].")
     return question
 
 
