@@ -550,6 +550,7 @@ const until = async (test) => { while (!test()) await pause(); };
   choose(1);
   await until(() => $("detail").querySelector("h2"));
   document.title += " | " + $("detail").textContent;
+  document.title += " | " + (document.documentElement.scrollWidth <= innerWidth);
 })();
 """
 
@@ -571,14 +572,14 @@ def test_the_page_outlives_bad_answers_and_reads_documents_as_a_whole(tmp_path):
         sentences = [dict(zip(names, row, strict=True)) for row in rows]
         return {"results": [{"sentences": sentences}]}
 
-    ready = {"types": [], "reads_documents": True}
+    ready, long = {"types": [], "reads_documents": True}, "D " * 300
     answers = iter([None, ready, None, tagged("A", "B"), None])
 
     class Proxy(SimpleHTTPRequestHandler):
         def answer(self):
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             is_whole = b"texts" in body
-            content = next(answers, tagged("C", "D") if is_whole else tagged("alone"))
+            content = next(answers, tagged("C", long) if is_whole else tagged("alone"))
             self.send_response(200 if content else 502)
             self.end_headers()
             self.wfile.write(json.dumps(content).encode() if content else b"<html>")
@@ -602,4 +603,4 @@ def test_the_page_outlives_bad_answers_and_reads_documents_as_a_whole(tmp_path):
         proxy.shutdown()
     (title,) = re.findall("<title>(.*)</title>", content)
     refusal = "Not an answer of the service: status 502"
-    assert title == f"{refusal} | {refusal} | bLabelD"
+    assert title == f"{refusal} | {refusal} | bLabel{long}| true"

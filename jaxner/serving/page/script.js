@@ -44,7 +44,7 @@ async function post(path, body) {
 
 const colour = (type) => COLOURS[Math.max(types.indexOf(type), 0) % COLOURS.length];
 // At most 99, since no entity is certain.
-const percent = (share) => `${Math.min(Math.floor(100 * share), 99)} %`;
+const percent = (share) => `${Math.min(Math.floor(100 * share), 99)}\u00a0%`;
 
 function chip(type) {
   const node = make("span", type, "type");
