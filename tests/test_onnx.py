@@ -210,6 +210,14 @@ def test_the_page_of_the_example_tags(name, tmp_path_factory, site):
     assert labels == jaxner.tag(tagger, tokens)
 
 
+@pytest.mark.slow
+def test_the_page_of_the_example_names_the_file_that_is_missing(site, tmp_path):
+    flags = [*CHROMIUM, "--dump-dom", "--virtual-time-budget=30000"]
+    command = ["chromium", *flags, f"--user-data-dir={tmp_path}", site[1]]
+    page = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    assert "There is no tagger.json, which jaxner export-onnx writes" in page
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The example's folder with onnxruntime-web in it, and where it is served."""

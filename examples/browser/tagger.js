@@ -4,7 +4,10 @@ import * as ort from "./node_modules/onnxruntime-web/dist/ort.wasm.bundle.min.mj
 ort.env.wasm.numThreads = 1; // several need the headers of cross-origin isolation
 
 export async function load(path) {
-  const about = await (await fetch(path.replace(/onnx$/, "json"))).json();
+  const side = path.replace(/onnx$/, "json");
+  const answer = await fetch(side);
+  if (!answer.ok) throw Error(`There is no ${side}, which jaxner export-onnx writes beside ${path}.`);
+  const about = await answer.json();
   if (about.pieces || about.vector_sizes || about.label_names.at(-1) === "<sep>") {
     throw Error("This page has no word pieces, vectors of tokens, or documents.");
   }
