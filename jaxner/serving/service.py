@@ -255,9 +255,8 @@ def _page(path: Path) -> Route:
 class _Place(NamedTuple):
     """A job in the queue: earlier turns first, then in the order of arrival.
 
-    A turn is that of the job taken last and the root of the request's tokens up to this
-    job: without the root, many small requests would hold a large one up for ever; by
-    the clock, a small one would wait for large ones that take longer than assumed.
+    A turn is that of the job taken last plus the root of the request's tokens so far:
+    small requests overtake large ones, but do not hold them up for ever.
     """
 
     turn: float

@@ -107,7 +107,6 @@ function draw(text, sentences, entities) {
   box.append(between(end));
   $("answer").hidden = !words.length;
   $("detail").hidden = true;
-  $("detail").replaceChildren();
   $("types").replaceChildren(...types.filter((t) => entities.some((e) => e.type === t)).map(chip));
   hide();
 }
