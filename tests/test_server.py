@@ -174,6 +174,20 @@ def test_a_connection_has_a_time_for_each_of_its_steps(connect, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_connection_waits_for_its_next_request_as_long_as_the_documentation_says(
+    connect, monkeypatch
+):
+    monkeypatch.setattr(server, "_PAUSE", 1)
+    with serves(max_seconds=2.0) as (_, port):
+        link = connect(port, HEALTH)
+        assert answer(link)[0] == 200
+        time.sleep(2)
+        link.sendall(HEALTH)
+        assert answer(link)[0] == 200
+        assert is_closed(link, 5)
+
+
+@pytest.mark.slow
 def test_answers_that_nobody_reads_take_limited_memory(connect):
     with serves(Large(0.0)) as (instance, port):
 

@@ -29,7 +29,7 @@ from jaxner.serving.programs import Programs
 from jaxner.serving.service import Service, log
 from jaxner.types import Minima
 
-_PAUSE = 5  # seconds that a connection may be idle between two requests
+_PAUSE = 5  # seconds that a connection may be idle beyond those of a request
 _MAX_BACKLOG = 1 << 26  # bytes of all answers that clients do not read
 _FILES = 200  # that are no connections
 _CHUNK = 1 << 14  # bytes to parse before others have their turn
@@ -137,7 +137,9 @@ class Server(uvicorn.Server):
         options |= {"access_log": False, "server_header": False, "root_path": root_path}
         options |= {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
         options["http"] = functools.partial(Connection, limits, {})
-        super().__init__(uvicorn.Config(service, timeout_keep_alive=_PAUSE, **options))
+        # Proxies keep connections: if one closes early, their next request fails.
+        options["timeout_keep_alive"] = math.ceil(limits.max_seconds + _PAUSE)
+        super().__init__(uvicorn.Config(service, **options))
         self._service, self._seconds = service, limits.stop_seconds
 
     def prepare(self) -> None:
