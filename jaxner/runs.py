@@ -56,17 +56,20 @@ class Workdir:
     # --- Files
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Returns the content of a JSON file in the folder; raises as `read_json`."""
+        """Returns the content of a JSON file in the folder; raises as `read_json`.
+
+        In a config, the folder of the data is what it was when the run was trained.
+        """
         content = read_json(self._present(name))
-        # The examples of `jaxner.train` move with the run.
         data = content.get("data") if name == "config.json" else None
-        folder = self.path / "data"
-        if (
-            isinstance(data, dict)
-            and Path(data.get("dir") or "").name == "data"
-            and (folder / "train.jsonl").is_file()
-        ):
-            data["dir"] = str(folder)
+        if isinstance(data, dict) and (path := data.get("dir")):
+            folder = Path(content.pop("folder", ""), path)
+            # The examples of `jaxner.train` move with the run.
+            if folder.name == "data" and (self.path / "data/train.jsonl").is_file():
+                folder = self.path / "data"
+            # A project that was copied has its data where the path leads from here.
+            if folder.is_dir() or not Path(path).is_dir():
+                data["dir"] = str(folder)
         return content
 
     def _present(self, name: str) -> Path:
@@ -81,6 +84,9 @@ class Workdir:
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file with its checksum, atomically."""
+        path = content.get("data", {}).get("dir") if name == "config.json" else None
+        if path and not os.path.isabs(path):
+            content = {**content, "folder": os.getcwd()}  # from which it leads there
         self.write_text(name, _sealed(content))
 
     def write_text(self, name: str, text: str) -> None:

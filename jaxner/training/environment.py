@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -23,8 +22,8 @@ from jaxner.training import optimizers, schema
 from jaxner.types import Options
 
 # Nothing else in a run's config may change, but the number of epochs if no rate
-# depends on it.
-_MAY_CHANGE = ("patience", "tensorboard", "num_devices")
+# depends on it. `check_same_data` compares what is in the folder.
+_MAY_CHANGE = ("patience", "tensorboard", "num_devices", "data.dir")
 _PATHS = ("data.dir", "data.vectors", "data.contextual", "data.pretrained", "init_from")
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 _ROOT = Path(__file__).parents[2]
@@ -53,9 +52,6 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         return
     values = schema.values(json.loads(json.dumps(config)))
     saved_values = schema.values(folder.read_json("config.json"))
-    for options in (values, saved_values):  # `Workdir.read_json` may name it in full
-        if folder_of_data := options["data.dir"]:
-            options["data.dir"] = os.path.abspath(folder_of_data)
     is_fixed = optimizers.ends_with_run(config["optimizer"])
     is_fixed &= values["minutes"] == saved_values["minutes"]  # else they set the number
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")

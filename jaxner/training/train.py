@@ -110,13 +110,14 @@ def main_run(
         if config.num_seeds == 1 or seeds.is_together(config):
             results = train(config, folder, name)
         else:
-            folder.write_json("config.json", config.to_dict())
             results = []
             for member in seeds.configs_of(config):
                 number = f"{len(results) + 1} of {config.num_seeds}"
                 console.print(f"Seed {member.seed}, {number}")
                 path = folder.seed(member.seed).path
                 results.append(main_run(member, path, name, quiet))
+                # The first seed has found the data to be those of the run.
+                folder.write_json("config.json", config.to_dict())
         result = results[0]
         if config.num_seeds > 1:
             result = seeds.summarise(dict(enumerate(results, config.seed)))

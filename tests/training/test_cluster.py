@@ -221,7 +221,7 @@ def test_processes_may_have_their_files_elsewhere(tiny_run, monkeypatch):
     config, record = map(folder.read_json, ("config.json", "environment.json"))
     facts = environment.shared(config, record)
     assert facts != environment.shared(config | {"seed": 7}, record)
-    config["data"]["dir"] = "elsewhere"
+    config["data"] |= {"dir": "elsewhere", "vectors": "elsewhere"}
     assert facts == environment.shared(config, record)
     with pytest.raises(ValueError, match="elsewhere' now"):
         environment.check_same_config(folder, config)

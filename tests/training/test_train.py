@@ -22,6 +22,7 @@ from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
 from jaxner.training import environment, train
+from jaxner.training.corpus import split_of_run
 from tests import tiny
 from tests.marks import slow
 from tests.training import runs
@@ -392,6 +393,30 @@ def test_changed_data_are_refused(copy, copied_run):
         file.write("\nMore O\n")
     with pytest.raises(ValueError, match=r"changed: dev \(.*dev\.conll"):
         train.main_run(tiny.config(copy), copied_run)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 2])
+def test_a_relative_path_leads_to_the_same_data_from_anywhere(
+    num_seeds, corpus, tmp_path, monkeypatch
+):
+    config = tiny.plain_config(Path("data"), 1)
+    config.num_seeds, run = num_seeds, Workdir(tmp_path / "run")
+    shutil.copytree(corpus, tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    train.main_run(config, run.path)
+    lines = (tmp_path / "data" / "train.conll").read_text("utf-8").split("\n\n")
+    other = tmp_path / "other"
+    shutil.copytree(corpus, other / "data")
+    (other / "data" / "train.conll").write_text("\n\n".join(lines[1:]), "utf-8")
+    monkeypatch.chdir(other)
+    with pytest.raises(InputError, match="this has changed: train"):
+        train.main_run(config, run.path)
+    train_split = split_of_run(run, "train")
+    assert train_split.path == tmp_path / "data" / "train.conll"
+    (tmp_path / "data").rename(tmp_path / "moved")
+    config.data.dir = "../moved"
+    train.main_run(config, run.path)
+    assert split_of_run(run, "train").sha256 == train_split.sha256
 
 
 # --- The choice of the epoch ----------------------------------------------------------
