@@ -221,7 +221,13 @@ def _build(text: str, steps_per_epoch: int, num_epochs: int | None):
         txs = {p: of_part(f"optimizer.parts.{p}", o) for p, o in parts.items()}
         choose = functools.partial(part_of_each, paths=tuple(parts))
         tx = optax.partition({**txs, REST: tx}, choose)
-    return tx if is_separate or not clip_norm else optax.chain(clip, tx)
+    whole = tx if is_separate or not clip_norm else optax.chain(clip, tx)
+
+    def update(updates, state, params=None):
+        with jax.numpy_dtype_promotion("standard"):  # Optax mixes dtypes
+            return whole.update(updates, state, params)
+
+    return optax.GradientTransformation(whole.init, update)
 
 
 def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epochs):

@@ -87,6 +87,7 @@ def main_run(
     console.quiet = quiet or not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
+        stack.enter_context(jax.transfer_guard("allow"))  # a guard is for other code
         if not cluster.is_writer():
             warnings.simplefilter("ignore")  # one process says them
         with cluster.agreement():

@@ -533,6 +533,19 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     assert not (tmp_path / "run" / "result.json").exists()
 
 
+def test_strict_settings_of_jax_do_not_stop_a_run(corpus, tmp_path):
+    settings = {"numpy_dtype_promotion": "strict", "transfer_guard": "disallow"}
+    old = {f"jax_{name}": getattr(jax.config, f"jax_{name}") for name in settings}
+    try:
+        for name, value in settings.items():
+            jax.config.update(f"jax_{name}", value)
+        train.main_run(tiny.plain_config(corpus, 1), tmp_path / "run")
+    finally:
+        for name, value in old.items():
+            jax.config.update(name, value)
+    assert len(runs.losses(tmp_path / "run")) == 1
+
+
 @pytest.mark.filterwarnings("default")
 def test_quiet_runs_print_warnings_alone_and_learn_on_lowercased(copy, tmp_path, run):
     with (copy / "train.conll").open("a") as file:
