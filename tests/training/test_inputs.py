@@ -129,9 +129,10 @@ def test_files_are_scored_and_old_types_are_kept_by_vectors(
             answer("evaluate", vector_run, "--split", file, *wrong)
     output = vector_run / "output.json"
     writing = ("tag", "-o", output), ("select", "-o", output)
+    card = vector_run / "README.md"  # a text
     for name, *options in (*writing, ("check",), ("show",)):
         with pytest.raises(InputError, match="which a text has none of"):
-            answer(name, vector_run, file, *options)
+            answer(name, vector_run, card if name == "show" else file, *options)
     with pytest.raises(InputError, match="which a text has none of"):
         Programs(jaxner.load(vector_run))
     assert not [*vector_run.glob("output*")]
