@@ -49,6 +49,7 @@ LONG = 60  # tokens of a sentence that may be several
 DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, MISC = 3, 9  # of CoNLL-U
 _ENTITY = re.compile(r"(?:^|\|)NER=([^\t|]+)", re.IGNORECASE)
+_LABELS = re.compile("(?:O|[BIESLUMW]-[^ ]+)(?: (?:O|[BIESLUMW]-[^ ]+))+")  # several
 _NAME = re.compile(r"(?:^|\|)(?i:name)=(O|[BIESLUMW]-[^\t|]+)")  # of NorNE
 _SIGN_HINT = "; if # begins comments, set comments to it"
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2: several words; 1.1: an empty one
@@ -180,6 +181,13 @@ def _sentences(
                 reason = f"no value in column {gaps[0]}"
                 reason += hint * lacks_token(line, cells)
                 errors.append(source.error(number, reason, line))
+            elif (
+                source.has_labels
+                and _LABELS.fullmatch(cells[label])
+                and cells[label].count(" ") == cells[token].count(" ")
+            ):
+                reason = "expected a token and its label, got a sentence and its labels"
+                errors.append(source.error(number, reason + "; try JSON lines", line))
             else:
                 rows.append((number, cells))
                 if _QUOTED.fullmatch(cells[token]):

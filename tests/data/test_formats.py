@@ -400,6 +400,15 @@ def test_csv_is_read_as_tools_write_it(file, mark):
     assert [(*e.tokens, e.document) for e in examples] == places
 
 
+def test_a_row_of_a_whole_sentence_is_no_token(file):
+    path = file('tokens,labels\n"Ann saw Rome","B-PER O B-LOC"\n', "a.csv")
+    with pytest.raises(InputError, match=r"2: .*, got a sentence"):
+        formats.read(path)
+    rest = file('tokens,labels\n"New York","B-big city"\nis,O\n', "b.csv")
+    (example,) = formats.read(rest).examples
+    assert example.labels == ("B-big city", "O")
+
+
 def test_csv_may_have_tabs(file):
     path = file('sentence\ttoken\tlabel\n1\t"a;,"\tB-X\n\t""""\tO\n2\tb\tO\n', "a.csv")
     assert [e.tokens for e in read(path).examples] == [("a;,", '"'), ("b",)]
