@@ -68,7 +68,8 @@ class Workdir:
             if folder.name == "data" and (self.path / "data/train.jsonl").is_file():
                 folder = self.path / "data"
             # A project that was copied has its data where the path leads from here.
-            if folder.is_dir() or not Path(path).is_dir():
+            # That of pathlib raises an error if another account hides the folder.
+            if os.path.isdir(folder) or not os.path.isdir(path):
                 data["dir"] = str(folder)
         return content
 

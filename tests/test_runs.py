@@ -307,6 +307,18 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
     assert latest.check()
 
 
+def test_a_run_loads_although_the_folder_it_began_in_cannot_be_seen(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(os, "getcwd", lambda: "/" + "n" * 300)  # an error, as of rights
+    Workdir(tmp_path).write_json("config.json", {"data": {"dir": "data"}})
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    config = Workdir(tmp_path).read_json("config.json")
+    assert config == {"data": {"dir": "data"}}
+
+
 def test_restarts_are_chosen_by_their_seed(run, tmp_path):
     for seed in (1, 11):
         shutil.copytree(run, tmp_path / "several" / f"seed-{seed}")
