@@ -113,12 +113,13 @@ def main_run(
         else:
             results = []
             for member in seeds.configs_of(config):
+                # The first seed must find the data of an old run unchanged.
+                if results or not (folder.path / "config.json").exists():
+                    folder.write_json("config.json", config.to_dict())
                 number = f"{len(results) + 1} of {config.num_seeds}"
                 console.print(f"Seed {member.seed}, {number}")
                 path = folder.seed(member.seed).path
                 results.append(main_run(member, path, name, quiet))
-                # The first seed has found the data to be those of the run.
-                folder.write_json("config.json", config.to_dict())
         result = results[0]
         if config.num_seeds > 1:
             result = seeds.summarise(dict(enumerate(results, config.seed)))

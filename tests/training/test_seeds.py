@@ -10,6 +10,7 @@ import pytest
 
 import jaxner
 from jaxner.data import schemes
+from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import environment, seeds, train
 from tests import tiny
@@ -81,6 +82,17 @@ def test_only_restarts_in_turn_can_become_more(corpus, restarts, solo, tmp_path)
     for folder in (restarts[0], solo):
         with pytest.raises(ValueError, match=r"num_seeds: \d there, 3 now"):
             environment.check_same_config(Workdir(folder), more)
+
+
+def test_a_run_that_ends_in_its_first_seed_keeps_its_config(
+    corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(train.Program, "score", lambda *_: signal.raise_signal(2))
+    with pytest.raises(SystemExit):
+        train.main_run(config_of(corpus), tmp_path / "run")
+    for option, value in (("num_seeds", 1), ("seed", 5)):
+        with pytest.raises(InputError, match=f"{option}: . there, {value} now"):
+            train.main_run(config_of(corpus, **{option: value}), tmp_path / "run")
 
 
 def test_a_seed_that_goes_on_after_others_keeps_count_of_epochs(corpus, tmp_path):
