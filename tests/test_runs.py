@@ -317,6 +317,8 @@ def test_a_run_loads_although_the_folder_it_began_in_cannot_be_seen(
     (tmp_path / "data").mkdir()
     config = Workdir(tmp_path).read_json("config.json")
     assert config == {"data": {"dir": "data"}}
+    (tmp_path / "data").rmdir()
+    assert Workdir(tmp_path).read_json("config.json")["data"]["dir"].endswith("n/data")
 
 
 def test_restarts_are_chosen_by_their_seed(run, tmp_path):

@@ -404,9 +404,9 @@ def test_a_row_of_a_whole_sentence_is_no_token(file):
     path = file('tokens,labels\n"Ann saw Rome","B-PER O B-LOC"\n', "a.csv")
     with pytest.raises(InputError, match=r"2: .*, got a sentence"):
         formats.read(path)
-    rest = file('tokens,labels\n"New York","B-big city"\nis,O\n', "b.csv")
+    rest = file('tokens,labels\n"New York","B-big city"\nis,B-U O\n', "b.csv")
     (example,) = formats.read(rest).examples
-    assert example.labels == ("B-big city", "O")
+    assert example.labels == ("B-big city", "B-U O")
 
 
 def test_csv_may_have_tabs(file):
@@ -497,12 +497,13 @@ CASES = [
         + " \t\r\n"
         + line(text="Ada Preston left", spans=[[0, 11, "PER"]], doc_id="a")
         + line(text="In  Rome", spans=[{"start": 4, "end": 8, "label": "LOC"}], doc="")
+        + line(text="Milan", spans=[[0, 5, "LOC"]], document="a")
         + line(
             text="\u200fdon't", tokens=["do", "n't"], spans=[[3, 6, "X"]], document="b"
         ),
         *({}, "0:1 New·York/B-City-Name wins/O"),
         *("1:3 Ada/B-PER Preston/I-PER left/O", "1:4 In/O Rome/B-LOC"),
-        "2:5 do/O n't/B-X",
+        *("1:5 Milan/B-LOC", "2:6 do/O n't/B-X"),
     ),
     ("a_conll", c12(0).replace(" ", "\t"), {"label_column": 2}, "0:1 a/0"),
     (

@@ -49,6 +49,9 @@ def test_a_figure_of_one_sentence_has_no_bounds_nor_p_by_the_bootstrap():
     gaps = stats.compare(*runs, rounds=50)
     assert gaps["f1 B"] == (1, 0, 1, None, None, None, 1, None)
     assert gaps["f1 A"].low < gaps["f1 A"].difference <= gaps["f1 A"].high
+    more = [stats.tally(gold, [["B-B"], *sides[0][1:]], types=["A", "B"])]
+    for pair in ((runs[0], more), (more, runs[0])):  # two sentences of one system
+        assert stats.compare(*pair, rounds=50)["precision B"].bootstrap < 1
 
 
 def test_bounds_are_those_of_a_slow_bootstrap():
