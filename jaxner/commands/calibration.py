@@ -53,7 +53,8 @@ def calibrate(
         risk: Store thresholds that bound this risk, between 0 and 1.
         of: Risk to bound: the share of gold entities that are missed, or of kept
             entities that are wrong.
-        type_: Store a threshold for this type; may repeat; default: each, if possible.
+        type_: Store a threshold for this type; may repeat; default: each that can
+            have one.
         confidence: Probability with which the bound on errors holds; default: 0.9.
         n_best: Take the entities for thresholds from the N best labellings.
 

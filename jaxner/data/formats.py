@@ -70,11 +70,11 @@ def cells_of(line: str) -> list[str]:
 
 
 def _csv_cells(line: str, delimiter: str) -> list[str]:
-    """Returns the cells of a line of CSV; one cell if a quote is not closed."""
+    """Returns the cells of a line of CSV; one if a quote is not closed before a tab."""
     try:
         return next(csv.reader([line], delimiter=delimiter, strict=True), [])
     except csv.Error:
-        return [line]
+        return line.split("\t") if delimiter == "\t" else [line]
 
 
 class Layout(NamedTuple):

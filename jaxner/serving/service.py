@@ -255,8 +255,8 @@ def _page(path: Path) -> Route:
 class _Place(NamedTuple):
     """A job in the queue: earlier turns first, then in the order of arrival.
 
-    A turn is that of the job taken last plus the root of the request's tokens so far:
-    small requests overtake large ones, but do not hold them up for ever.
+    A turn is that of the job taken last plus the square root of the request's tokens
+    so far: small requests overtake large ones, but do not hold them up for ever.
     """
 
     turn: float
