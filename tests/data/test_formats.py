@@ -412,8 +412,10 @@ def test_a_row_of_a_whole_sentence_is_no_token(file):
 def test_csv_may_have_tabs(file):
     path = file('sentence\ttoken\tlabel\n1\t"a;,"\tB-X\n\t""""\tO\n2\tb\tO\n', "a.csv")
     assert [e.tokens for e in read(path).examples] == [("a;,", '"'), ("b",)]
-    path = file('token\tlabel\n"\tO\n"b\tO\n', "b.csv")  # CoNLL by another name
-    assert [e.tokens for e in read(path).examples] == [('"', '"b')]
+    path = file('-DOCSTART-\tO\n\n"\tO\n"b\tO\n', "b.csv")  # CoNLL by another name
+    assert [(e.tokens, e.document) for e in read(path).examples] == [(('"', '"b'), 1)]
+    with pytest.raises(InputError, match="or tabs, got one column: 'a b'$"):
+        read(file("a b\n", "c.csv"))
 
 
 def test_comments_that_look_like_tokens_are_counted(file):
