@@ -22,7 +22,7 @@ from jaxner.training import optimizers, schema
 from jaxner.types import Options
 
 # Nothing else in a run's config may change, but the number of epochs if no rate
-# depends on it. `check_same_data` compares what is in the folder.
+# depends on it. Of the folder, `check_same_data` compares train and dev.
 _MAY_CHANGE = ("patience", "tensorboard", "num_devices", "data.dir")
 _PATHS = ("data.dir", "data.vectors", "data.contextual", "data.pretrained", "init_from")
 _PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
