@@ -414,7 +414,7 @@ def test_csv_may_have_tabs(file):
     assert [e.tokens for e in read(path).examples] == [("a;,", '"'), ("b",)]
     path = file('-DOCSTART-\tO\n\n"\tO\n"b\tO\n', "b.csv")  # CoNLL by another name
     assert [(e.tokens, e.document) for e in read(path).examples] == [(('"', '"b'), 1)]
-    with pytest.raises(InputError, match="or tabs, got one column: 'a b'$"):
+    with pytest.raises(InputError, match=r"or tabs, got one column: 'a b'$"):
         read(file("a b\n", "c.csv"))
 
 
