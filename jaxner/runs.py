@@ -58,16 +58,17 @@ class Workdir:
     def read_json(self, name: str) -> dict[str, Any]:
         """Returns the content of a JSON file in the folder; raises as `read_json`.
 
-        In a config, the folder of the data is what it was when the run was trained.
+        In a config, the folder of the data is that of the training, from anywhere.
         """
         content = read_json(self._present(name))
         data = content.get("data") if name == "config.json" else None
         if isinstance(data, dict) and (path := data.get("dir")):
-            folder = Path(content.pop("folder", ""), path)
+            base = content.pop("folder", "")  # from which the path leads there
+            folder = Path(os.path.realpath(self.path / base) if base else "", path)
             # The examples of `jaxner.train` move with the run.
             if folder.name == "data" and (self.path / "data/train.jsonl").is_file():
                 folder = self.path / "data"
-            # A project that was copied has its data where the path leads from here.
+            # A run that was moved alone has its data where the path leads from here.
             # That of pathlib raises an error if another account hides the folder.
             if os.path.isdir(folder) or not os.path.isdir(path):
                 data["dir"] = str(folder)
@@ -87,7 +88,8 @@ class Workdir:
         """Writes a JSON file with its checksum, atomically."""
         path = content.get("data", {}).get("dir") if name == "config.json" else None
         if path and not os.path.isabs(path):
-            content = {**content, "folder": os.getcwd()}  # from which it leads there
+            base = os.path.relpath(os.getcwd(), os.path.realpath(self.path))
+            content = {**content, "folder": base}
         self.write_text(name, _sealed(content))
 
     def write_text(self, name: str, text: str) -> None:

@@ -307,6 +307,18 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
     assert latest.check()
 
 
+def test_a_copied_project_has_its_own_data(tmp_path, monkeypatch):
+    (tmp_path / "a" / "data").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a")
+    Workdir("runs/x").write_json("config.json", {"data": {"dir": "data"}})
+    monkeypatch.chdir("/")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "runs")
+    for run, project in (("a/runs/x", "a"), ("link/x", "a"), ("b/runs/x", "b")):
+        config = Workdir(tmp_path / run).read_json("config.json")
+        assert config == {"data": {"dir": str(tmp_path / project / "data")}}
+
+
 def test_a_run_loads_although_the_folder_it_began_in_cannot_be_seen(
     tmp_path, monkeypatch
 ):

@@ -654,7 +654,7 @@ class Program:
             split = self.data.dev  # as read for training: the file may have changed
             if name != "dev":
                 try:
-                    split = corpora.load_split(self.config.data.to_dict(), name)
+                    split = corpora.split_of_run(folder, name)
                 except (OSError, InputError) as error:  # the run is done without it
                     warnings.warn(f"{name} is not scored: {error}", stacklevel=2)
                     continue
@@ -674,10 +674,10 @@ class Program:
                 result[name]["by_conlleval"] = by_conlleval.to_dict()["f1"]
             title = f"{split.name} {name}"
             console.print(report.types_table({"scores": result[name]}, title))
-            folder.write_json("result.json", result)
             # Unchanged labels, so that other rules can score them later.
             if folder.writes:
                 predictions.write(folder.predictions(name), split, *labels)
+        folder.write_json("result.json", result)
         if folder.writes:
             folder.write_text("README.md", card.card(folder))
         figure = task.main_figure.replace("f1", "F1")

@@ -417,6 +417,9 @@ def test_a_relative_path_leads_to_the_same_data_from_anywhere(
     config.data.dir = "../moved"
     train.main_run(config, run.path)
     assert split_of_run(run, "train").sha256 == train_split.sha256
+    (tmp_path / "moved" / "test.conll").write_text("\n\n".join(lines[1:]), "utf-8")
+    with pytest.warns(UserWarning, match="is not the test file of the run"):
+        train.main_run(config, run.path)
 
 
 # --- The choice of the epoch ----------------------------------------------------------
