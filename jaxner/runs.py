@@ -69,7 +69,7 @@ class Workdir:
             if folder.name == "data" and (self.path / "data/train.jsonl").is_file():
                 folder = self.path / "data"
             # A run that was moved alone has its data where the path leads from here.
-            # That of pathlib raises an error if another account hides the folder.
+            # `Path.is_dir` raises an error if another account hides the folder.
             if os.path.isdir(folder) or not os.path.isdir(path):
                 data["dir"] = str(folder)
         return content

@@ -162,13 +162,13 @@ def check(
     suspects = []
     if tagger is not None:
         from jaxner.analysis import describe
+        from jaxner.training import corpus
 
         suspects = sorted(x for part in splits for x in describe.suspects(tagger, part))
         for part in splits:
-            if strangers := sorted({*part.types()} - {*tagger.vocabulary.types}):
-                text = f"the tagger lacks {counted(len(strangers), 'type')}: "
-                text += ", ".join(strangers)
-                findings.append(audit.Finding("unseen types", text, str(part.path)))
+            logs: list[str] = []
+            corpus.log_unknown_types(part, tagger.vocabulary, logs.append)
+            findings += [audit.Finding("unseen types", x, str(part.path)) for x in logs]
     audit.show(splits, findings, suspects, limit)
     content = audit.content(splits, findings, suspects)
     if output:

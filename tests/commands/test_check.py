@@ -102,7 +102,7 @@ def test_a_tagger_lists_probable_errors(tiny_run, params, corpus, tmp_path, run)
     chances = [s["probability"] for s in suspects]
     assert chances == sorted(chances)
     path.write_text("Rome B-town\nwins O\n")
-    assert "the tagger lacks 1 type: town" in run("check", tiny_run, path)[1]
+    assert "does not know, and will miss: town" in run("check", tiny_run, path)[1]
 
 
 def test_the_run_says_what_is_read_and_how(file, tiny_run, copied_run, run):
