@@ -677,6 +677,9 @@ class Program:
             # Unchanged labels, so that other rules can score them later.
             if folder.writes:
                 predictions.write(folder.predictions(name), split, *labels)
+        with contextlib.suppress(FileNotFoundError, DamagedFileError):
+            # They are of the same checkpoint; the test file may have gone since.
+            result = folder.read_json("result.json") | result
         folder.write_json("result.json", result)
         if folder.writes:
             folder.write_text("README.md", card.card(folder))

@@ -420,6 +420,11 @@ def test_a_relative_path_leads_to_the_same_data_from_anywhere(
     (tmp_path / "moved" / "test.conll").write_text("\n\n".join(lines[1:]), "utf-8")
     with pytest.warns(UserWarning, match="is not the test file of the run"):
         train.main_run(config, run.path)
+    home = next(map(run.seed, run.seeds()), run)
+    figures = home.read_json("result.json")["test"]
+    (tmp_path / "moved" / "test.conll").unlink()
+    train.main_run(config, run.path)
+    assert home.read_json("result.json")["test"] == figures
 
 
 # --- The choice of the epoch ----------------------------------------------------------
