@@ -196,6 +196,7 @@ TOOLS = [
     {"text": TEXT, "spans": [ENTITY, {**ENTITY, "answer": "reject"}]},
     {"text": TEXT, "spans": [{"start": 0, "end": 11, "type": "PER"}]},
     {"text": TEXT, "spans": [{"start": 0, "end": 11, "type": "x", "label": "PER"}]},
+    {"text": "Ada\nPreston left", "label": [{**ENTITY, "text": r"Ada\nPreston"}]},
 ]
 # Accepted texts without entities.
 EMPTY = [
@@ -226,7 +227,7 @@ def test_annotation_tools(file, is_array):
     assert {e.unit for e in result.examples} == {unit}
     task, relation = result.notes
     fate = "left out, since"
-    assert task.startswith(f"{unit} 13: {fate} no annotator accepted them: 5 records")
+    assert task.startswith(f"{unit} 14: {fate} no annotator accepted them: 5 records")
     assert relation.startswith(f"{unit} 4: {fate} they are no entities: 3 annotations")
 
 
