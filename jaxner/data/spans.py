@@ -485,7 +485,8 @@ def _brat(source: Source) -> Items:
         elif match:
             parts = [part.split(" ") for part in match[2].split(";")]
             fragments = [(int(start), int(end)) for start, end in parts]
-            annotations.append((number, match[1], fragments, match[3]))
+            phrase = match[3].replace("\r", " ")  # of texts with CRLF
+            annotations.append((number, match[1], fragments, phrase))
         else:
             rest += bool(line.strip())
 

@@ -279,6 +279,10 @@ def test_brat_with_line_ends_of_windows(file):
         assert [e.labels[0] for e in result.examples] == ["B-PER", "B-LOC"]
         assert [e.lines[0] for e in result.examples] == [1, 2]
         assert ["CRLF" in note for note in result.notes] == [True] * (15 - start)
+    # An entity over two lines: brat repeats its text with the carriage return.
+    path = file("T1\tX 8 14;15 19\tfell.\r Rome\n", "a.ann")
+    (note,) = read(path, unfit="drop").notes
+    assert "2 fragments" in note
 
 
 def test_entities_of_multiword_tokens(file):
