@@ -222,8 +222,9 @@ def _label_errors(
     if all(label in wrong for example in examples for label in example.labels):
         hint += " Labels without prefixes are types only if there is an O, too."
     return [
-        InputError(wrong[label] + hint, example.path or path, line, example.unit)
+        InputError(wrong[label] + tip, example.path or path, line, example.unit)
         for example in examples
+        for tip in ["" if example.offsets else hint]  # types of spans have no column
         for label, line in zip(example.labels, example.lines, strict=True)
         if label in wrong
     ]

@@ -185,6 +185,12 @@ def test_malformed_labels_are_errors_with_line_and_hint(file, text, line, hint):
     assert (error.value.path, error.value.line) == (path, line)
 
 
+def test_a_malformed_type_of_a_span_is_an_error_without_hint_at_columns(file):
+    span = '{"text": "EU says", "spans": [[0, 2, "A\\tB"]]}'
+    with pytest.raises(InputError, match=r"\(U\+0009\); remove it$"):
+        corpora.read(file(span, "dev.jsonl"))
+
+
 def test_labels_in_the_first_column_are_said_once(file):
     path, errors = file("O the\nB-LOC Rome\n\n" * 20), []
     message = r"the tokens look like labels \(O, B-LOC\): set label_column"
