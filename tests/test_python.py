@@ -268,7 +268,8 @@ def test_a_refused_call_changes_no_file(tmp_path):
             jaxner.train("ncrfpp", rows, workdir=run, **options)
         assert files() == old
 
-    refuse(UNLABELLED, InputError, r"all its labels are O\. For tags", test=ROWS)
+    message = r"all its labels are O\. For tags, set \S+$"  # and nothing of columns
+    refuse(UNLABELLED, InputError, message, test=ROWS)
     options = {"num_seeds": 2, "restarts": "in_turn"}
     refuse(UNLABELLED, InputError, "all its labels are O", **options)
     assert not [*run.glob("*")]

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import models
-from jaxner.data import audit, batching, corpora, schemes
+from jaxner.data import audit, batching, corpora, formats, schemes
 from jaxner.data import vectors as files
 from jaxner.data.batching import Batches, Plan, Shape
 from jaxner.data.corpora import Split
@@ -195,8 +195,10 @@ def load_data(
     if len(train.types()) < 1 + (train.scheme == schemes.TAGS):
         outside = "no entities: all its labels are O. For tags, set --config.data."
         flaw = "only one tag" if train.types() else f"{outside}scheme=tags"
-        hint = "Is --config.data.label_column right?"
-        raise InputError(f"has {flaw}. {hint}", train.path)
+        kind = formats.FORMATS[options["format"] or formats.guess(train.path)]
+        hint = " Is --config.data.label_column right?"
+        hint *= "label_column" in kind.options
+        raise InputError(f"has {flaw}.{hint}", train.path)
     for finding in (*audit.at_start(train), *audit.at_start(dev, train)):
         warnings.warn(str(finding), stacklevel=2)
 
