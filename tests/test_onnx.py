@@ -189,6 +189,22 @@ def test_a_full_disk_leaves_no_file(tmp_path):
     assert not [*tmp_path.glob("tagger*")]
 
 
+@pytest.mark.parametrize("unescape", [False, True])
+def test_the_example_reads_tokens_as_a_vocabulary_does(unescape):
+    """Also those that name what every object of JavaScript has."""
+    if not (node := shutil.which("node")):
+        pytest.skip("needs node")
+    tokens = ["constructor", "toString", "__proto__", "-LRB-", "/.", "E\u0301t\u0669"]
+    lines = (EXAMPLE / "tagger.js").read_text("utf-8")
+    script = lines[lines.index("const ESCAPES") : lines.index("function wordId")]
+    about = {"unescape": unescape, "zero_digits": True}
+    script += f"const read = (token) => normalise({json.dumps(about)}, token);"
+    script += f"console.log(JSON.stringify({json.dumps(tokens)}.map(read)));"
+    process = subprocess.run([node, "-e", script], capture_output=True, check=True)
+    vocabulary, _ = jaxner.build_vocabulary([tokens], ["LOC"], **about)
+    assert json.loads(process.stdout) == [vocabulary.normalise(t) for t in tokens]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["grn", "uanet", "seq2seq"])
 def test_the_page_of_the_example_tags(name, tmp_path_factory, site):

@@ -34,7 +34,8 @@ export async function tag(tagger, tokens) {
 
 const int64 = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);
 
-const ESCAPES = { "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+const ESCAPES = { __proto__: null, // the word "constructor" is no escape
+  "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
   "/.": ".", "/?": "?", "/-": "-" };
 
 function normalise(about, token) {
