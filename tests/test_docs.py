@@ -21,7 +21,7 @@ import pytest
 
 import jaxner
 from docs import reference
-from jaxner import cli, configuration
+from jaxner import cli, configuration, fields
 from jaxner.data import corpora, formats, schemes
 from jaxner.training import schema
 from tests.tiny import output_of
@@ -273,6 +273,16 @@ def test_the_page_of_options_has_all_options_of_every_config():
             if parts == section.path and ".parts." not in parts:
                 flags = {section.flag(x) for x in section.fields if x != "name"}
                 assert flags <= options
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_values_of_options_of_data_in_the_pages_are_allowed(name):
+    text = (ROOT / name).read_text("utf-8")
+    all_fields = {**fields.of(schema.Data), **schema.Data.MORE}
+    for option, value in re.findall(r"--config\.data\.(\w+)=([^\s`]*)", text):
+        hint = all_fields[option].hint
+        message = fields.problem(fields.parse(value, hint), hint, option)
+        assert message is None or value.isupper(), message  # a placeholder
 
 
 def test_the_page_of_formats_has_what_each_writer_writes(tmp_path):
