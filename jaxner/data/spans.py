@@ -33,6 +33,10 @@ from jaxner.errors import InputError, optional
 from jaxner.wording import counted
 
 _WIDE = re.compile("[\U00010000-\U0010ffff]")  # two units in UTF-16
+# Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: no spaces between words.
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_WIDEN = "; unfit=widen extends it to whole tokens"
+_SPLIT = "; for words without spaces, first run jaxner convert --tokenizer characters"
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
 _PLACE = r"\d{1,18} \d{1,18}"  # Python reads no whole number of thousands of digits
 _ANNOTATION = re.compile(rf"T\S+\t([^ \t]+) ({_PLACE}(?:;{_PLACE})*)\t(.*)")
@@ -132,7 +136,10 @@ def fitted(
             problem = f"{place} {problem}: {_cut(text, span.start, span.end)}"
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
-            items.append(_unfit(options, problem, span.line, first <= last))
+            is_word = options.tokenizer == "characters"
+            is_word |= not _UNSPACED.match(text, span.start)
+            remedy = (_WIDEN if is_word else _SPLIT) * (first <= last)
+            items.append(_unfit(options, problem, span.line, remedy))
             if options.unfit != "widen" or first > last:
                 continue
         labels[first] = f"B-{span.type}"
@@ -145,15 +152,12 @@ def fitted(
     return items
 
 
-def _unfit(
-    options: Options, problem: str, line: int, can_widen: bool
-) -> InputError | Note:
+def _unfit(options: Options, problem: str, line: int, remedy: str) -> InputError | Note:
     """Returns the error about a span that fits no tokens, or what is done instead."""
     if options.unfit == "drop":
         return Note(f"{problem}: left out", line)
-    if options.unfit == "widen" and can_widen:
+    if options.unfit == "widen" and remedy:
         return Note(f"{problem}: widened", line)
-    remedy = "; unfit=widen extends it to whole tokens" if can_widen else ""
     return InputError(problem + remedy, None, line)
 
 
@@ -524,7 +528,7 @@ def _brat(source: Source) -> Items:
             whole = CharSpan(start, end, kind)
             first, last, *_ = _moved(whole, units) if units else whole
             is_line = "\n" not in way[0][first:last]  # no sentence is longer
-            items.append(_unfit(options, problem, number, can_widen=is_line))
+            items.append(_unfit(options, problem, number, _WIDEN * is_line))
         if len(fragments) == 1 or (options.unfit == "widen" and is_line):
             spans.append(CharSpan(start, end, kind, None, number))
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])

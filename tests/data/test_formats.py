@@ -604,6 +604,15 @@ def test_spans_that_do_not_fit_are_reported(file):
     assert any("overlaps the B 10:18" in str(error) for error in strict.errors)
     with pytest.raises(InputError):
         read(path, unfit="ignore")
+    for text, end, tokenizer, remedy in (
+        ("他在北京。", 1, "words", "first run jaxner convert --tokenizer characters"),
+        ("เขาไปภูเก็ต", 9, "words", "first run jaxner convert --tokenizer characters"),
+        ("เขาไปภูเก็ต", 9, "characters", "unfit=widen extends it to whole tokens"),
+        ("ذهب للقاهرة", 2, "words", "unfit=widen extends it to whole tokens"),
+    ):
+        path = file(line(text=text, spans=[[0, end, "A"]]), "a.jsonl")
+        (error,) = read(path, tokenizer=tokenizer, collect=True).errors
+        assert str(error).endswith(remedy)
     empty = [line(text=text, spans=[]) for text in ("", "a", " ")]
     (note,) = read(file("".join(empty), "a.jsonl")).notes
     assert note == "line 1: left out 2 texts without tokens"
