@@ -40,6 +40,7 @@ _SHARE = 0.1  # of train, which is dev if there is none
 _TEXT = {"text", "data", "tokens", "annotation_id"}  # columns of texts
 _TEXT |= {*spans.ANNOTATION, *formats.LABEL, *formats.DOCUMENT}
 _BLANK = ("", "None", "nan", "NaT", "<NA>")  # cells of a table, as text
+_CONTENT = {"text", "data", *formats.TOKEN}  # columns that say what an example is
 
 
 def train(
@@ -262,7 +263,7 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
     if not _is_list(data):
         raise InputError(f"Expected examples, got a {type(data).__name__}")
     rows = [*data]
-    first = rows[0] if rows else None
+    first = next(filter(_has_content, rows), rows[0] if rows else None)
     if not isinstance(first, Mapping):
         return (), (("", row) for row in rows)
     if _is_text(first):
@@ -292,6 +293,14 @@ def _rows(data: Any) -> tuple[Sequence[str], Iterable[tuple[str, Any]]]:
         return names, zip(documents, pairs, strict=True)
     keys = [*zip(documents, _filled(rows, sentence), strict=True)]
     return names, _by_sentence(keys, pairs)
+
+
+def _has_content(row: object) -> bool:
+    """Returns whether a row is no mapping, or one with tokens or a text."""
+    return not isinstance(row, Mapping) or any(
+        str(name).strip().lower() in _CONTENT and str(cell) not in _BLANK
+        for name, cell in row.items()
+    )
 
 
 def _is_text(row: Mapping[str, Any]) -> bool:

@@ -166,6 +166,8 @@ def test_a_sentence_that_comes_back_is_said(documents):
         ([{"tokens": ["No"], "labels": ["O"]}, {"tokens": ["No"]}], {}, "Row 2: "),
         ([{"word": None, "tag": "O", "sent": 1}], {}, "strings, not blank.*got None"),
         ([{"word": "No", "tag": float("nan"), "sent": 1}], {}, "train:1.*got nan"),
+        ([{"tokens": x, "tags": x} for x in (None, ["O"])], {}, "Example 1: .*None"),
+        ([{"text": x, "spans": []} for x in (None, "Ann")], {}, "train:1: .* a text"),
         ([{"tokens": ["No"], "kind": ["O"]}], {}, "got tokens, kind"),
         ([{"word": "No", "label": "O"}], {}, "Expected a column sentence"),
         ({"training": ROWS}, {}, "Unknown split 'training'"),
