@@ -26,6 +26,7 @@ from jaxtyping import PyTree
 from jaxner import models, tagger, tagging
 from jaxner.checkpoints import Checkpoints, save_frozen
 from jaxner.data.corpora import SPLITS, Split, find
+from jaxner.data.tokens import characters
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, optional
 from jaxner.evaluation import card, predictions, report
@@ -691,9 +692,12 @@ class Program:
         if is_chosen:  # else all is weak, and each label differs from the tagger's
             best = ". ".join(filter(None, (best, weakness)))
             check = f"jaxner check {path} --split train (labels that may be wrong); "
+        words = task.known_words or ()  # of Chinese corpora, most are characters
+        lengths = [len(characters(word)) for word in words]
+        option = " --tokenizer characters" if np.median(lengths) == 1 else ""
         console.print(
             f"{best}\nNext: jaxner report {path} -o report.html (errors by kind); "
-            f"{check}jaxner tag {path} FILE"
+            f"{check}jaxner tag {path} FILE{option}"
         )
         return result
 

@@ -103,6 +103,7 @@ def test_a_run_tells_what_it_does(copy, tmp_path, capsys, monkeypatch):
     output = capsys.readouterr().out
     for part in ("my_config", str(tmp_path / "run"), "DRAGON", "42 vectors", "broken"):
         assert part in output
+    assert "--tokenizer" not in output
     assert "test" not in result
     (metrics,) = Workdir(tmp_path / "run").metrics()
     assert metrics["gradient_norm_encoder"] > 0
@@ -425,6 +426,16 @@ def test_a_relative_path_leads_to_the_same_data_from_anywhere(
     (tmp_path / "moved" / "test.conll").unlink()
     train.main_run(config, run.path)
     assert home.read_json("result.json")["test"] == figures
+
+
+def test_a_run_on_characters_names_the_tokenizer(tmp_path, capsys):
+    text = "".join(f"{x} O\n" for x in ("น้ำ", "ภู", "ก็", "ต", "Rome"))
+    text += "北 B-LOC\n京 I-LOC\n\n"
+    (tmp_path / "train.conll").write_text(text, "utf-8")
+    (tmp_path / "dev.conll").write_text(text[text.index("Rome") :], "utf-8")
+    train.main_run(tiny.plain_config(tmp_path, 1), tmp_path / "run")
+    assert "jaxner tag" in (output := capsys.readouterr().out)
+    assert output.count("FILE --tokenizer characters\n") == 1
 
 
 # --- The choice of the epoch ----------------------------------------------------------
