@@ -58,7 +58,7 @@ class Checkpoints:
         # A copied folder may lack a part of the newest one.
         steps = [
             ((entry / _COMMIT_FILE).is_file(), int(entry.name))
-            for entry in path.glob("*")
+            for entry in (path.iterdir() if path.is_dir() else ())
             if entry.name.isdigit()
         ]
         self.step: int | None = max(steps, default=(False, None))[1]

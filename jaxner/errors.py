@@ -82,7 +82,7 @@ def using(path: Path) -> Iterator[None]:
     """Raises DamagedFileError for a file if anything goes wrong inside."""
     try:
         yield
-    except (DamagedFileError, ImportError):  # ImportError: a package is missing
+    except (DamagedFileError, ImportError, PermissionError):  # no damage
         raise
     except Exception as error:  # damaged content fails in any way
         text = " ".join(str(error).split())[:300] or type(error).__name__

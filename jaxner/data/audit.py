@@ -68,12 +68,17 @@ def findings(
             split, flaws = check(corpora.find(path, name), split=name)
         except (OSError, ValueError) as error:
             level = "warning" if isinstance(error, FileNotFoundError) else "error"
-            split, flaws = None, [Finding("splits", str(error), str(path), level)]
+            split, flaws = None, [_finding("splits", error, path, level)]
         result += flaws
         splits |= {name: split} if split else {}
     if not splits and {finding.level for finding in result} == {"warning"}:
         return {}, [dataclasses.replace(result[0], level="error")]
     return splits, result + of_splits(splits)
+
+
+def _finding(check: str, error: Exception, path: str | Path, level: str) -> Finding:
+    place = getattr(error, "filename", None) or str(path)  # a file of the folder
+    return Finding(check, getattr(error, "strerror", None) or str(error), place, level)
 
 
 def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Finding]]:
@@ -85,7 +90,7 @@ def of_file(path: str | Path, **options: Any) -> tuple[Split | None, list[Findin
     except InputError as error:
         errors.append(error)
     except (OSError, ValueError) as error:
-        return None, [Finding("format", str(error), str(path), "error")]
+        return None, [_finding("format", error, path, "error")]
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     result = [
         Finding("format", e.message, str(e.path or path), "error", e.line, e.unit)

@@ -357,13 +357,15 @@ def find(name: str | os.PathLike[str], split: str, directory: Any = None) -> Pat
         is_known = is_usual and formats.of_name(path) not in (None, "brat")
         return is_known or name in usual or name.endswith(f"-ud-{split}.conllu")
 
-    files = [path for path in sorted(folder.glob("*")) if fits(path)]
+    # `Path.glob` takes a folder that may not be read for an empty one.
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    files = [path for path in paths if fits(path)]
     if len(files) > 1:
         listing = ", ".join(path.name for path in files)
         raise InputError(f"Several {split} files in {folder}: {listing}; keep only one")
     if files:
         return files[0]
-    entries = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
+    entries = ", ".join(path.name for path in paths[:20])
     message = f"No {split} file: there is no folder {folder.absolute()}"
     if folder.is_dir():
         message = f"No {split} file in the folder {folder.absolute()}: it holds "

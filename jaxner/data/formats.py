@@ -19,7 +19,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 from jaxner import fields, outputs
 from jaxner.data import schemes, spans
@@ -718,12 +718,18 @@ def read(
     return File(path, examples, errors, notes, source.sha256)
 
 
+def _fail(error: OSError) -> NoReturn:
+    raise error
+
+
 def members(path: Path, format: str) -> list[Path]:
     """Returns the files to read in a folder of brat or CoNLL-2012, or the file."""
     if not path.is_dir():
         return [path.with_suffix(".ann") if format == "brat" else path]
-    patterns = {"brat": ("*.ann", "*.txt"), "conll2012": ("*_conll", "*_conll.gz")}
-    files = {file for name in patterns.get(format, ()) for file in path.rglob(name)}
+    all_endings = {"brat": (".ann", ".txt"), "conll2012": ("_conll", "_conll.gz")}
+    endings, files = all_endings.get(format, ()), set()
+    for folder, _, names in os.walk(path, onerror=_fail):
+        files |= {Path(folder, name) for name in names if name.endswith(endings)}
     if format == "brat":
         files = {file.with_suffix(".ann") for file in files}
     return sorted(files)

@@ -1,14 +1,17 @@
 """Corpora are loaded by name or folder, and compared with published facts."""
 
 import dataclasses
+import errno
+import functools
 import gzip
 import hashlib
 import os
 
 import pytest
 
-from jaxner.data import corpora, formats, schemes
-from jaxner.errors import InputError
+from jaxner.checkpoints import Checkpoints
+from jaxner.data import audit, corpora, formats, schemes
+from jaxner.errors import InputError, using
 
 TEXT = "EU NNP I-ORG\nsays VB O\n\nParis NNP I-LOC\nLondon NNP B-LOC\n"
 
@@ -227,6 +230,35 @@ def test_what_is_missing_is_an_error_that_says_where_to_get_it(data):
         assert corpora.CORPORA[name].source in str(error.value)
     with pytest.raises(FileNotFoundError):
         corpora.find_vectors("glove.txt")
+
+
+def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(
+    file, tmp_path, monkeypatch
+):
+    closed = tmp_path / "train" / "more"
+    for name in ("train/a", "train/more/a"):
+        file("Ann ran", f"{name}.txt")
+        file("T1\tPER 0 3\tAnn\n", f"{name}.ann")
+    assert len(corpora.load(None, "train", directory=tmp_path).examples) == 2
+
+    def list_open(function, path="."):
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return function(path)
+
+    for name in ("listdir", "scandir"):
+        old_function = getattr(os, name)
+        monkeypatch.setattr(os, name, functools.partial(list_open, old_function))
+    for call in (
+        lambda: corpora.load(None, "train", directory=tmp_path),
+        lambda: corpora.find(closed, "dev"),
+        lambda: Checkpoints(closed, read_only=True),
+    ):
+        with pytest.raises(PermissionError, match="more"):
+            call()
+    assert "train/more: Permission denied" in str(audit.findings(tmp_path)[1][0])
+    with pytest.raises(PermissionError), using(closed):
+        os.listdir(closed)
 
 
 def test_each_split_of_a_folder_is_one_file(file, tmp_path):
