@@ -481,7 +481,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
         if count > len(seeds):
             message = f"{folder.path} has {len(seeds)} of {count} restarts so far"
             warnings.warn(message, stacklevel=3)
-    return [folder.seed(n).path for n in (seeds if seed == "all" else [seed])]
+    return [folder.seed(n).path for n in seeds if seed in ("all", n)]
 
 
 def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:

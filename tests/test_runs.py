@@ -341,7 +341,8 @@ def test_restarts_are_chosen_by_their_seed(run, tmp_path):
     Workdir(folder).write_json("config.json", {"num_seeds": 3})
     with pytest.warns(UserWarning, match="several has 2 of 3 restarts so far"):
         jaxner.load(folder, seed="all")
-    assert not isinstance(jaxner.load(folder, seed=11), jaxner.Ensemble)
+    for seed in (11, 11.0):
+        assert not isinstance(jaxner.load(folder, seed=seed), jaxner.Ensemble)
     hints = {None: ": .* such as .*seed-1", 0: ", got 0", True: ", got", "some": ""}
     for seed, hint in hints.items():
         with pytest.raises(ValueError, match=f"seeds 1, 11{hint}"):
