@@ -134,23 +134,6 @@ def test_transformers_gives_the_same_labels_and_scores(kind, tmp_path):
             assert tagger.tag(words) == best
 
 
-def test_windows_of_a_long_text_have_the_scores_of_transformers(tmp_path):
-    torch, transformers = map(pytest.importorskip, ("torch", "transformers"))
-    folder = classifier(tmp_path)
-    auto = transformers.AutoModelForTokenClassification
-    model, tagger = auto.from_pretrained(folder).eval(), jaxner.from_pretrained(folder)
-    sentence = jaxner.encode(tagger, [*WORDS[:5], "romers"] * 9)
-    windows, mask, positions = map(np.asarray, sentence.pieces)
-    assert len(windows) > 3
-    with torch.no_grad():
-        inputs = {"input_ids": windows.astype(int), "attention_mask": mask.astype(int)}
-        inputs = {name: torch.tensor(array) for name, array in inputs.items()}
-        scores = model(**inputs).logits.numpy()
-    expected = scores.reshape(-1, len(LABELS))[positions[:, 0]]
-    emissions = jaxner.apply(tagger.model, tagger.weights, sentence).emissions
-    np.testing.assert_allclose(emissions, expected, rtol=0, atol=5e-6)
-
-
 def test_sentences_of_a_batch_have_as_many_pieces(bert):
     texts = [["rome"] * 9, ["ann"], ["rome" + "s" * 9], *[["rome"] * 9] * 2]
     batches = driver._batches([*map(bert.vocabulary.encode, texts)], bert, 1)
