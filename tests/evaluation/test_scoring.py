@@ -181,15 +181,6 @@ def test_a_small_table():
     assert plain["by_type"]["PER"]["recall"] == 100
 
 
-def test_sides_in_different_schemes():
-    gold = [["I-PER", "I-PER", "B-PER", "O", "I-LOC"]]
-    for scheme in ("BIO", "BIOES", "BILOU"):
-        scores = score(gold, [convert(gold[0], scheme)], scheme=scheme)
-        assert (scores.f1, scores.ill_formed) == (1.0, 0)
-    scores = score([["B-PER", "E-PER"]], [["B-PER", "I-PER"]])
-    assert (scores.scheme, scores.ill_formed) == ("BIOES", 1)  # that of gold
-
-
 @pytest.mark.parametrize("rule", ["conlleval", "strict", "idcnn", "ncrfpp"])
 def test_other_spellings_of_a_label_are_the_same_label(rule):
     gold = [["B-PER", "I-PER", "E-PER", "S-LOC"], ["B-_", "E-_", "S-_"]]
