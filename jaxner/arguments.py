@@ -74,9 +74,3 @@ def check_documents(documents: Any, number: int) -> None:
         raise InputError(
             f"Expected one document per sentence, {number}, got {len(documents)}."
         )
-
-
-def check_mapping(name: str, value: object, example: str) -> None:
-    """Raises TypeError unless a value is a dictionary whose keys are strings."""
-    is_right = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-    expect(is_right, f"{name} as a dictionary, such as {example}", value)

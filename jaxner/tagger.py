@@ -499,7 +499,9 @@ def _check_data(file: Path, config: Options, vocabulary: Vocabulary) -> None:
 
 def _changed(options: Options, changes: Mapping[str, object]) -> dict[str, object]:
     """Returns options with changes, named by path as on the command line."""
-    arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
+    is_right = isinstance(changes, Mapping) and all(isinstance(x, str) for x in changes)
+    demand = "changes as a dictionary, such as {'head.name': 'softmax'}"
+    arguments.expect(is_right, demand, changes)
     result = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")

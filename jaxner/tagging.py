@@ -385,25 +385,19 @@ def best_labellings(
             lambda p: inference.n_best(p, mask, n), predictive.passes
         )
         labels = results[0].reshape(-1, mask.shape[0])
-        exists = jnp.isfinite(results[1].reshape(-1)) & _is_first(labels)
+        equal = jnp.all(labels[:, None] == labels[None], axis=-1)
+        is_first = ~jnp.any(jnp.tril(equal, -1), axis=1)
+        exists = jnp.isfinite(results[1].reshape(-1)) & is_first
     else:
         labels, scores = inference.n_best(predictive.potentials, mask, n)
         exists = jnp.isfinite(scores)
 
     def chances_of(potentials):
-        def log_chance(y):
-            return inference.log_probability(potentials, y, mask)
-
-        return jnp.exp(jax.vmap(log_chance)(labels))
+        of_each = jax.vmap(inference.log_probability, (None, 0, None))
+        return jnp.exp(of_each(potentials, labels, mask))
 
     chances = jnp.where(exists, predictive.mean(chances_of), 0.0)
     if predictive.passes is None:
         return labels, chances, exists
     order = jnp.argsort(jnp.where(exists, -chances, 1.0))[:n]
     return labels[order], chances[order], exists[order]
-
-
-def _is_first(labels: Int[Array, "N T"]) -> Bool[Array, " N"]:
-    """Returns which labellings are the first of their kind in the list."""
-    equal = jnp.all(labels[:, None] == labels[None], axis=-1)
-    return ~jnp.any(jnp.tril(equal, -1), axis=1)

@@ -18,7 +18,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
-from jaxner.training import optimizers, schema
+from jaxner.training import schema
 from jaxner.types import Options
 
 # Nothing else in a run's config may change, but the number of epochs if no rate
@@ -52,7 +52,10 @@ def check_same_config(folder: Workdir, config: Options) -> None:
         return
     values = schema.values(json.loads(json.dumps(config)))
     saved_values = schema.values(folder.read_json("config.json"))
-    is_fixed = optimizers.ends_with_run(config["optimizer"])
+    # After a `warmup`, a rate depends on the number of epochs.
+    optimizer = config["optimizer"]
+    sections = (optimizer, *(optimizer.get("parts") or {}).values())
+    is_fixed = any(section.get("warmup") is not None for section in sections)
     is_fixed &= values["minutes"] == saved_values["minutes"]  # else they set the number
     may_change = _MAY_CHANGE if is_fixed else (*_MAY_CHANGE, "num_epochs")
     may_change += _PATHS if jax.process_index() else ()  # see `shared`

@@ -192,12 +192,6 @@ def build(
     return _build(text, steps_per_epoch, num_epochs)
 
 
-def ends_with_run(options: Mapping[str, Any]) -> bool:
-    """Returns whether a rate depends on the number of epochs, as after a `warmup`."""
-    sections = (options, *(options.get("parts") or {}).values())
-    return any(section.get("warmup") is not None for section in sections)
-
-
 @functools.cache  # so that runs share compiled steps
 def _build(text: str, steps_per_epoch: int, num_epochs: int | None):
     def choices(section):

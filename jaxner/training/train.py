@@ -282,15 +282,6 @@ class Run:
         if number < self.progress.best_epoch:
             self.best.save(step, params, {"epoch": self.progress.best_epoch})
 
-    def check_not_lost(self) -> None:
-        """Checks that a run without a latest checkpoint did not have one."""
-        if self.best.step is not None and (n := self.best.progress()["epoch"]) > 1:
-            raise DamagedFileError(
-                self.folder.path / "checkpoints" / "latest",
-                f"has no checkpoint, although the run had reached epoch {n}; the best "
-                "one can still be loaded",
-            )
-
 
 class Program:
     """The runs of one program and what they share; nothing is written before `opened`.
@@ -519,7 +510,11 @@ class Program:
         the two, the run repeats the epoch, whose weights are there already.
         """
         if self.latest.step is None:
-            self.runs[0].check_not_lost()
+            best = self.runs[0].best
+            if best.step is not None and (n := best.progress()["epoch"]) > 1:
+                message = f"has no checkpoint, although the run had reached epoch {n}; "
+                message += "the best one can still be loaded"
+                raise DamagedFileError(self.runs[0].folder.part("latest"), message)
             self.state = step.placed(self.state, self.place)
         else:
             self.total = self.latest.step
