@@ -44,11 +44,6 @@ def test_a_constrained_head_knows_well_formed_labellings_alone(scheme, transitio
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope(weights)))
 
 
-def test_a_constrained_head_needs_its_grammar():
-    with pytest.raises(InputError, match="head: constrained needs `grammar`"):
-        draws.build(head={"name": "crf", "constrained": True})
-
-
 def test_a_head_has_the_grammar_only_where_it_is_constrained():
     """So models of other data are equal; a refinement's head is one of its own."""
     free, strict = ({"name": "crf", "constrained": x} for x in (False, True))
@@ -97,14 +92,16 @@ def test_the_directions_of_a_bilstm_have_read_one_side_each(layers, cross):
 @pytest.mark.parametrize(
     ("parts", "demand"),
     [
+        ({"head": {"name": "crf", "constrained": True}}, "constrained needs `grammar`"),
         ({"encoder": {"name": "bilstm", "num_layers": 2}}, "encoder 'bilstm' of one"),
         ({"encoder": {"name": "grn"}}, "encoder 'bilstm' of one"),
-        ({"representation": {"chars": {"name": "cnn"}}}, "representation.words"),
+        ({"representation": {"chars": {"name": "cnn"}}}, "needs representation.words"),
     ],
 )
-def test_a_language_model_needs_words_and_two_directions(parts, demand):
-    with pytest.raises(InputError, match=f"language_model needs {demand}"):
-        draws.build(**parts, language_model={})
+def test_parts_need_others(parts, demand):
+    """A language model needs words and two directions, a constrained head a grammar."""
+    with pytest.raises(InputError, match=demand):
+        draws.build(**{"language_model": {}, **parts})
 
 
 def test_direction_head_averages_two_softmaxes():
