@@ -104,14 +104,6 @@ def test_what_differs_from_the_published_corpus_is_noted(file, text, scheme, not
     assert corpus.summary().splitlines()[1:] == [f"  {note}" for note in corpus.notes]
 
 
-def test_labels_without_prefixes_are_read_as_entities(file):
-    path = file("Ada PER\nPreston PER\nof O\nRome LOC\n", "dev.conll")
-    corpus = corpora.read(path)
-    assert corpus.examples[0].labels == ("I-PER", "I-PER", "O", "I-LOC")
-    assert (corpus.scheme, corpus.ill_formed, corpus.sizes()[2]) == ("IOB1", 0, 2)
-    assert "IO" in corpus.notes[0]
-
-
 LETTERS = ("B I O", "B E O", "B L O", "B M O", "I I O", "B-PER M-PER O", "S O W")
 
 
