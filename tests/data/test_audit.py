@@ -59,12 +59,6 @@ def test_contradictions_are_counted_where_labels_differ(file):
     assert "'a b c d' in line 1, line 31;" in found
 
 
-def test_all_bad_lines_and_labels_are_listed_by_line(file):
-    split, findings = audit.of_file(file("a B-X\nb X-Y\n\nc O O\nd Z-Y\ne O\n\nf I-\n"))
-    assert split is None
-    assert [(f.level, f.line) for f in findings] == [("error", n) for n in (2, 4, 5, 8)]
-
-
 def test_splits_that_share_sentences_or_have_new_types():
     splits = {name: corpora.load("sample", name) for name in corpora.SPLITS}
     odd = Example(("x",), ("B-NEW",), 0, (1,))
