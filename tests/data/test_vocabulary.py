@@ -1,7 +1,6 @@
 """The vocabulary: ids, rules of look-up, labels, and which vectors are trained."""
 
 import copy
-import string
 
 import numpy as np
 import pytest
@@ -26,16 +25,6 @@ def build(sentences=SENTENCES, types=("LOC",), **options):
 def equal(a, b):
     for left, right in zip(a, b, strict=True):
         np.testing.assert_array_equal(left, right)
-
-
-def test_character_types():
-    letters = string.ascii_uppercase, string.ascii_lowercase
-    expected = [*letters, string.digits, string.punctuation]
-    for kind, chars in enumerate([*expected, "éÉ第٣ \t–€"], 1):
-        types = build(alphabet=chars)[0].char_types
-        assert set(types[2:]) == {kind % 5}
-    assert len(vocab.CHAR_TYPES) == len(expected)
-    assert build(alphabet="aZ9.é")[0].char_types == (0, 0, 4, 3, 1, 2, 0)
 
 
 FREEZE, CASE = {"train_words": False}, {"lowercase_fallback": False}
@@ -130,7 +119,8 @@ def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read(monkeyp
     assert len(vocabulary._seen) <= 2
 
 
-def test_unknown_characters_may_keep_their_type():
+def test_characters_have_types_which_unknown_ones_may_keep():
+    assert build(alphabet="aZ9.é")[0].char_types == (0, 0, 4, 3, 1, 2, 0)
     vocabulary, _ = build(alphabet="ab.", typed_unknowns=True)
     assert vocabulary.chars == ("<pad>", "<unk>", ".", "a", "b")
     assert vocabulary.char_types == (0, 0, 4, 2, 2, *(1, 2, 3, 4))
