@@ -20,7 +20,7 @@ from pathlib import Path
 
 from jaxner import outputs
 from jaxner.errors import InputError
-from reproduce import own, tables
+from reproduce import figures, own, tables
 from reproduce.plan import Plan, Published
 from reproduce.queue import ROOT, Queue
 from reproduce.results import Results
@@ -51,8 +51,6 @@ def main(argv: list[str] | None = None) -> None:
     add("--runs", type=Path, default=ROOT / "runs/reproduce", help="folder of runs")
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["figures"]:
-        from reproduce import figures
-
         return figures.main(argv[1:])
     options = parser.parse_args(argv)
     published, results = Published.load(), Results(options.results)

@@ -24,8 +24,6 @@ from reproduce.results import FAILED, Results
 ROOT = Path(__file__).parents[1]
 MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
 STOPS = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
-
-
 TRAIN = (sys.executable, "-m", "jaxner", "train")
 
 
