@@ -67,7 +67,7 @@ it, above all to remove personal data.
 Please cite {papers}.
 """
 
-_EPOCHS = ("The best epoch on dev", "The last epoch, as no dev score was above 0")
+_EPOCHS = ("The best epoch on dev", "The last epoch, as dev could not choose another")
 
 
 def card(run: Workdir) -> str:

@@ -59,6 +59,7 @@ _FILES += ("checkpoints", "result.json", "predictions-dev.conll")
 # A run has 2,000 steps, in 8 to 20 epochs; with few sentences, 500, in up to 50.
 # Patience is ten epochs and 500 steps: with few sentences, ten epochs teach nothing.
 _STEPS, _EPOCHS, _PATIENCE = (2_000, 500), ((8, 20), (1, 50)), 10
+_LEAST = 10  # sentences of a drawn dev that choose an epoch
 _MANY_LABELS = 500  # a CRF's kernels then take longer than all else
 _TRIAL = 40  # steps to time, most of which do not compile
 
@@ -330,6 +331,9 @@ class Program:
         with monitor.waiting(console, "Building the model"):
             self._build(source, vocabulary)
         console.print(self._headline(name))
+        if not self.dev_chooses:
+            count = counted(len(self.data.dev.examples), "sentence")
+            console.print(f"dev has only {count}: the last epoch is kept")
 
     def _source(self) -> tuple[Tagger | None, Vocabulary | None]:
         """Returns the tagger of `init_from`, while it is needed, and its vocabulary."""
@@ -383,6 +387,9 @@ class Program:
             self._set(num_epochs=max(epochs))
         if config.patience is None:
             self._set(patience=max(_PATIENCE, counts[1]))
+        # A few drawn sentences tell no epoch from another, unless they end the run.
+        is_small = config.data.split_dev and len(data.dev.examples) < _LEAST
+        self.dev_chooses = not is_small or 0 < config.patience < config.num_epochs
         optimizer = config.optimizer.to_dict()
         self.recipe = step.Recipe(
             self.model,
@@ -617,6 +624,7 @@ class Program:
                 metrics |= {**means, "seconds": round(seconds, 2)}
                 metrics |= {f"dev_{k}": v for k, v in scores.figures().items()}
                 score = metrics[f"dev_{self.task.main_figure}"] or 0.0  # None: no spans
+                score = score if self.dev_chooses else 0.0
                 rows.append(metrics)
                 marks.append(run.end_epoch(epoch, self.total, metrics, score, params))
             self.show.report(
@@ -639,7 +647,8 @@ class Program:
         """
         task, folder, metrics = self.task, run.folder, run.folder.metrics()
         tagger = self.place.tagger(tagging.load(folder.path))
-        is_chosen = any(epoch[f"dev_{task.main_figure}"] for epoch in metrics)
+        is_above = any(epoch[f"dev_{task.main_figure}"] for epoch in metrics)
+        is_chosen = is_above and self.dev_chooses
         result: Result = {
             "best_epoch": run.best.progress()["epoch"],
             "chosen_by": f"dev {task.main_figure}" if is_chosen else "last epoch",
@@ -681,14 +690,15 @@ class Program:
             folder.write_text("README.md", card.card(folder))
         figure = task.main_figure.replace("f1", "F1")
         score = f"{result[self.splits[0]][task.main_figure] or 0.0:.2f}"
-        reason = "" if is_chosen else ", the last, since none is above 0"
+        reason = "" if is_chosen else ", the last"
+        reason += "" if is_above else ", since none is above 0"
         best = f"Best: epoch {result['best_epoch']}, dev {figure} {score}{reason}"
         path, check = shlex.quote(str(folder.path)), ""
-        if is_chosen:  # else all is weak, and each label differs from the tagger's
+        if is_above:  # else all is weak, and each label differs from the tagger's
             best = ". ".join(filter(None, (best, weakness)))
             check = f"jaxner check {path} --split train (labels that may be wrong); "
-        words = task.known_words or ()  # of Chinese corpora, most are characters
-        lengths = [len(characters(word)) for word in words]
+        # The words of Chinese corpora are mostly characters.
+        lengths = [len(characters(word)) for word in self.data.train.words()]
         option = " --tokenizer characters" if np.median(lengths) == 1 else ""
         console.print(
             f"{best}\nNext: jaxner report {path} -o report.html (errors by kind); "

@@ -441,6 +441,20 @@ def test_a_run_on_characters_names_the_tokenizer(tmp_path, capsys):
 # --- The choice of the epoch ----------------------------------------------------------
 
 
+@pytest.mark.parametrize("patience", [0, 2])
+def test_a_few_drawn_sentences_choose_no_epoch(patience, copy, tmp_path, capsys):
+    """Unless they end the run."""
+    (copy / "dev.conll").unlink()
+    config = tiny.plain_config(copy, 3)
+    config.data.split_dev, config.patience = 0.05, patience
+    config.optimizer.learning_rate = 0.0  # so that no epoch is better than the first
+    result = train.main_run(config, tmp_path / "run")
+    output = capsys.readouterr().out
+    assert ("2 sentences: the last epoch is kept" in output) is not bool(patience)
+    assert result["best_epoch"] == (1 if patience else 3)
+    assert result["chosen_by"] == ("dev f1" if patience else "last epoch")
+
+
 @pytest.mark.parametrize("num_seeds", [1, *slow(2)])
 def test_dev_without_entities_keeps_the_last_epoch(num_seeds, copy, tmp_path, capsys):
     """Resumed or not; patience, which has nothing to wait for, stops nothing."""
