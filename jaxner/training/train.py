@@ -331,9 +331,13 @@ class Program:
         with monitor.waiting(console, "Building the model"):
             self._build(source, vocabulary)
         console.print(self._headline(name))
+        # A few drawn sentences tell no epoch from another, unless they end the run.
+        count = len(self.data.dev.examples)
+        is_small = bool(config.data.split_dev) and count < _LEAST
+        self.dev_chooses = not is_small or 0 < config.patience < config.num_epochs
         if not self.dev_chooses:
-            count = counted(len(self.data.dev.examples), "sentence")
-            console.print(f"dev has only {count}: the last epoch is kept")
+            number = counted(count, "sentence")
+            console.print(f"dev has only {number}: the last epoch is kept")
 
     def _source(self) -> tuple[Tagger | None, Vocabulary | None]:
         """Returns the tagger of `init_from`, while it is needed, and its vocabulary."""
@@ -387,9 +391,6 @@ class Program:
             self._set(num_epochs=max(epochs))
         if config.patience is None:
             self._set(patience=max(_PATIENCE, counts[1]))
-        # A few drawn sentences tell no epoch from another, unless they end the run.
-        is_small = config.data.split_dev and len(data.dev.examples) < _LEAST
-        self.dev_chooses = not is_small or 0 < config.patience < config.num_epochs
         optimizer = config.optimizer.to_dict()
         self.recipe = step.Recipe(
             self.model,
