@@ -279,6 +279,7 @@ class Run:
                 f"(epoch {epoch}) replaces it until a later epoch is better"
             )
             self.progress = Progress(epoch, best_epoch=epoch)
+            self.folder.forget_result()
         number = 0 if self.best.step is None else self.best.progress()["epoch"]
         if number < self.progress.best_epoch:
             self.best.save(step, params, {"epoch": self.progress.best_epoch})

@@ -428,6 +428,15 @@ def test_a_relative_path_leads_to_the_same_data_from_anywhere(
     assert home.read_json("result.json")["test"] == figures
 
 
+def test_figures_of_a_lost_checkpoint_are_not_those_of_its_heir(copy, tmp_path):
+    config, run = tiny.plain_config(copy, 2), Workdir(tmp_path / "run")
+    config.optimizer.learning_rate = 0.0  # so that the first epoch is the best
+    assert "test" in train.main_run(config, run.path)
+    shutil.rmtree(run.part("best"))
+    (copy / "test.conll").unlink()
+    assert "test" not in train.main_run(config, run.path)
+
+
 def test_a_run_on_characters_names_the_tokenizer(tmp_path, capsys):
     text = "".join(f"{x} O\n" for x in ("น้ำ", "ภู", "ก็", "ต", "Rome"))
     text += "北 B-LOC\n京 I-LOC\n\n"
