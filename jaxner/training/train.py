@@ -261,8 +261,9 @@ class Run:
         best = self.progress.best_score
         self.progress = self.progress._replace(epoch=epoch)
         self.folder.log(metrics)
-        # While dev F1 is 0, no epoch is better than a later one.
-        if score > best or best <= 0:
+        # While dev F1 is 0, no epoch is better than a later one; a score below 0 says
+        # that dev is too small to tell, even if it chose epochs before, by patience.
+        if score > best or best <= 0 or score < 0:
             self.progress = Progress(epoch, score, epoch)
             self.folder.forget_result()
             self.best.save(step, params, metrics)
@@ -626,7 +627,7 @@ class Program:
                 metrics |= {**means, "seconds": round(seconds, 2)}
                 metrics |= {f"dev_{k}": v for k, v in scores.figures().items()}
                 score = metrics[f"dev_{self.task.main_figure}"] or 0.0  # None: no spans
-                score = score if self.dev_chooses else 0.0
+                score = score if self.dev_chooses else -1.0
                 rows.append(metrics)
                 marks.append(run.end_epoch(epoch, self.total, metrics, score, params))
             self.show.report(
@@ -650,7 +651,7 @@ class Program:
         task, folder, metrics = self.task, run.folder, run.folder.metrics()
         tagger = self.place.tagger(tagging.load(folder.path))
         is_above = any(epoch[f"dev_{task.main_figure}"] for epoch in metrics)
-        is_chosen = is_above and self.dev_chooses
+        is_chosen = run.progress.best_score > 0  # by dev, in this call or before
         result: Result = {
             "best_epoch": run.best.progress()["epoch"],
             "chosen_by": f"dev {task.main_figure}" if is_chosen else "last epoch",

@@ -462,6 +462,11 @@ def test_a_few_drawn_sentences_choose_no_epoch(patience, copy, tmp_path, capsys)
     assert ("2 sentences: the last epoch is kept" in output) is not bool(patience)
     assert result["best_epoch"] == (1 if patience else 3)
     assert result["chosen_by"] == ("dev f1" if patience else "last epoch")
+    config.patience = 0  # what dev has chosen remains its choice until a later epoch
+    assert train.main_run(config, tmp_path / "run")["chosen_by"] == result["chosen_by"]
+    config.num_epochs = 4
+    result = train.main_run(config, tmp_path / "run")
+    assert (result["best_epoch"], result["chosen_by"]) == (4, "last epoch")
 
 
 @pytest.mark.parametrize("num_seeds", [1, *slow(2)])
