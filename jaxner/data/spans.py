@@ -137,7 +137,9 @@ def fitted(
             if span is narrow and units and not flaw(_moved(span, units))[0]:
                 problem += "; it fits if offsets=utf-16, as in JavaScript"
             is_word = options.tokenizer == "characters"
-            is_word |= not _UNSPACED.match(text, span.start)
+            cuts = text[max(span.start - 1, 0) : span.start + 1]
+            cuts += text[span.end - 1 : span.end + 1]
+            is_word |= not _UNSPACED.search(cuts)
             remedy = (_WIDEN if is_word else _SPLIT) * (first <= last)
             items.append(_unfit(options, problem, span.line, remedy))
             if options.unfit != "widen" or first > last:

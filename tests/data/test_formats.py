@@ -607,6 +607,7 @@ def test_spans_that_do_not_fit_are_reported(file):
     for text, end, tokenizer, remedy in (
         ("他在北京。", 1, "words", "first run jaxner convert --tokenizer characters"),
         ("เขาไปภูเก็ต", 9, "words", "first run jaxner convert --tokenizer characters"),
+        ("Paris在他家", 6, "words", "first run jaxner convert --tokenizer characters"),
         ("เขาไปภูเก็ต", 9, "characters", "unfit=widen extends it to whole tokens"),
         ("ذهب للقاهرة", 2, "words", "unfit=widen extends it to whole tokens"),
     ):
