@@ -254,20 +254,20 @@ class Run:
         epoch: int,
         step: int,
         metrics: monitor.Metrics,
-        score: float,
+        score: float | None,
         params: PyTree,
     ) -> bool:
         """Logs an epoch, and saves its weights if dev is better; returns whether."""
         best = self.progress.best_score
         self.progress = self.progress._replace(epoch=epoch)
         self.folder.log(metrics)
-        # While dev F1 is 0, no epoch is better than a later one; a score below 0 says
-        # that dev is too small to tell, even if it chose epochs before, by patience.
-        if score > best or best <= 0 or score < 0:
-            self.progress = Progress(epoch, score, epoch)
+        # While dev F1 is 0, no epoch is better than a later one. None: dev is too small
+        # to tell, even if it chose epochs before, by patience.
+        if score is None or score > best or best <= 0:
+            self.progress = Progress(epoch, score or 0.0, epoch)
             self.folder.forget_result()
             self.best.save(step, params, metrics)
-        return score > max(best, 0)
+        return score is not None and score > max(best, 0)
 
     def restore_best(self, step: int, params: PyTree) -> None:
         """Saves the latest weights as the best ones if these are missing."""
@@ -627,7 +627,7 @@ class Program:
                 metrics |= {**means, "seconds": round(seconds, 2)}
                 metrics |= {f"dev_{k}": v for k, v in scores.figures().items()}
                 score = metrics[f"dev_{self.task.main_figure}"] or 0.0  # None: no spans
-                score = score if self.dev_chooses else -1.0
+                score = score if self.dev_chooses else None
                 rows.append(metrics)
                 marks.append(run.end_epoch(epoch, self.total, metrics, score, params))
             self.show.report(
