@@ -34,6 +34,7 @@ class Exported:
         vocabulary: Maps tokens to ids, and ids to labels.
         weights: The arrays, by name.
         temperature: Divides scores before they become probabilities.
+        tokenizer: The tokenizer of raw text; None: words.
     """
 
     reads_long_words = False  # apart from the others, of a batch
@@ -46,6 +47,7 @@ class Exported:
             self.temperature = np.float32(archive.temperature(files))
             self.reads_characters = bool(manifest["reads_characters"])
             self.is_quadratic = bool(manifest.get("is_quadratic"))
+            self.tokenizer = manifest.get("tokenizer")
             self._passes = int(manifest["passes"])
             arrays = archive.unpack(files[archive.WEIGHTS], path)
         self.manifest, self.weights = dict(manifest), devices.put(arrays, None)
@@ -194,4 +196,4 @@ def load_exported(path: str | os.PathLike[str], *, program: bool = True) -> Any:
         )
     from jaxner import exporting  # which needs the models' libraries
 
-    return exporting.rebuild(path, files)
+    return exporting.rebuild(path, manifest, files)

@@ -89,7 +89,7 @@ def export(
 def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
     """Writes a file anew, with programs by this JAX and the same weights."""
     manifest, files = archive.read(path)
-    tagger = rebuild(outputs.expanded(path), files)
+    tagger = rebuild(outputs.expanded(path), manifest, files)
     kept_files = {n: data for n, data in files.items() if not n.startswith("programs/")}
     facts = {k: v for k, v in manifest.items() if k not in ("format", "files")}
     if files.get(archive.CARD) == _card(tagger, facts).encode():  # not the run's own
@@ -97,7 +97,9 @@ def refresh(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> Non
     _write(outputs.expanded(output), tagger, kept_files, manifest["weights"])
 
 
-def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
+def rebuild(
+    path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]
+) -> Tagger:
     """Returns the tagger of the weights, the config and the vocabulary of a file."""
     with using(path):
         stored_arrays = archive.unpack(files[archive.WEIGHTS], path)
@@ -111,7 +113,8 @@ def rebuild(path: Path, files: Mapping[str, bytes]) -> Tagger:
             return jnp.asarray(stored_arrays[name], leaf.dtype)
 
         weights = map_named(take, models.shapes(model))
-        return Tagger(weights, model, vocabulary, jnp.float32(temperature))
+        reading = (("tokenizer", manifest.get("tokenizer")),)
+        return Tagger(weights, model, vocabulary, jnp.float32(temperature), reading)
 
 
 def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) -> None:
@@ -128,6 +131,7 @@ def _write(path: Path, tagger: Tagger, files: Mapping[str, bytes], kind: str) ->
         "weights": kind,
         "reads_characters": tagger.reads_characters,
         "is_quadratic": tagger.is_quadratic,
+        "tokenizer": tagger.tokenizer or "words",
         "passes": tagger.model.mc_dropout.num_samples,
     }
     card = {archive.CARD: _card(tagger, facts).encode()}

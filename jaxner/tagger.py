@@ -120,6 +120,11 @@ class Tagger:
         return bool(models.character_readers(self.model))
 
     @property
+    def tokenizer(self) -> str | None:
+        """The tokenizer of raw text, by `data.tokenizer` of its run; None: words."""
+        return dict(self.reading).get("tokenizer")
+
+    @property
     def is_quadratic(self) -> bool:
         """Whether time grows with the square of a sentence's length."""
         return self.model.is_quadratic

@@ -80,9 +80,10 @@ def entities(
         n_best: Number of labellings to take entities from; static. Above 1, each entity
             appears once, some may overlap, and later labellings may have likelier ones.
         raw: Whether the strings of a list are texts, not the tokens of a sentence.
-        tokenizer: For raw text, "words" (the default; see `jaxner.data.tokens`),
-            "whitespace", or a function from a text to its tokens, in order: substrings
-            or pairs (start, end), or lists of these, one for each sentence.
+        tokenizer: For raw text, "words" (the default, unless the run had another; see
+            `jaxner.data.tokens`), "whitespace", "characters", or a function from a text
+            to its tokens, in order: substrings or pairs (start, end), or lists of
+            these, one for each sentence.
         split_sentences: Whether to split a raw text into sentences, or take it as one.
         documents: As in `tag`; each raw text is a document.
         num_samples: Number of passes with dropout, whose probabilities are averaged;

@@ -134,7 +134,7 @@ def entities(
         texts = [text_or_tokens] if is_one else text_or_tokens
         is_text = is_list(texts) and all(isinstance(text, str) for text in texts)
         expect(is_text, "a text or a list of texts (raw=True)", texts)
-        reader = tokens.resolve(tokenizer)
+        reader = tokens.resolve(tokenizer or tagger.tokenizer)
         token_texts = [
             tokens.read(text, reader, split_sentences=split_sentences) for text in texts
         ]

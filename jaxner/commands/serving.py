@@ -46,7 +46,7 @@ def serve(
         port: Listen at this port; 0 for a free one.
         min_probability: Minimum probability for requests that set none; same syntax as
             in jaxner tag.
-        tokenizer: Tokenizer for texts; default: words.
+        tokenizer: Tokenizer for texts; default: the run's, or words.
         root_path: Path that a proxy removes from requests, such as /tagger.
         proxies: Believe X-Forwarded-For from these addresses, between commas; * for
             all.

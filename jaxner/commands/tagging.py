@@ -158,7 +158,7 @@ def _check_use(reading: dict[str, Any], source: str) -> None:
 
 def _defaults(tagger: Any, source: str, *names: str) -> dict[str, Any]:
     """Returns how the tagger's run read its files, as options of an input."""
-    names += (*_COLUMNS, "encoding") if source == "conll" else ()
+    names += (*_COLUMNS, "encoding") if source == "conll" else ("tokenizer",)
     return {name: value for name, value in tagger.reading if name in names}
 
 
@@ -239,7 +239,8 @@ def show(
         output: Write an HTML page to this file instead.
         min_probability: Leave out less probable entities; as for jaxner tag.
         one_sentence_a_line: Read each line of the text as one sentence.
-        tokenizer: Tokenizer for the text, or for each line; default: words.
+        tokenizer: Tokenizer for the text, or for each line; default: the run's, or
+            words.
 
     Returns:
         A list of entities: `text`, `type`, `probability`, tokens from `start` to `end`,
@@ -258,7 +259,8 @@ def show(
     text = outputs.read_text(file).removeprefix("\ufeff")
     tagger = load(run)
     check_reads_text(tagger)
-    split = functools.partial(_by_line, tokenizer) if one_sentence_a_line else tokenizer
+    split = tokenizer or tagger.tokenizer
+    split = functools.partial(_by_line, split) if one_sentence_a_line else split
     answer = entities(tagger, text, min_probability=least, tokenizer=split)
     content = highlights.highlighted(text, answer, entity_types(tagger))
     if output:

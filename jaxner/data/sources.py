@@ -86,6 +86,7 @@ class Reading:
         offsets: Unit of the offsets of spans.
         label_names: Names of labels that JSON lines have as numbers, as in
             O,B-PER,I-PER.
+        tokenizer: Tokenizer of raw text, when trained and tagged; default: words.
     """
 
     token_column: fields.Column | None = None
@@ -96,6 +97,7 @@ class Reading:
     unfit: Annotated[str, fields.OneOf(("error", "drop", "widen"))] = "error"
     offsets: Annotated[str, fields.OneOf(("characters", "utf-16"))] = "characters"
     label_names: str | Sequence[str] | None = None
+    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Options(Reading):
 
     Attributes:
         tags: Read labels as tags, not as spans; some formats have columns for both.
-        tokenizer: Tokenizer for raw text.
+        tokenizer: Tokenizer for raw text; default: words.
         split_sentences: Split raw text into sentences.
     """
 

@@ -36,7 +36,7 @@ _WIDE = re.compile("[\U00010000-\U0010ffff]")  # two units in UTF-16
 # Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: no spaces between words.
 _UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _WIDEN = "; unfit=widen extends it to whole tokens"
-_SPLIT = "; for words without spaces, first run jaxner convert --tokenizer characters"
+_SPLIT = "; for words without spaces, tokenizer=characters splits into characters"
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
 _PLACE = r"\d{1,18} \d{1,18}"  # Python reads no whole number of thousands of digits
 _ANNOTATION = re.compile(rf"T\S+\t([^ \t]+) ({_PLACE}(?:;{_PLACE})*)\t(.*)")

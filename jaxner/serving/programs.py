@@ -47,7 +47,7 @@ class Programs:
     """A tagger that answers jobs in batches of few shapes.
 
     `InputError`: it reads precomputed vectors. `batch_tokens` are padded ones; 0 for as
-    many as suit the device. `tokenizer` splits texts, by default into words.
+    many as suit the device. `tokenizer` splits texts; None: that of the tagger.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Programs:
         tokenizer: str | None = None,
     ):
         check_reads_text(tagger)
-        self.tokenizer = tokenizer
+        self.tokenizer = tokenizer or tagger.tokenizer
         self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents  # each is a job

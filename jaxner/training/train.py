@@ -702,7 +702,8 @@ class Program:
             check = f"jaxner check {path} --split train (labels that may be wrong); "
         # The words of Chinese corpora are mostly characters.
         lengths = [len(characters(word)) for word in self.data.train.words()]
-        option = " --tokenizer characters" if np.median(lengths) == 1 else ""
+        is_open = not self.config.data.tokenizer and np.median(lengths) == 1
+        option = " --tokenizer characters" if is_open else ""
         console.print(
             f"{best}\nNext: jaxner report {path} -o report.html (errors by kind); "
             f"{check}jaxner tag {path} FILE{option}"

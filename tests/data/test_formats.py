@@ -605,9 +605,9 @@ def test_spans_that_do_not_fit_are_reported(file):
     with pytest.raises(InputError):
         read(path, unfit="ignore")
     for text, end, tokenizer, remedy in (
-        ("他在北京。", 1, "words", "first run jaxner convert --tokenizer characters"),
-        ("เขาไปภูเก็ต", 9, "words", "first run jaxner convert --tokenizer characters"),
-        ("Paris在他家", 6, "words", "first run jaxner convert --tokenizer characters"),
+        ("他在北京。", 1, "words", "tokenizer=characters splits into characters"),
+        ("เขาไปภูเก็ต", 9, "words", "tokenizer=characters splits into characters"),
+        ("Paris在他家", 6, "words", "tokenizer=characters splits into characters"),
         ("เขาไปภูเก็ต", 9, "characters", "unfit=widen extends it to whole tokens"),
         ("ذهب للقاهرة", 2, "words", "unfit=widen extends it to whole tokens"),
     ):

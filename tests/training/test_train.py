@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,8 @@ from jaxner.data import corpora
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
+from jaxner.serving.programs import Programs
+from jaxner.tagger import ensemble
 from jaxner.training import environment, train
 from jaxner.training.corpus import split_of_run
 from tests import tiny
@@ -445,6 +448,36 @@ def test_a_run_on_characters_names_the_tokenizer(tmp_path, capsys):
     train.main_run(tiny.plain_config(tmp_path, 1), tmp_path / "run")
     assert "jaxner tag" in (output := capsys.readouterr().out)
     assert output.count("FILE --tokenizer characters\n") == 1
+
+
+def test_a_tagger_splits_texts_as_its_run_did(tmp_path, run):
+    (tmp_path / "data").mkdir()
+    text, folder, file = "他在北京" * 2, tmp_path / "run", tmp_path / "tagger.zip"
+    spans = [(2, 4, "LOC"), (6, 8, "LOC")]
+    for name, more in (("train.jsonl", "他"), ("dev.jsonl", "")):
+        line = json.dumps({"text": text + more, "spans": spans})
+        (tmp_path / "data" / name).write_text(line, "utf-8")
+    config = tiny.plain_config(tmp_path / "data", 9)
+    config.data.tokenizer = "characters"
+    train.main_run(config, folder)
+    tagger = jaxner.load(folder)
+    jaxner.export(tagger, file)
+    rebuilt = jaxner.load_exported(file, program=False)
+    pair = ensemble([tagger, tagger])
+    for copy in (tagger, pair, pair.member(1), jaxner.load_exported(file), rebuilt):
+        answer = copy.entities(text)
+        assert [(e.start_char, e.end_char, e.type) for e in answer] == spans
+    assert tagger.entities(text, tokenizer="words") != answer
+    assert jaxner.evaluate(tagger, tmp_path / "data" / "dev.jsonl").f1 == 1
+    (tmp_path / "a.txt").write_text(text, "utf-8")
+    for name, *options in (
+        ("show", "--json"),
+        ("show", "--json", "--one-sentence-a-line"),
+        ("tag",),
+    ):
+        output = run(name, folder, tmp_path / "a.txt", *options)[1]
+        assert output.count('"text": "北京"') == 2, options
+    assert Programs(tagger, 16, 16).tokenizer == "characters"
 
 
 # --- The choice of the epoch ----------------------------------------------------------
