@@ -483,9 +483,10 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
         )
     if seed == "all" and (folder.path / "config.json").is_file():
         count = folder.read_json("config.json").get("num_seeds", len(seeds))
-        if count > len(seeds):
-            message = f"{folder.path} has {len(seeds)} of {count} restarts so far"
-            warnings.warn(message, stacklevel=3)
+        num_done = sum((folder.seed(n).path / "result.json").exists() for n in seeds)
+        if count > num_done:
+            message = f"{folder.path}: {num_done} of {count} restarts are done"
+            warnings.warn(f"{message}, {len(seeds)} can be loaded", stacklevel=3)
     return [folder.seed(n).path for n in seeds if seed in ("all", n)]
 
 
