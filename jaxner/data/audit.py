@@ -229,8 +229,9 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     count, length = len(split.examples), len(longest.tokens)
     is_odd = length > _LONG_SENTENCE and length >= 10 * usual
     if is_odd or usual > formats.LONG * (1 + (count == 1)):
-        message = f"the longest sentence has {length:,} tokens, the median {usual:g}; "
-        message += "are blank lines between sentences missing?"
+        message = f"the longest sentence has {length:,} tokens, the median {usual:g}"
+        if longest.text is None:
+            message += "; are blank lines between sentences missing?"
         yield _at(split, (longest, 0), "long sentences", message)
 
 

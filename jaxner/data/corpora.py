@@ -252,8 +252,11 @@ def divide(train: Split, share: fields.Chance, seed: int) -> tuple[Split, Split]
     """Takes a random dev split out of train: documents if marked, else sentences."""
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
-    unit = "documents" if has_documents else "sentences"
-    groups = batching.groups(documents if has_documents else range(len(documents)))
+    # The sentences of a text share its line.
+    places = [(example.path, example.lines[0]) for example in train.examples]
+    groups = batching.groups(documents if has_documents else places)
+    unit = "sentences" if len(groups) == len(places) else "texts"
+    unit = "documents" if has_documents else unit
     if len(groups) < 2:
         raise InputError("expected several sentences, to take dev from", train.path)
     count = min(max(1, round(share * len(groups))), len(groups) - 1)

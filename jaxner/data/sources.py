@@ -87,6 +87,7 @@ class Reading:
         label_names: Names of labels that JSON lines have as numbers, as in
             O,B-PER,I-PER.
         tokenizer: Tokenizer of raw text, when trained and tagged; default: words.
+        split_sentences: Split raw text into sentences, but not within a span.
     """
 
     token_column: fields.Column | None = None
@@ -98,6 +99,7 @@ class Reading:
     offsets: Annotated[str, fields.OneOf(("characters", "utf-16"))] = "characters"
     label_names: str | Sequence[str] | None = None
     tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | None = None
+    split_sentences: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,12 +109,10 @@ class Options(Reading):
     Attributes:
         tags: Read labels as tags, not as spans; some formats have columns for both.
         tokenizer: Tokenizer for raw text; default: words.
-        split_sentences: Split raw text into sentences.
     """
 
     tags: bool = False
     tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | Tokenizer | None = None
-    split_sentences: bool = False
 
     def __post_init__(self) -> None:
         fields.check_fields(self)

@@ -99,6 +99,7 @@ def fitted(
     """Returns a text's sentences with BIO labels of its spans; errors, and notes."""
     sentences = [*sentences]
     begins, ends, owners = [], [], []  # of each token: characters, sentence
+    joints: set[int] = set()  # sentences at whose end a span goes on
     for owner, piece in enumerate(sentences):
         for start, end in piece.offsets or ():
             begins.append(piece.start + start)
@@ -117,7 +118,7 @@ def fitted(
             return f"is empty or exceeds its text of {size}", 1, 0
         if not span.fits(text):
             return f"should be {shown(span.text or '')}", 1, 0
-        if first > last or owners[first] != owners[last]:
+        if first > last or not (splits or owners[first] == owners[last]):
             return "has no tokens in one sentence", 1, 0
         # No span is longer than one before it, so that it cannot lie around that.
         if holder := holders[first] or holders[last]:
@@ -127,7 +128,7 @@ def fitted(
             return f"does not match the tokens of {whole}", first, last
         return "", first, last
 
-    units, counts = _units(text), options.offsets
+    units, counts, splits = _units(text), options.offsets, options.split_sentences
     for narrow in sorted(spans, key=lambda span: (span.start - span.end, span[:3])):
         span = _moved(narrow, units) if units and counts == "utf-16" else narrow
         problem, first, last = flaw(span)
@@ -147,11 +148,36 @@ def fitted(
         labels[first] = f"B-{span.type}"
         labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
         holders[first : last + 1] = [narrow] * (last - first + 1)
+        joints.update(range(owners[first], owners[last]))
+    groups: list[list[Example]] = []
+    for number, piece in enumerate(sentences):
+        if number - 1 in joints:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
     rest = iter(labels)
-    for piece in sentences:
+    for parts in groups:
+        piece = parts[0] if len(parts) == 1 else _joined(text, parts)
         names = tuple(itertools.islice(rest, len(piece.tokens)))
         items.append(dataclasses.replace(piece, labels=names))
     return items
+
+
+def _joined(text: str, parts: Sequence[Example]) -> Example:
+    """Returns neighbouring sentences of a text as one."""
+    first = parts[0]
+    offsets = [
+        (start + part.start - first.start, end + part.start - first.start)
+        for part in parts
+        for start, end in part.offsets or ()
+    ]
+    return dataclasses.replace(
+        first,
+        tokens=tuple(itertools.chain(*(part.tokens for part in parts))),
+        lines=tuple(itertools.chain(*(part.lines for part in parts))),
+        text=text[first.start : first.start + offsets[-1][1]],
+        offsets=tuple(offsets),
+    )
 
 
 def _unfit(options: Options, problem: str, line: int, remedy: str) -> InputError | Note:

@@ -59,6 +59,7 @@ class Data(Reading):
         num_shapes: Largest number of padded sizes; each compiles once.
     """
 
+    split_sentences: bool = True  # as those who tag
     name: Annotated[str, OneOf(sorted(DATASETS))] = "sample"
     unit: Literal["sentence", "document"] = "sentence"
     dir: Text | None = None

@@ -206,6 +206,13 @@ def test_dev_is_taken_from_train_by_documents_or_sentences():
     examples = tuple(dataclasses.replace(e, document=0) for e in train.examples[:20])
     rest, dev = corpora.divide(dataclasses.replace(train, examples=examples), 0.1, 0)
     assert (len(rest.examples), len(dev.examples)) == (18, 2)
+    # Sentences of a text stay together.
+    examples = tuple(
+        dataclasses.replace(e, lines=(i // 4,)) for i, e in enumerate(examples)
+    )
+    rest, dev = corpora.divide(dataclasses.replace(train, examples=examples), 0.2, 0)
+    assert (len(rest.examples), len({e.lines for e in dev.examples})) == (16, 1)
+    assert dev.notes == (f"1 of 5 texts of {train.path.name}, seed 0",)
     sentence = dataclasses.replace(train, examples=examples[:1])
     for split, share in ((sentence, 0.5), (train, 0.0), (train, 1.0), (train, -0.1)):
         with pytest.raises(InputError):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, FORMATS, Example, read, write
+from jaxner.data.tokens import read as split
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions
 from tests.growth import LINEAR, growth
@@ -589,6 +590,33 @@ def test_brat(file):
     assert rows[1][3] == ("B-X", "I-X", "I-X")
 
 
+@given(st.lists(st.sampled_from(["Ann ran.", "😀 Yes! ", "b", "\n\n"])), st.data())
+def test_no_sentence_ends_within_a_span(tmp_path_factory, parts, data):
+    text, path = " ".join(parts), tmp_path_factory.getbasetemp() / "a.jsonl"
+    words = [word for part in split(text) for word in part]
+    places = st.lists(st.integers(0, len(words)), unique=True, max_size=6)
+    ends = sorted(data.draw(places))
+    spans = [
+        (words[a].start, words[b - 1].end, "X")
+        for a, b in zip(ends[::2], ends[1::2], strict=False)
+    ]
+    path.write_text(line(text=text, spans=spans))
+    examples = read(path, split_sentences=True).examples if words else []
+    starts = {part[0].start for part in split(text)}
+    assert [e.start for e in examples] == sorted(
+        start for start in starts if not any(a < start < b for a, b, _ in spans)
+    )
+    result = []
+    for e in examples:
+        assert e.text == text[e.start : e.start + e.offsets[-1][1]]
+        assert e.tokens == tuple(e.text[a:b] for a, b in e.offsets)
+        result += [
+            (e.start + e.offsets[a][0], e.start + e.offsets[b - 1][1], kind)
+            for a, b, kind in schemes.to_spans(e.labels)
+        ]
+    assert result == spans
+
+
 def test_spans_that_do_not_fit_are_reported(file):
     spans = [[0, 4, "A"], [10, 18, "B"], [10, 13, "C"], [8, 8, "D"]]
     path = file(line(text="Romans in old Rome", spans=spans), "a.jsonl")
@@ -936,6 +964,11 @@ COSTLY = {
     "text": ("a.jsonl", lambda n: line(text="a b " * n, spans=[]), {}),
     "nested": ("a.jsonl", nested, {"unfit": "drop"}),
     "overlaps": ("a.jsonl", nested, {}),
+    "whole": (
+        "a.jsonl",
+        lambda n: line(text="A ran. " * n, spans=[[0, 7 * n - 1, "X"]]),
+        {"split_sentences": True},
+    ),
     "wrong texts": ("a.jsonl", wrong_texts, {}),
     "wrong ends": ("a.ann", lambda n: (f"T1\tX 0 {4 * n}\tab\n" * n, "abc\n" * n), {}),
     "emoji": ("a.jsonl", lambda n: line(text="😀 " * n, spans=[[0, 1, "X"]]), {}),

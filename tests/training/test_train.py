@@ -452,10 +452,10 @@ def test_a_run_on_characters_names_the_tokenizer(tmp_path, capsys):
 
 def test_a_tagger_splits_texts_as_its_run_did(tmp_path, run):
     (tmp_path / "data").mkdir()
-    text, folder, file = "他在北京" * 2, tmp_path / "run", tmp_path / "tagger.zip"
-    spans = [(2, 4, "LOC"), (6, 8, "LOC")]
-    for name, more in (("train.jsonl", "他"), ("dev.jsonl", "")):
-        line = json.dumps({"text": text + more, "spans": spans})
+    text, folder, file = "他在北京。" * 2, tmp_path / "run", tmp_path / "tagger.zip"
+    spans = [(2, 4, "LOC"), (7, 9, "LOC")]
+    for name, words in (("train.jsonl", "在他北京。" * 2), ("dev.jsonl", text)):
+        line = json.dumps({"text": words, "spans": spans})
         (tmp_path / "data" / name).write_text(line, "utf-8")
     config = tiny.plain_config(tmp_path / "data", 9)
     config.data.tokenizer = "characters"
