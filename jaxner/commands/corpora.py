@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,9 @@ from jaxner.errors import UsageError, name_of
 from jaxner.wording import counted
 
 Reading = Annotated[dict[str, Any], formats.Options]
+_NAMES = [x.name for x in dataclasses.fields(formats.Options)]
+_NAMES.remove("split_sentences")  # as training does, or as the run did
+Checking = Annotated[dict[str, Any], formats.Options, *_NAMES]
 
 
 def _keywords(format: str | None, reading: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def check(
     output: fields.Output | None = None,
     strict: bool = False,
     format: formats.Name | None = None,
-    reading: Reading,
+    reading: Checking,
 ) -> dict[str, Any]:
     """Checks labelled text: reports errors and probable mistakes.
 
@@ -144,7 +148,7 @@ def check(
         raise UsageError(f"expected {noun}")
     by_file: dict[str, corpora.Split] = {}
     for path in files:
-        defaults = dict(tagger.reading) if tagger is not None else {}
+        defaults = dict(tagger.reading) if tagger else {"split_sentences": True}
         parts, problems = audit.findings(path, defaults, **options)
         splits += parts.values()
         findings += problems

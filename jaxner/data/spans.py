@@ -382,8 +382,9 @@ def text_of(content: Mapping[str, Any]) -> Any:
 
 
 def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
-    """Returns the sentences of an object: one if it has tokens, else its text's."""
+    """Returns the sentences of an object: one if it has tokens with labels."""
     text, words = text_of(content), content.get("tokens")
+    has_labels = any(isinstance(content.get(x), list) for x in ("labels", "ner_tags"))
     if isinstance(text, str) and words is None:
         return pieces(text, options)
     if words is None or not isinstance(text, str | None):
@@ -396,11 +397,14 @@ def _pieces_of(content: Mapping[str, Any], options: Options) -> list[Example]:
         raise InputError("it has no tokens: leave it out")
     if text is None:
         return [Example(words)]
-    sentence = _sentence(text, tokens.located(text, words), 0, len(text))
+    whole = tokens.located(text, words)
     left, right = (tokens.SEPARATOR.sub("", x) for x in (text, "".join(words)))
     if left != right:
         raise InputError("the text holds characters that are in no token")
-    return [sentence]
+    if has_labels or not options.split_sentences:
+        return [_sentence(text, whole, 0, len(text))]
+    parts = tokens.grouped(text, whole)
+    return [_sentence(text, x, x[0].start, x[-1].end) for x in parts]
 
 
 def _strings(values: Any) -> tuple[str, ...]:
@@ -570,7 +574,9 @@ def _brat(source: Source) -> Items:
 
 
 def docbin(source: Source) -> Iterator[Record]:
-    """Reads the documents of spaCy's `DocBin`: sentences, if marked, and entities.
+    """Reads the documents of spaCy's `DocBin`: sentences, and entities.
+
+    Where sentences are not marked, a document is one, unless `split_sentences` is set.
 
     Tokens of spaces, tabs and line ends alone are left out. Tokens without annotation,
     which spaCy calls missing, are outside of entities; a note counts them.
@@ -591,8 +597,10 @@ def docbin(source: Source) -> Iterator[Record]:
 
     def parse(number: int, doc: Any) -> Items:
         spans, whole = [], doc.text
-        parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
-        rows = filter(None, map(words_of, parts))
+        is_split = doc.has_annotation("SENT_START")
+        rows = [*filter(None, map(words_of, doc.sents if is_split else [doc]))]
+        if source.options.split_sentences and rows and not is_split:
+            rows = tokens.grouped(whole, rows[0])
         sentences = [_sentence(whole, x, x[0].start, x[-1].end) for x in rows]
         for entity in doc.ents:
             # One of white space alone stays, and is reported as unfit.

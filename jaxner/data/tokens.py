@@ -362,8 +362,11 @@ def read(
     tokens = output if choice is tokenise else located(text, output)
     if not split_sentences:
         return [tokens] if tokens else []
-    if choice is tokenise:
-        return sentences(text, tokens)
+    return sentences(text, tokens) if choice is tokenise else grouped(text, tokens)
+
+
+def grouped(text: str, tokens: Iterable[Token]) -> list[list[Token]]:
+    """Returns the tokens of any tokenizer by the sentences of their text."""
     starts = [part[0].start for part in sentences(text, tokenise(text))]
     parts = groupby(tokens, lambda token: bisect.bisect_right(starts, token.start))
     return [list(part) for _, part in parts]

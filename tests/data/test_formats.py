@@ -354,6 +354,26 @@ def test_documents_of_spacy(tmp_path):
             read(path)
         assert (error.value.line, error.value.unit) == (1, "document")
         assert read(path, unfit="drop").examples[0].labels == ("O", "O")
+    path = doc_bin(tmp_path / "b.spacy", (["Go", "!", "Live"], crossing))
+    (example,) = read(path, split_sentences=True).examples
+    assert example.labels == ("B-X", "I-X", "I-X")
+
+
+def test_texts_with_tokens_have_sentences(tmp_path, file):
+    """Those of our rules, unless labels say that the tokens are one."""
+    words, text = ["Ann", "ran.", "He", "won."], "Ann ran. He won."
+    spans = [{"start": 9, "end": 11, "label": "X"}]
+    ents = {"ents": ["O", "O", "B-X", "O"]}
+    for path in (
+        file(line(text=text, tokens=words, spans=spans), "a.jsonl"),
+        doc_bin(tmp_path / "a.spacy", (words, ents)),
+    ):
+        first, last = read(path, split_sentences=True).examples
+        assert (first.tokens, last.tokens) == (("Ann", "ran."), ("He", "won."))
+        assert (last.labels, last.text, last.start) == (("B-X", "O"), "He won.", 9)
+        assert len(read(path).examples) == 1
+    path = file(line(text=text, tokens=words, labels=["O"] * 4), "b.jsonl")
+    assert len(read(path, split_sentences=True).examples) == 1
 
 
 def test_sentences_of_tables(file):
