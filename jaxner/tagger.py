@@ -328,7 +328,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         description = models.describe(tagger.model)
     except TypeError:
         description = None  # has the caller's own module
-    write(folder, tagger, "model.json", {"model": description})
+    content = {"model": description, "data": dict(tagger.reading)}
+    write(folder, tagger, "model.json", content)
 
 
 def new_folder(workdir: str | os.PathLike[str]) -> Workdir:

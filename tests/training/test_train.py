@@ -463,12 +463,14 @@ def test_a_tagger_splits_texts_as_its_run_did(tmp_path, run):
     tagger = jaxner.load(folder)
     jaxner.export(tagger, file)
     rebuilt = jaxner.load_exported(file, program=False)
-    pair = ensemble([tagger, tagger])
-    for copy in (tagger, pair, pair.member(1), jaxner.load_exported(file), rebuilt):
+    jaxner.save(tmp_path / "saved", tagger)
+    saved, pair = jaxner.load(tmp_path / "saved"), ensemble([tagger, tagger])
+    exported = jaxner.load_exported(file)
+    for copy in (tagger, saved, pair, pair.member(1), exported, rebuilt):
         answer = copy.entities(text)
         assert [(e.start_char, e.end_char, e.type) for e in answer] == spans
     assert tagger.entities(text, tokenizer="words") != answer
-    assert jaxner.evaluate(tagger, tmp_path / "data" / "dev.jsonl").f1 == 1
+    assert jaxner.evaluate(saved, tmp_path / "data" / "dev.jsonl").f1 == 1
     (tmp_path / "a.txt").write_text(text, "utf-8")
     for name, *options in (
         ("show", "--json"),
