@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jaxner import outputs
+from jaxner import fields, outputs
 from jaxner.commands import SPLITS, note
 from jaxner.commands.training import Processes
-from jaxner.data import formats, schemes
+from jaxner.data import formats, schemes, sources
 from jaxner.errors import InputError, UsageError
 from jaxner.evaluation.scoring import RULES, reader
 from jaxner.fields import Folder, OneOf, Output, Seed, Size
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
     from jaxner.evaluation.report import Prediction
 
-_NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
-Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit", "offsets"]
+_NAMES = [*fields.of(sources.Reading)]
+_NAMES.remove("split_sentences")  # which is the run's
+Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
 Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sampled"]
 
 

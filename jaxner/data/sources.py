@@ -86,7 +86,7 @@ class Reading:
         offsets: Unit of the offsets of spans.
         label_names: Names of labels that JSON lines have as numbers, as in
             O,B-PER,I-PER.
-        tokenizer: Tokenizer of raw text, when trained and tagged; default: words.
+        tokenizer: Tokenizer for raw text, also of the trained tagger; default: words.
         split_sentences: Split raw text into sentences, but not within a span.
     """
 
@@ -108,7 +108,7 @@ class Options(Reading):
 
     Attributes:
         tags: Read labels as tags, not as spans; some formats have columns for both.
-        tokenizer: Tokenizer for raw text; default: words.
+        tokenizer: Tokenizer for raw text; default: the run's, or words.
     """
 
     tags: bool = False

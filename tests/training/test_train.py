@@ -471,6 +471,8 @@ def test_a_tagger_splits_texts_as_its_run_did(tmp_path, run):
         assert [(e.start_char, e.end_char, e.type) for e in answer] == spans
     assert tagger.entities(text, tokenizer="words") != answer
     assert jaxner.evaluate(saved, tmp_path / "data" / "dev.jsonl").f1 == 1
+    output = run("evaluate", folder, "--tokenizer", "words", "--blank", "drop")[1]
+    assert "tokenizer=characters" in output
     (tmp_path / "a.txt").write_text(text, "utf-8")
     for name, *options in (
         ("show", "--json"),
