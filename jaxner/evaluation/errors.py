@@ -29,7 +29,7 @@ from jaxner.evaluation.scoring import Counts, Labels
 KINDS = ("boundary", "type", "boundary and type", "missed", "spurious")
 """The kinds of errors."""
 BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS
-OUTSIDE = "O"  # the type of a missing span, in confusions
+OUTSIDE = "no entity"  # in confusions; a type may be called O
 # Maxima of the groups of entities, but for the last group of each kind.
 LENGTHS = (1, 2, 3, 4)  # tokens (Li et al.)
 # Tokens of the sentence (Gui et al., 2020, Figure 3, whose text has only 15 and 30).
@@ -129,11 +129,12 @@ def largest(alignment: Iterable[Pair]) -> list[tuple[str, int]]:
 def confusion(alignment: Iterable[Pair]) -> dict[str, dict[str, int]]:
     """Counts pairs by gold type and predicted type; boundaries may differ.
 
-    `OUTSIDE` stands for the gold span of spurious ones, the predicted one of missed.
+    `OUTSIDE` stands for the gold span of spurious ones, the predicted one of missed; it
+    is absent if there are neither, as among tags.
     """
     kinds = ([x.type if x else OUTSIDE for x in pair[1:]] for pair in alignment)
     cells = Counter((gold, predicted) for gold, predicted in kinds)
-    types = [*sorted({*chain(*cells)} - {OUTSIDE}), OUTSIDE]
+    types = sorted({*chain(*cells)}, key=lambda x: (x == OUTSIDE, x))
     return {x: {y: cells[x, y] for y in types} for x in types}
 
 

@@ -41,7 +41,7 @@ _EXAMPLES = 5  # of each kind of error
 _NUM_EXAMPLES = 10  # confident mistakes and uncertain hits
 _LARGEST = 12  # most frequent errors
 _FREQUENT = 3  # of these, in a line
-_NUM_TYPES = 7  # types in a table of confusions, with "O"
+_NUM_TYPES = 6  # types in a table of confusions
 _MOST_TYPES = 100  # in a table of figures by type
 _WINDOW = 9  # tokens of context on each side
 
@@ -519,12 +519,14 @@ def grouped(
 def confusion_table(run: Value) -> Table:
     """Returns the numbers of gold spans (row) predicted as each of the worst types."""
     cells = run["confusion"]
-    note = "Rows: gold; columns: predicted. O: no entity. Boundaries may differ."
-    wrong = {x: sum(row.values()) - row[x] for x, row in cells.items()}
-    worst = sorted(wrong, key=lambda x: (x != errors.OUTSIDE, -wrong[x]))[:_NUM_TYPES]
-    if len(worst) < len(cells):
-        note += f" Of {len(cells) - 1:,} types, those most often missed or confused."
-    kinds = [kind for kind in cells if kind in worst]
+    note = "Rows: gold; columns: predicted."
+    note += " Boundaries may differ." * (run["scores"]["scheme"] != TAGS)
+    types = [kind for kind in cells if kind != errors.OUTSIDE]
+    wrong = {x: sum(cells[x].values()) - cells[x][x] for x in types}
+    worst = sorted(types, key=lambda x: -wrong[x])[:_NUM_TYPES]
+    if len(worst) < len(types):
+        note += f" Of {len(types):,} types, those most often missed or confused."
+    kinds = [kind for kind in cells if kind in (*worst, errors.OUTSIDE)]
     rows = [[kind, *(cells[kind][x] for x in kinds)] for kind in kinds]
     return Table(["", *kinds], rows, note)
 

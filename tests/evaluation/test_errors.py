@@ -27,9 +27,17 @@ def test_each_kind_is_found():
     assert pairs[0] == (0, Span(0, 2, "A"), Span(0, 2, "A"))
     assert errors.counts(pairs) == dict.fromkeys(errors.KINDS, 1)
     assert errors.largest(pairs)[0] == ("boundary and type: B as A", 1)
-    rows = {"A": [2, 0, 1], "B": [2, 0, 0], "O": [0, 1, 0]}
-    expected = {x: dict(zip("ABO", row, strict=True)) for x, row in rows.items()}
+    rows = {"A": [2, 0, 1], "B": [2, 0, 0], errors.OUTSIDE: [0, 1, 0]}
+    expected = {x: dict(zip(rows, row, strict=True)) for x, row in rows.items()}
     assert errors.confusion(pairs) == expected
+
+
+def test_confusions_tell_a_type_called_o_from_no_entity():
+    pairs = errors.pairs([["S-O", "O", "S-O"]], [["S-O", "S-O", "O"]])
+    rows = {"O": {"O": 1, errors.OUTSIDE: 1}, errors.OUTSIDE: {"O": 1}}
+    cells = errors.confusion(pairs)
+    assert {x: {y: n for y, n in cells[x].items() if n} for x in cells} == rows
+    assert errors.confusion(pairs[:1]) == {"O": {"O": 1}}
 
 
 @pytest.mark.parametrize(
