@@ -22,7 +22,7 @@ from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, optional, using
 from jaxner.fields import OneOf, checked
 from jaxner.models.model import map_named, named
-from jaxner.tagger import Tagger
+from jaxner.tagger import Tagger, check_numbers
 from jaxner.types import Pieces, Sentence, batch_axes
 from jaxner.wording import markdown
 
@@ -53,7 +53,8 @@ def export(
         card: What its README.md says; None: the facts of the manifest.
 
     Raises:
-        InputError: The tagger is an ensemble, or its model has modules of your own.
+        InputError: The tagger is an ensemble, its model has modules of your own, or its
+            weights are infinite or NaN.
         OSError: The file cannot be written.
         ImportError: `flatbuffers`, by which JAX writes programs, is missing.
 
@@ -67,6 +68,7 @@ def export(
         True
     """
     check_single(tagger)
+    check_numbers(tagger)
     target = outputs.expanded(path)
     outputs.check(target)
     try:

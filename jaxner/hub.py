@@ -262,6 +262,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
         True
     """
     check_single(tagger)
+    taggers.check_numbers(tagger)
     path = taggers.new_folder(folder).path
     files = errors.optional("safetensors.numpy", "Export to transformers")
     if reason := _obstacle(tagger):

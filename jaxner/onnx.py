@@ -29,7 +29,7 @@ from jaxner import inference, models, outputs
 from jaxner.arguments import check_single
 from jaxner.data.vocabulary import CHAR_TYPES, MAX_CHARACTERS, Vocabulary
 from jaxner.errors import InputError, optional
-from jaxner.tagger import Tagger
+from jaxner.tagger import Tagger, check_numbers
 from jaxner.types import Pieces, Potentials, Sentence
 
 OPSET = 18
@@ -50,7 +50,8 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
 
     Raises:
         ImportError: The package onnx is missing.
-        InputError: The tagger cannot be expressed, or the file has another ending.
+        InputError: The tagger cannot be expressed, its weights are infinite or NaN, or
+            the file has another ending.
 
     Example:
         >>> import tempfile, pathlib, jaxner
@@ -60,6 +61,7 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
         ['grn.json', 'grn.onnx']
     """
     check_single(tagger)
+    check_numbers(tagger)
     target = outputs.expanded(path)
     if target.suffix != ".onnx":
         raise InputError(f"Expected a file whose name ends in .onnx, got {target}")

@@ -314,22 +314,28 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
 
     folder = new_folder(workdir)
     arguments.check_single(tagger)
-    fields.check(
-        "temperature", np.asarray(tagger.temperature).tolist(), fields.Positive
-    )
     arrays = jax.tree.map(
         lambda x: x if hasattr(x, "shape") else np.asarray(x), tagger.weights
     )
     if reason := checkpoints.find_misfit(arrays, models.shapes(tagger.model)):
         raise InputError(f"The weights do not fit the model: {reason}.")
-    if name := checkpoints.find_infinite(tagger.weights):
-        raise InputError(f"The tagger has infinite or NaN weights in {name}.")
+    check_numbers(tagger)
     try:
         description = models.describe(tagger.model)
     except TypeError:
         description = None  # has the caller's own module
     content = {"model": description, "data": dict(tagger.reading)}
     write(folder, tagger, "model.json", content)
+
+
+def check_numbers(tagger: Tagger) -> None:
+    """Checks the numbers of a tagger, before a file has them."""
+    from jaxner import checkpoints  # which takes long
+
+    temperature = np.asarray(tagger.temperature).tolist()
+    fields.check("temperature", temperature, fields.Positive)
+    if name := checkpoints.find_infinite(tagger.weights):
+        raise InputError(f"The tagger has infinite or NaN weights in {name}.")
 
 
 def new_folder(workdir: str | os.PathLike[str]) -> Workdir:

@@ -145,6 +145,18 @@ def test_what_load_would_refuse_is_not_saved(params, tmp_path):
     assert not (tmp_path / "saved").exists()
 
 
+def test_numbers_that_no_reader_expects_are_not_exported(params, tmp_path):
+    exports = {"file.zip": jaxner.export, "model.onnx": jaxner.export_onnx}
+    exports["folder"] = jaxner.export_transformers
+    for factor, message in ((0.0, "temperature must be above 0"), (np.nan, "NaN")):
+        wrong = jax.tree.map(lambda leaf, x=factor: x * leaf, params)
+        wrong = wrong if factor == 0 else dataclasses.replace(wrong, temperature=1.0)
+        for name, write in exports.items():
+            with pytest.raises(ValueError, match=message):
+                write(wrong, tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("documents", [True, *slow(False)])
 def test_a_constrained_tagger_gives_well_formed_labels_everywhere(tmp_path, documents):
     """Its head is, so no call has to ask; of the same weights without, some are not."""
