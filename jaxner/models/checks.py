@@ -6,12 +6,14 @@ import inspect
 import os
 import pkgutil
 import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import PyTree
 
-from jaxner import inference
+from jaxner import inference, outputs
 from jaxner.errors import InputError
 from jaxner.types import Autoregressive, Potentials
 
@@ -39,14 +41,27 @@ def check_module(path: str, part: str, module: nn.Module) -> None:
 def own_module(part: str, place: str) -> type[nn.Module]:
     """Returns the class of a module of one's own, at a place `package.module:Class`.
 
-    It is also searched in the current folder. InputError: there is no such module.
+    It is also searched in the current folder. InputError: there is no such module, or
+    its code lies in a run, which a stranger may have made.
     """
     folder = os.getcwd()
     is_new = folder not in sys.path and "" not in sys.path
     if is_new:  # only for this import: beside data may lie any jinja2.py
         sys.path.append(folder)
     try:
+        path: list[str] | None = None
+        for name in place.partition(":")[0].split("."):  # without importing any
+            spec = PathFinder.find_spec(name, path)
+            if spec is None:
+                break
+            path = [*(spec.submodule_search_locations or ())]
+            parents = Path(spec.origin).absolute().parents if spec.origin else ()
+            if run := next(filter(outputs.is_run, parents), None):
+                message = f"{part} {place!r} lies in the run {run}, whose code "
+                raise InputError(f"{message}jaxner never runs")
         kind = pkgutil.resolve_name(place)
+    except InputError:
+        raise
     except (ImportError, AttributeError, ValueError) as error:
         remedy = "its folder has to be the current one, or in PYTHONPATH"
         message = f"{part} {place!r} cannot be imported: {error}; {remedy}"

@@ -277,6 +277,18 @@ def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
     assert (head.num_labels, head.scale) == (5, 1.0)  # the data set what has no default
 
 
+@pytest.mark.parametrize("place", ["run.mine", "run", "mine"])
+def test_code_in_a_run_is_not_imported(place, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "vocabulary.json").touch()
+    name = "__init__" if place == "run" else "mine"
+    (run / f"{name}.py").write_text("raise SystemExit")
+    monkeypatch.chdir(run if place == "mine" else tmp_path)
+    with pytest.raises(ValueError, match=r"lies in the run .*run, whose code"):
+        build(encoder={"name": f"{place}:Encoder"})
+
+
 def test_a_part_of_ones_own_module_is_a_section(package):
     config = configuration.load("grn:sample").to_dict()
     inner = {"name": "grn", "hidden_dim": 3}
