@@ -133,9 +133,10 @@ def test_a_pipeline_is_saved_with_its_tagger(nlp, params, tmp_path):
     for copy in (*copies, blank.from_disk(tmp_path)):
         assert spans(copy(TEXTS[0])) == spans(nlp(TEXTS[0]))
         assert copy.meta["labels"] == {"jaxner": [*jaxner.entity_types(params)]}
-    (tmp_path / "jaxner" / "model.json").unlink()  # a folder of another's
-    with pytest.raises(FileExistsError):
-        nlp.to_disk(tmp_path)
+    for name in ("vocabulary.json", "model.json"):  # folders of others
+        (tmp_path / "jaxner" / name).unlink()
+        with pytest.raises(FileExistsError):
+            nlp.to_disk(tmp_path)
 
 
 def test_batches_that_fail_go_to_the_error_handler(tiny_run):

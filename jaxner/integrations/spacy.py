@@ -25,6 +25,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
 import jaxner
+from jaxner import outputs
 from jaxner.answers.mentions import least_certain
 from jaxner.data import corpora, formats, tokens
 from jaxner.errors import InputError
@@ -131,9 +132,10 @@ class Component(Pipe):
 
     def to_disk(self, path: str | os.PathLike[str], **_: Any) -> None:
         """Saves the tagger, for `spacy.load`, in place of one saved before."""
-        tagger = self.tagger
-        if Path(path, "model.json").exists():
-            shutil.rmtree(path)
+        tagger, folder = self.tagger, Path(path)
+        # Other programs call files so, too.
+        if (folder / "model.json").exists() and outputs.is_run(folder):
+            shutil.rmtree(folder)
         jaxner.save(path, tagger)
 
     def from_disk(self, path: str | os.PathLike[str], **_: Any) -> Component:
