@@ -163,6 +163,8 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
         value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
     value["file"], value["sha256"] = str(split.path), split.sha256
     value["folder"] = str(folder.path)
+    # A folder of restarts has none, nor has one that `jaxner import` wrote.
+    value["has_card"] = (folder.path / "README.md").is_file()
     fit = _json(folder, CALIBRATION)
     record, best = fit.get("guarantees"), folder.part("best")
     if record and fit["step"] == Checkpoints(best, read_only=True).step:

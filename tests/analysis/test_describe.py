@@ -82,6 +82,7 @@ def test_the_report_of_restarts(tiny_run, answer, tmp_path):
         text = page.read_text("utf-8")
         assert ("This is an ensemble of 2" in text) == (restart == "all")
         assert ("Relations of the GRN" in text) == (restart != "all")
+        assert ("whose README.md has" in text) == (restart != "all")
         if restart == "7":
             assert scores["f1"] == single["f1"]
             assert run["learning"]

@@ -137,7 +137,9 @@ def test_tags_and_files_without_tokens_have_pages_too():
     run = describe(Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO"), rounds=5)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
-    assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
+    text = pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
+    assert "–" in text
+    assert "Confusion" not in text
 
 
 @pytest.mark.parametrize(("scheme", "means"), [("BIO", 3), ("tags", 0)])
