@@ -34,6 +34,7 @@ def test_report_of_a_run(tiny_run, answer, tmp_path, decoding):
         assert run["calibration"][kind]["count"] == scores[count]
     text = page.read_text("utf-8")
     assert "Learning curve" in text
+    assert "The star is the epoch that is kept." in text  # the best one or the last
     assert text.count('data-head="T">1.0000<') == 2  # it is not calibrated
     assert ("Decoding: <strong>sampled</strong>" in text) == (decoding == "sampled")
 
