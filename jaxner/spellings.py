@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxner.errors import InputError, UsageError
+from jaxner.wording import printable
 
 if TYPE_CHECKING:
     from jaxner.cli import Parser
@@ -55,7 +56,7 @@ class Line(NamedTuple):
             elif value is not None:
                 words.append(value)
         end = f" --json > {shlex.quote(str(self.json))}" if self.json else ""
-        line = f"jaxner {shlex.join(words)}{end}"
+        line = printable(f"jaxner {shlex.join(words)}{end}")
         print(f"Old spelling, gone with the next release. Use: {line}", file=sys.stderr)
 
 

@@ -62,4 +62,4 @@ class ProgressLine:
         self._last = time.perf_counter()
         start = "\r\x1b[2K" if self._is_terminal else ""
         end = "" if self._is_terminal and not is_last else "\n"
-        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
+        print(f"{start}{printable(text)}", end=end, file=sys.stderr, flush=True)

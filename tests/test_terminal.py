@@ -1,13 +1,15 @@
 """What a command shows on a terminal: whole words, and the cursor."""
 
+import contextlib
 import io
 
 import pytest
 from rich.text import Text
 
-from jaxner import cli
+from jaxner import cli, spellings
+from jaxner.commands.scores import score
 from jaxner.evaluation.report import Table
-from jaxner.terminal import LineConsole
+from jaxner.terminal import LineConsole, ProgressLine
 
 
 def lines_of(text, **options):
@@ -51,7 +53,13 @@ def test_markup_and_control_characters_are_text(form):
     assert "\x1b[7m" not in text
 
 
-def test_errors_have_no_control_characters(capsys):
-    with pytest.raises(SystemExit):
-        cli.end("No file a\x1b[7m\u202e.conll")
-    assert capsys.readouterr().err == "No file a\ufffd[7m\ufffd.conll\n"
+def show_an_old_line(text):
+    parser = cli.parser_of(score)
+    spellings.modern("score", parser, [text, "--report", "r.html"]).say(False)
+
+
+@pytest.mark.parametrize("show", [cli.end, ProgressLine().line, show_an_old_line])
+def test_lines_have_no_control_characters(show, capsys):
+    with contextlib.suppress(SystemExit):
+        show("No file a\x1b[7m\u202e.conll")
+    assert "No file a\ufffd[7m\ufffd.conll" in capsys.readouterr().err
