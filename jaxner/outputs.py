@@ -27,6 +27,8 @@ from jaxner.errors import InputError
 AnyPath = str | os.PathLike[str]
 SIDES = ("", ".part", ".journal", ".journal.new", ".lock")
 """Endings of what `Output` writes beside a file and, first, of the file itself."""
+DRAFTS = f".{16 * '[0-9a-f]'}.tmp"
+"""Pattern of the names that files have until their content is on disk."""
 RUN = "config.json", "environment.json", "vocabulary.json", "metrics.jsonl"
 RUN += "calibration.json", "result.json", "model.json", "README.md"
 RUN += tuple(f"predictions-{split}.conll" for split in ("dev", "test"))

@@ -165,9 +165,10 @@ class Workdir:
 
     def forget_result(self) -> None:
         """Removes scores and labels of the best checkpoint, before a better one."""
-        for name in ("result.json", "README.md", "predictions-*.conll") * self.writes:
-            for file in self.path.glob(name):
-                file.unlink()
+        labels = map(self.predictions, ("dev", "test"))  # not those of other splits
+        files = self.path / "result.json", self.path / "README.md", *labels
+        for file in files * self.writes:
+            file.unlink(missing_ok=True)
 
     # --- Restarts
 
@@ -212,7 +213,7 @@ class Workdir:
                 "choose another folder."
             ) from None
         try:
-            for stale in self.path.glob(".*.tmp"):  # of a killed process
+            for stale in self.path.glob(outputs.DRAFTS):  # of a killed process
                 stale.unlink(missing_ok=True)
             yield
         finally:

@@ -16,7 +16,7 @@ import pytest
 
 import jaxner
 import train
-from jaxner import models, runs
+from jaxner import models, outputs, runs
 from jaxner.checkpoints import Checkpoints
 from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import Workdir
@@ -281,6 +281,21 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
     file.write_bytes(lines)
     run.forget_after(1)
     assert file.read_bytes() == whole
+
+
+def test_files_of_others_stay_in_a_run(tmp_path, monkeypatch):
+    run = Workdir(tmp_path)
+    names = {".mine.tmp", "predictions-news.conll", ".lock"}
+    for name in ("README.md", "result.json", "predictions-dev.conll", *names):
+        (tmp_path / name).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(KeyError), outputs.writing(tmp_path / "x"):  # as of a kill
+            raise KeyError
+    assert {x.name for x in tmp_path.glob(".*.tmp")} > {".mine.tmp"}
+    with run.locked():
+        run.forget_result()
+    assert {x.name for x in tmp_path.iterdir()} == names
 
 
 def test_a_full_disk_is_told_in_a_line(tmp_path, capfd, caplog):
