@@ -17,12 +17,11 @@ from jax import export as programs
 
 from jaxner import __version__, archive, models, outputs, tagging
 from jaxner.answers import entities, probabilities
-from jaxner.arguments import check_single
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import DamagedFileError, InputError, optional, using
 from jaxner.fields import OneOf, checked
 from jaxner.models.model import map_named, named
-from jaxner.tagger import Tagger, check_numbers
+from jaxner.tagger import Tagger, check_sound
 from jaxner.types import Pieces, Sentence, batch_axes
 from jaxner.wording import markdown
 
@@ -67,8 +66,7 @@ def export(
         >>> jaxner.load_exported(file).tag(tokens) == tagger.tag(tokens)
         True
     """
-    check_single(tagger)
-    check_numbers(tagger)
+    check_sound(tagger)
     target = outputs.expanded(path)
     outputs.check(target)
     try:

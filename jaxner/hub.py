@@ -23,7 +23,6 @@ import numpy as np
 
 from jaxner import cache, devices, errors, examples, fields, models, outputs
 from jaxner import tagger as taggers
-from jaxner.arguments import check_single
 from jaxner.data import corpora, pieces, schemes, spans
 from jaxner.data.vocabulary import build as build_vocabulary
 from jaxner.data.vocabulary import strings
@@ -261,8 +260,7 @@ def export_transformers(tagger: Tagger, folder: str | os.PathLike[str]) -> None:
         >>> "model.safetensors" in os.listdir(folder)
         True
     """
-    check_single(tagger)
-    taggers.check_numbers(tagger)
+    taggers.check_sound(tagger)
     path = taggers.new_folder(folder).path
     files = errors.optional("safetensors.numpy", "Export to transformers")
     if reason := _obstacle(tagger):

@@ -26,10 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import inference, models, outputs
-from jaxner.arguments import check_single
 from jaxner.data.vocabulary import CHAR_TYPES, MAX_CHARACTERS, Vocabulary
 from jaxner.errors import InputError, optional
-from jaxner.tagger import Tagger, check_numbers
+from jaxner.tagger import Tagger, check_sound
 from jaxner.types import Pieces, Potentials, Sentence
 
 OPSET = 18
@@ -60,8 +59,7 @@ def export_onnx(tagger: Tagger, path: str | os.PathLike[str]) -> None:
         >>> sorted(file.name for file in folder.iterdir())
         ['grn.json', 'grn.onnx']
     """
-    check_single(tagger)
-    check_numbers(tagger)
+    check_sound(tagger)
     target = outputs.expanded(path)
     if target.suffix != ".onnx":
         raise InputError(f"Expected a file whose name ends in .onnx, got {target}")

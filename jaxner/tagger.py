@@ -313,13 +313,12 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     from jaxner import checkpoints  # which takes long
 
     folder = new_folder(workdir)
-    arguments.check_single(tagger)
+    check_sound(tagger)
     arrays = jax.tree.map(
         lambda x: x if hasattr(x, "shape") else np.asarray(x), tagger.weights
     )
     if reason := checkpoints.find_misfit(arrays, models.shapes(tagger.model)):
         raise InputError(f"The weights do not fit the model: {reason}.")
-    check_numbers(tagger)
     try:
         description = models.describe(tagger.model)
     except TypeError:
@@ -328,10 +327,11 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     write(folder, tagger, "model.json", content)
 
 
-def check_numbers(tagger: Tagger) -> None:
-    """Checks the numbers of a tagger, before a file has them."""
+def check_sound(tagger: Tagger) -> None:
+    """Raises an error if a tagger is an ensemble, or has infinite or NaN numbers."""
     from jaxner import checkpoints  # which takes long
 
+    arguments.check_single(tagger)
     temperature = np.asarray(tagger.temperature).tolist()
     fields.check("temperature", temperature, fields.Positive)
     if name := checkpoints.find_infinite(tagger.weights):
