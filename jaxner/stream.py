@@ -300,9 +300,10 @@ def _parts(
             yield Part(*end[:2], good, part.bad, inputs)
             part = None
         if errors and stops:
+            column = " or --token-column" * (sink.source == "conll")
             message = f"{errors[0].message}. Fix it and run the same command, give the "
-            message += "file's --encoding or --token-column, or name a file for bad "
-            message += "records with --rejects."
+            message += f"file's --encoding{column}, or name a file for bad records "
+            message += "with --rejects."
             raise InputError(message, source.path, errors[0].line, record.unit)
         if part is None:
             part, tokens = Part(0, 0, [], [], []), 0

@@ -443,7 +443,7 @@ def test_standard_input_and_bad_records(tiny_run, tmp_path, capfd, monkeypatch):
         tag(tiny_run, "-", "-")
     result = capfd.readouterr()
     assert json.loads(result.out)["text"] == "Ms Preston left."
-    assert all(word in result.err for word in ("0xe9", "--encoding"))
+    assert all(word in result.err for word in ("0xe9", "--encoding,"))
     for overwrite in ([], ["--overwrite"]):
         monkeypatch.setattr(sys, "stdin", standard_input())
         tag(tiny_run, "-", "-", "--rejects", tmp_path / "bad", *overwrite)
