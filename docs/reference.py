@@ -143,9 +143,10 @@ def formats_page() -> str:
     """Returns the page of formats: from their readers, and what the writers write."""
     text, names = _FORMATS, dict[Any, str]()
     for name, format in formats.FORMATS.items():
-        meaning = inspect.cleandoc(format.read.__doc__ or "")
+        reader = getattr(format.read, "func", format.read)  # of a partial
+        meaning = inspect.cleandoc(reader.__doc__ or "")
         meaning = re.sub(r"https:[^\s,]+", r"<\g<0>>", meaning)
-        if (first := names.setdefault(format.read, name)) != name:
+        if (first := names.setdefault(reader, name)) != name:
             meaning = f"jaxner reads it as {first}, and writes it as below."
         text += f"## {name}\n\n{meaning}\n\n"
         lists = (", ".join(x) or "–" for x in (format.endings, format.options))

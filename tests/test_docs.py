@@ -290,6 +290,7 @@ def test_the_page_of_formats_has_what_each_writer_writes(tmp_path):
     for name, format in formats.FORMATS.items():
         part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         assert all(ending in part for ending in format.endings)
+        assert part.startswith(("\nReads ", "\njaxner reads it as "))
         if format.write:
             content = part.partition("```text\n")[2].partition("```")[0]
             (tmp_path / name).write_text(content)
