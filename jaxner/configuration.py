@@ -308,8 +308,9 @@ def override(config: Any, name: str, text: str) -> None:
     if section and option in section.fields:
         old_value = section.values.get(option)
         is_other = option == "name" and text != old_value
-        # An encoder has other options, but not its optimizer.
-        if is_other and part in ("encoder", "chars") and parent != root:
+        # Not its optimizer; and CRF and softmax have the same options.
+        has_others = part in ("encoder", "head", "chars") and parent != root
+        if is_other and has_others and {text, old_value} != {"crf", "softmax"}:
             choice = f"choose it after the colon, as in grn:{part}={text}"
             raise InputError(f"{flag}: {choice}")
         section.values[option] = fields.parse(text, section.fields[option].hint)

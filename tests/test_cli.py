@@ -156,6 +156,7 @@ CASES = [
     (f"{SMALL} --config.data.vectors=", "must be text that is not empty, got ''", 1),
     (f"{SMALL} --config.data.contextual={{split}}.npz", "data.contextual", 1),
     (f"{SMALL} --config.model.encoder.name=bilstm", "grn:encoder=bilstm", 1),
+    (f"{SMALL} --config.model.head.name=seq2seq", "grn:head=seq2seq", 1),
     (f"{SMALL} --config.optimizer=adam", "section", 1),
     (f"{SMALL} --config.lr=0.1", "--config.optimizer.learning_rate=0.1", 2),
     (f"{SMALL} --config.qqq=1", "--config.qqq", 2),
