@@ -16,7 +16,7 @@ from jaxner.wording import counted
 
 Reading = Annotated[dict[str, Any], formats.Options]
 _NAMES = [x.name for x in dataclasses.fields(formats.Options)]
-_NAMES.remove("split_sentences")  # as training does, or as the run did
+_NAMES.remove("split_sentences")
 Checking = Annotated[dict[str, Any], formats.Options, *_NAMES]
 
 
@@ -94,6 +94,7 @@ def check(
     output: fields.Output | None = None,
     strict: bool = False,
     format: formats.Name | None = None,
+    sentences: bool = True,
     reading: Checking,
 ) -> dict[str, Any]:
     """Checks labelled text: reports errors and probable mistakes.
@@ -119,6 +120,7 @@ def check(
         output: Write an HTML page of the findings to this file.
         strict: Treat warnings as errors.
         format: Format of the files; default: by the name.
+        sentences: Split raw text into sentences, as training does.
 
     Returns:
         `passed`, whether the exit status is 0; the `splits` with their sizes;
@@ -128,6 +130,7 @@ def check(
     from jaxner.data import audit, corpora
 
     options, files = _keywords(format, reading), [*paths]
+    options |= {} if sentences else {"split_sentences": False}
     splits: list[corpora.Split] = []
     findings: list[audit.Finding] = []
     tagger = None

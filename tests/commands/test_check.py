@@ -58,6 +58,13 @@ def test_files_are_compared_with_the_first(file, run):
     assert f"{first} lacks 1 type of {first.with_name('b.dev')}: ORG" in output
 
 
+def test_texts_have_the_sentences_of_training(file, run):
+    text = {"text": "Ann ran. He won.", "spans": [[0, 3, "PER"]]}
+    path = file(json.dumps(text), "a.jsonl")
+    assert "a.jsonl: 2 sentences, " in run("check", path)[1]
+    assert "a.jsonl: 1 sentence, " in run("check", path, "--no-sentences")[1]
+
+
 def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
     status, output = run("check", corpus, "--json", "-q")
     content = json.loads(output)
