@@ -248,9 +248,9 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
     """Sets options of a config, in place, from texts; see `override`.
 
     With `init_from`, words are looked up, and labels named, as by the run there, whose
-    vectors are taken if the config has none, unless another option says otherwise; and
-    another optimizer's name drops what only the former one knows. A warning says that
-    a learning rate was chosen for SGD alone, or for all but SGD.
+    vectors and tokenizer are taken if the config has none, unless another option says
+    otherwise; and another optimizer's name drops what only the former one knows. A
+    warning says that a learning rate was chosen for SGD alone, or for all but SGD.
     """
     options = {name.replace("-", "_"): text for name, text in options.items()}
     old = config.optimizer.to_dict()
@@ -263,10 +263,11 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
                 vocabulary = run.vocabulary()
                 for option in OF_THE_VOCABULARY:
                     config.data[option] = getattr(vocabulary, option)
-            has_words = config.model.representation.get("words")
-            if has_words and (run.path / "config.json").exists():
+            if (run.path / "config.json").exists():
                 data = run.read_json("config.json").get("data", {})
-                config.data.vectors = config.data.vectors or data.get("vectors")
+                has_words = config.model.representation.get("words")
+                for option in ("vectors",) * bool(has_words) + ("tokenizer",):
+                    config.data[option] = config.data[option] or data.get(option)
     for name in options:
         path, _, option = name.rpartition(".")
         if option == "name" and path.startswith("optimizer"):

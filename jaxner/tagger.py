@@ -82,7 +82,7 @@ class Tagger:
         vocabulary: Maps tokens to ids, and ids to labels.
         temperature: Divides scores before they become probabilities; see
             `jaxner.answers.temperature.fit`.
-        reading: Options with which its run reads files, for `evaluate`.
+        reading: Options with which its run reads files and texts.
 
     Raises:
         ValueError: The model is of another vocabulary, or the temperature is not

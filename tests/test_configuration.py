@@ -223,20 +223,22 @@ def test_a_config_that_cannot_be_run_is_told_with_its_line(
 
 def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
     rules = {"scheme": "BIO", "lowercase": True, "zero_digits": True}
+    texts = {"vectors": "a.txt", "tokenizer": "characters"}
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], **rules)
     Workdir(tmp_path).write_text("vocabulary.json", vocabulary.to_json())
-    Workdir(tmp_path).write_json("config.json", {"data": {"vectors": "a.txt"}})
+    Workdir(tmp_path).write_json("config.json", {"data": texts})
     config, start = load("grn:files"), {"init_from": str(tmp_path)}
     options = config.data.to_dict()
     assert {name: options[name] for name in rules} != rules
     hyphens = {"data.zero-digits": "False", "init-from": start["init_from"]}
     configuration.override_all(config, hyphens)
     expected = {**options, "scheme": "BIO", "lowercase": True, "zero_digits": False}
-    assert config.data.to_dict() == {**expected, "vectors": "a.txt"}
-    choice = {"data.vectors": "b.txt"}
+    assert config.data.to_dict() == expected | texts
+    choice = {"data.vectors": "b.txt", "data.tokenizer": "words"}
     for name, more, vectors in (("grn", choice, "b.txt"), ("encoder", {}, None)):
         configuration.override_all(config := load(f"{name}:files"), start | more)
         assert config.data.vectors == vectors
+        assert config.data.tokenizer == more.get("data.tokenizer", "characters")
     config = load("grn:files")  # the run is not there: reading its weights will say so
     configuration.override_all(config, {"init_from": str(tmp_path / "nowhere")})
     assert config.data.to_dict() == options
