@@ -101,8 +101,15 @@ def main_run(
                 config.data.dir = str(folder.path / "data")
             # Also if a kill came before its first checkpoint.
             follows = config.minutes or config.num_epochs is None
-            if follows and (folder.path / "config.json").exists():
-                old_config = schema.values(folder.read_json("config.json"))
+            has_config = (folder.path / "config.json").exists()
+            content = folder.read_json("config.json") if has_config else {}
+            if "split_sentences" not in content.get("data", ["split_sentences"]):
+                # A run from before this option read each text as one sentence.
+                content["data"]["split_sentences"] = False
+                config.data.split_sentences = False
+                folder.write_json("config.json", content)
+            if follows and has_config:
+                old_config = schema.values(content)
                 number, old_number = config.num_epochs, old_config["num_epochs"]
                 # A lower limit than the old number is another config.
                 is_same = number is None or number >= (old_number or math.inf)

@@ -482,6 +482,11 @@ def test_a_tagger_splits_texts_as_its_run_did(tmp_path, run):
         output = run(name, folder, tmp_path / "a.txt", *options)[1]
         assert output.count('"text": "北京"') == 2, options
     assert Programs(tagger, 16, 16).tokenizer == "characters"
+    # A run from before texts had sentences stays what it is.
+    content = Workdir(folder).read_json("config.json")
+    del content["data"]["split_sentences"]
+    Workdir(folder).write_json("config.json", content)
+    assert train.main_run(config, folder)["dev"]["sentences"] == 1
 
 
 # --- The choice of the epoch ----------------------------------------------------------
