@@ -249,14 +249,15 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
 
 @fields.checked
 def divide(train: Split, share: fields.Chance, seed: int) -> tuple[Split, Split]:
-    """Takes a random dev split out of train: documents if marked, else sentences."""
+    """Takes a random dev split out of train: documents, else texts, else sentences."""
     documents = [example.document for example in train.examples]
-    has_documents = len(set(documents)) > 1
     # The sentences of a text share its line.
     places = [(example.path, example.lines[0]) for example in train.examples]
-    groups = batching.groups(documents if has_documents else places)
-    unit = "sentences" if len(groups) == len(places) else "texts"
-    unit = "documents" if has_documents else unit
+    groups, unit = batching.groups(documents), "documents"
+    if len(groups) < 2:
+        groups, unit = batching.groups(places), "texts"
+        if len(groups) in (1, len(places)):
+            groups, unit = [[i] for i in range(len(places))], "sentences"
     if len(groups) < 2:
         raise InputError("expected several sentences, to take dev from", train.path)
     count = min(max(1, round(share * len(groups))), len(groups) - 1)

@@ -196,7 +196,7 @@ def test_labels_in_the_first_column_are_said_once(file):
     assert len(corpora.read(path, token_column=1, label_column=0).examples) == 20
 
 
-def test_dev_is_taken_from_train_by_documents_or_sentences():
+def test_dev_is_taken_from_train_by_documents_texts_or_sentences():
     train = corpora.load("sample", "train")
     rest, dev = corpora.divide(train, 0.2, 0)
     assert len(rest.examples) + len(dev.examples) == len(train.examples)
@@ -213,6 +213,9 @@ def test_dev_is_taken_from_train_by_documents_or_sentences():
     rest, dev = corpora.divide(dataclasses.replace(train, examples=examples), 0.2, 0)
     assert (len(rest.examples), len({e.lines for e in dev.examples})) == (16, 1)
     assert dev.notes == (f"1 of 5 texts of {train.path.name}, seed 0",)
+    examples = tuple(dataclasses.replace(e, lines=(1,)) for e in examples)
+    rest, dev = corpora.divide(dataclasses.replace(train, examples=examples), 0.2, 0)
+    assert dev.notes == (f"4 of 20 sentences of {train.path.name}, seed 0",)
     sentence = dataclasses.replace(train, examples=examples[:1])
     for split, share in ((sentence, 0.5), (train, 0.0), (train, 1.0), (train, -0.1)):
         with pytest.raises(InputError):
