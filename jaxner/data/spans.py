@@ -495,9 +495,9 @@ def brat(source: Source) -> Iterator[Record]:
     """Reads brat's standoff format: the text of `NAME.txt`, the spans of `NAME.ann`.
 
     Only text-bound annotations (`T`) are entities; others are left out and counted.
-    Each line of the text is a sentence, or several if `split_sentences` is set. If only
-    then the annotations fit the text, offsets count CRLF as one character, or units of
-    UTF-16; a note says so.
+    Each line of the text is a sentence, or several if `split_sentences` is set, when an
+    entity of several lines joins them. If only then the annotations fit the text,
+    offsets count CRLF as one character, or units of UTF-16; a note says so.
 
     Source: https://brat.nlplab.org/standoff.html
     """
@@ -559,9 +559,9 @@ def _brat(source: Source) -> Items:
             problem = f"the {kind} {start}:{end} has {len(fragments)} fragments"
             whole = CharSpan(start, end, kind)
             first, last, *_ = _moved(whole, units) if units else whole
-            is_line = "\n" not in way[0][first:last]  # no sentence is longer
-            items.append(_unfit(options, problem, number, _WIDEN * is_line))
-        if len(fragments) == 1 or (options.unfit == "widen" and is_line):
+            is_whole = options.split_sentences or "\n" not in way[0][first:last]
+            items.append(_unfit(options, problem, number, _WIDEN * is_whole))
+        if len(fragments) == 1 or (options.unfit == "widen" and is_whole):
             spans.append(CharSpan(start, end, kind, None, number))
     sentences, start, options = [], 0, dataclasses.replace(options, offsets=way[1])
     for number, line in enumerate(way[0].split("\n"), 1):

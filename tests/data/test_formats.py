@@ -372,8 +372,9 @@ def test_texts_with_tokens_have_sentences(tmp_path, file):
         assert (first.tokens, last.tokens) == (("Ann", "ran."), ("He", "won."))
         assert (last.labels, last.text, last.start) == (("B-X", "O"), "He won.", 9)
         assert len(read(path).examples) == 1
-    path = file(line(text=text, tokens=words, labels=["O"] * 4), "b.jsonl")
-    assert len(read(path, split_sentences=True).examples) == 1
+    for name in ("labels", "ner_tags"):
+        path = file(line(text=text, tokens=words, **{name: ["O"] * 4}), "b.jsonl")
+        assert len(read(path, split_sentences=True).examples) == 1
 
 
 def test_sentences_of_tables(file):
@@ -604,6 +605,9 @@ def test_brat(file):
     for unfit in ("error", "widen"):
         (error,) = read(folder, unfit=unfit, collect=True).errors
         assert str(error).endswith("the X 12:22 has 2 fragments")
+    joined, _ = read(path, unfit="widen", split_sentences=True).examples
+    assert joined.labels == (*"OO", "B-X", "I-X", *"OOO")
+    assert joined.lines == (1, 1, 1, 2, 2, 2, 2)
     file("😀" * 10 + "\nMilan beat Ajax\n", "train/a.txt")
     file("T1\tX 21 26;32 36\tMilan Ajax\n", "train/a.ann")  # in units of UTF-16
     rows = rows_of(folder, unfit="widen")
