@@ -52,8 +52,8 @@ def export(
         card: What its README.md says; None: the facts of the manifest.
 
     Raises:
-        InputError: The tagger is an ensemble, its model has modules of your own, or its
-            weights are infinite or NaN.
+        InputError: The tagger is an ensemble, has infinite or NaN weights, or a model
+            with modules of your own.
         OSError: The file cannot be written.
         ImportError: `flatbuffers`, by which JAX writes programs, is missing.
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from jaxner.analysis.describe import Run
     from jaxner.evaluation.report import Prediction
 
-_NAMES = [*fields.of(sources.Reading)]
-_NAMES.remove("split_sentences")  # which is the run's
+_NAMES = [x for x in fields.of(sources.Reading) if x != "split_sentences"]
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
 Decoding = Literal["viterbi", "constrained", "independent", "max_marginal", "sampled"]
 

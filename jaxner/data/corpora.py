@@ -241,6 +241,7 @@ def reading(options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns how a run with such options reads files, as keywords of `read`."""
     names = ("format", *fields.of(Reading))
     keywords = {k: options[k] for k in names if options.get(k) is not None}
+    keywords.setdefault("split_sentences", False)  # as runs from before it
     # A span scheme is that of the model; the scheme of the file is detected.
     if options.get("scheme") == schemes.TAGS:
         keywords["scheme"] = schemes.TAGS
@@ -391,7 +392,8 @@ def load(
 ) -> Split:
     """Returns one split of a corpus in `CORPORA`; name None: of your own in a folder.
 
-    `scheme` is the published one by default; other options are as in `read`.
+    `scheme` is the published one by default; other options are as in `read`, but texts
+    are split into sentences, as training splits them, unless an option says otherwise.
     Differences from the published corpus are not errors; the notes list them.
 
     Example:
@@ -402,6 +404,7 @@ def load(
         fields.check_word("corpus", name, CORPORA, "or a directory")
     corpus = CORPORA[name] if name else Corpus(Path(directory or "").resolve().name, "")
     path, scheme = find(corpus.name, split, directory), scheme or corpus.scheme
+    options = {"split_sentences": True} | options
     loaded_split = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(loaded_split.notes), loaded_split.sizes()
     published_sizes = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes

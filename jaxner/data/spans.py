@@ -99,7 +99,6 @@ def fitted(
     """Returns a text's sentences with BIO labels of its spans; errors, and notes."""
     sentences = [*sentences]
     begins, ends, owners = [], [], []  # of each token: characters, sentence
-    joints: set[int] = set()  # sentences at whose end a span goes on
     for owner, piece in enumerate(sentences):
         for start, end in piece.offsets or ():
             begins.append(piece.start + start)
@@ -148,24 +147,22 @@ def fitted(
         labels[first] = f"B-{span.type}"
         labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
         holders[first : last + 1] = [narrow] * (last - first + 1)
-        joints.update(range(owners[first], owners[last]))
-    groups: list[list[Example]] = []
-    for number, piece in enumerate(sentences):
-        if number - 1 in joints:
-            groups[-1].append(piece)
-        else:
-            groups.append([piece])
-    rest = iter(labels)
-    for parts in groups:
-        piece = parts[0] if len(parts) == 1 else _joined(text, parts)
+    rest, groups = iter(labels), list[list[Example]]()
+    for piece in sentences:
         names = tuple(itertools.islice(rest, len(piece.tokens)))
-        items.append(dataclasses.replace(piece, labels=names))
-    return items
+        part = dataclasses.replace(piece, labels=names)
+        if names[0].startswith("I-"):  # it begins within a span
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return [*items, *(_joined(text, parts) for parts in groups)]
 
 
 def _joined(text: str, parts: Sequence[Example]) -> Example:
     """Returns neighbouring sentences of a text as one."""
     first = parts[0]
+    if len(parts) == 1:
+        return first
     offsets = [
         (start + part.start - first.start, end + part.start - first.start)
         for part in parts
@@ -174,6 +171,7 @@ def _joined(text: str, parts: Sequence[Example]) -> Example:
     return dataclasses.replace(
         first,
         tokens=tuple(itertools.chain(*(part.tokens for part in parts))),
+        labels=tuple(itertools.chain(*(part.labels for part in parts))),
         lines=tuple(itertools.chain(*(part.lines for part in parts))),
         text=text[first.start : first.start + offsets[-1][1]],
         offsets=tuple(offsets),
@@ -574,10 +572,9 @@ def _brat(source: Source) -> Items:
 
 
 def docbin(source: Source) -> Iterator[Record]:
-    """Reads the documents of spaCy's `DocBin`: sentences, and entities.
+    """Reads the documents of spaCy's `DocBin`: sentences and entities.
 
-    Where sentences are not marked, a document is one, unless `split_sentences` is set.
-
+    A document without marked sentences is a sentence, unless `split_sentences` is set.
     Tokens of spaces, tabs and line ends alone are left out. Tokens without annotation,
     which spaCy calls missing, are outside of entities; a note counts them.
     """

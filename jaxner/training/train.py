@@ -103,7 +103,7 @@ def main_run(
             follows = config.minutes or config.num_epochs is None
             has_config = (folder.path / "config.json").exists()
             content = folder.read_json("config.json") if has_config else {}
-            if "split_sentences" not in content.get("data", ["split_sentences"]):
+            if "split_sentences" not in content.get("data", config.data):
                 # A run from before this option read each text as one sentence.
                 content["data"]["split_sentences"] = False
                 config.data.split_sentences = False

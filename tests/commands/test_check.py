@@ -59,10 +59,13 @@ def test_files_are_compared_with_the_first(file, run):
 
 
 def test_texts_have_the_sentences_of_training(file, run):
-    text = {"text": "Ann ran. He won.", "spans": [[0, 3, "PER"]]}
-    path = file(json.dumps(text), "a.jsonl")
-    assert "a.jsonl: 2 sentences, " in run("check", path)[1]
-    assert "a.jsonl: 1 sentence, " in run("check", path, "--no-sentences")[1]
+    rows = [{"text": x, "spans": []} for x in ("Ann ran. He won.", "a " * 700)]
+    path = file("\n".join(map(json.dumps, rows)), "train.jsonl")
+    output = run("check", path)[1]
+    assert "train.jsonl: 3 sentences, " in output
+    assert "the longest sentence has 700 tokens, the median 3\n" in output
+    assert "train.jsonl: 2 sentences, " in run("check", path, "--no-sentences")[1]
+    assert len(corpora.load(None, "train", directory=path.parent).examples) == 3
 
 
 def test_a_folder_is_a_corpus(file, corpus, tmp_path, run):
