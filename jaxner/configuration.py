@@ -263,8 +263,9 @@ def override_all(config: Any, options: Mapping[str, str]) -> None:
                 vocabulary = run.vocabulary()
                 for option in OF_THE_VOCABULARY:
                     config.data[option] = getattr(vocabulary, option)
-            if (run.path / "config.json").exists():
-                data = run.read_json("config.json").get("data", {})
+            files = map(run.path.joinpath, ("config.json", "model.json"))
+            for file in filter(Path.exists, files):
+                data = run.read_json(file.name).get("data") or {}
                 has_words = config.model.representation.get("words")
                 for option in ("vectors",) * bool(has_words) + ("tokenizer",):
                     config.data[option] = config.data[option] or data.get(option)

@@ -221,12 +221,13 @@ def test_a_config_that_cannot_be_run_is_told_with_its_line(
             configuration.load(name)
 
 
-def test_a_run_that_learns_on_looks_words_up_as_the_old_one(tmp_path):
+@pytest.mark.parametrize("file", ["config.json", "model.json"])  # of `jaxner.save`
+def test_a_run_that_learns_on_looks_words_up_as_the_old_one(file, tmp_path):
     rules = {"scheme": "BIO", "lowercase": True, "zero_digits": True}
     texts = {"vectors": "a.txt", "tokenizer": "characters"}
     vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], **rules)
     Workdir(tmp_path).write_text("vocabulary.json", vocabulary.to_json())
-    Workdir(tmp_path).write_json("config.json", {"data": texts})
+    Workdir(tmp_path).write_json(file, {"data": texts})
     config, start = load("grn:files"), {"init_from": str(tmp_path)}
     options = config.data.to_dict()
     assert {name: options[name] for name in rules} != rules

@@ -217,8 +217,10 @@ def _suspect_header(path: Path, examples: Sequence[Example]) -> str:
 def _label_errors(
     path: Path, examples: Sequence[Example], wrong: Mapping[str, str]
 ) -> list[InputError]:
-    hint = "; are token_column and label_column right? Are these tags, without spans "
-    hint += "(--tags; in training, scheme=tags)?"
+    hint = "are these tags, without spans (--tags; in training, scheme=tags)?"
+    if any(len({*example.lines}) > 1 for example in examples):  # lines of columns
+        hint = f"are token_column and label_column right? {hint.capitalize()}"
+    hint = f"; {hint}"
     if all(label in wrong for example in examples for label in example.labels):
         hint += " Labels without prefixes are types only if there is an O, too."
     return [

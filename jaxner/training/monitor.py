@@ -161,7 +161,7 @@ class Monitor:
                 f"The loss is {np.max(losses):.4g} at or shortly before step {step} of "
                 f"the epoch, and was {self.first_loss:.4g} at first. Try a lower "
                 "--config.optimizer.learning_rate or --config.optimizer.clip_norm, in "
-                "another folder: this one keeps its config, and its last checkpoint."
+                "another folder: this one keeps its config and any checkpoint."
             )
         seconds = time.perf_counter() - self._start
         speed = f"{self._tokens / seconds:,.0f} tokens/s"

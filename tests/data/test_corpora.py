@@ -144,6 +144,15 @@ def test_an_unknown_header_is_suspected_in_a_table(file, ending):
         read(head, ("EU", "B-ORG"), *[("says", "O")] * 30)
 
 
+def test_only_lines_of_columns_are_asked_about_their_columns(file):
+    line = '{"tokens": ["Ann", "ran"], "labels": ["%s", "O"]}'
+    json_lines = file("\n".join([line % "B-PER", line % "PER"]), "a.jsonl")
+    columns = file("Ann B-PER\nran O\n\nAnn PER\nran O\n", "a.conll")
+    for path, question in ((json_lines, "; are these"), (columns, "; are token_col")):
+        with pytest.raises(InputError, match=f"as 'B-PER'{question}"):
+            corpora.read(path)
+
+
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.txt"])
 def test_a_column_of_sentences_with_another_name_is_said(file, name):
     rows = "Satz,Token,Label\n1,EU,B-X\n" + "1,says,O\n" * 60 + "2,so,O\n"
